@@ -212,7 +212,7 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	}
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
-		each := splits{x, filepath.Join(j.Out, "experiments", x.place(x.name, id, "splits"))}
+		all := splits{x, filepath.Join(j.Out, "experiments", x.place(x.name, id, "splits"))}
 		measure := j.measureTrees
 		if x.trees == "" {
 			choice, err := j.choose(ctx, x)
@@ -221,22 +221,23 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 			}
 			o.Choice, measure = choice, j.measure
 		}
-		if err := measure(ctx, x, each, &o); err != nil {
+		if err := measure(ctx, all, &o); err != nil {
 			return o, err
 		}
 		o.sum()
-		return o, vfs.RemoveAll(each.folder)
+		return o, vfs.RemoveAll(all.folder)
 	})
 }
 
-// splits are those of a cell of which each is a run of its own. What came of each is stored until the outcome of the cell is.
+// splits are those of a cell, of which each is a run of its own. What came of a split is stored in a folder until the outcome of
+// the cell is stored.
 type splits struct {
 	cell
 	folder string
 }
 
-// each adds to an outcome what measure finds for one split after the other, which is told the seed of the split, or what an
-// earlier call has found. The choice of the first split is that of the cell, if it has one.
+// each adds to an outcome what came of one split after the other: what an earlier call has stored, or what measure finds for
+// the cell with the seed of the split. If the first split has a choice, it becomes that of the outcome.
 func (s splits) each(o *Outcome, measure func(split int, x cell, of *Outcome) error) error {
 	for split := range s.splits {
 		of, err := stored(filepath.Join(s.folder, fmt.Sprintf("%d.json", split)), func() (of Outcome, err error) {
@@ -351,7 +352,8 @@ func (j Job) search(ctx context.Context, x cell, score, more string) (Choice, er
 }
 
 // measure trains models with the chosen settings, and fills in what they are right about.
-func (j Job) measure(ctx context.Context, x cell, each splits, o *Outcome) error {
+func (j Job) measure(ctx context.Context, all splits, o *Outcome) error {
+	x := all.cell
 	chosen := strings.TrimSpace(o.Chosen + " " + x.labels)
 	if !x.byItself() {
 		more := fmt.Sprintf("%s --splits %d --runs %d", chosen, x.splits, x.models)
@@ -368,7 +370,7 @@ func (j Job) measure(ctx context.Context, x cell, each splits, o *Outcome) error
 	}
 	more := fmt.Sprintf("%s --runs %d", chosen, x.models)
 	o.Command = x.command(more + " --seed SEED")
-	return each.each(o, func(split int, x cell, of *Outcome) error {
+	return all.each(o, func(split int, x cell, of *Outcome) error {
 		c, err := j.config(x, x.place(), more)
 		if err != nil {
 			return err

@@ -350,7 +350,7 @@ func goOnWithTrees(t *testing.T, g grid, j Job) {
 // TestSplitsGoOn interrupts an experiment between two splits: those that were measured are not measured again.
 func TestSplitsGoOn(t *testing.T) {
 	x := cell{splits: 4, models: 2, seed: 7}
-	each := splits{x, filepath.Join(t.TempDir(), "splits")}
+	all := splits{x, filepath.Join(t.TempDir(), "splits")}
 	interrupted := errors.New("interrupted")
 	var measured []int
 	measure := func(until int) func(int, cell, *Outcome) error {
@@ -372,10 +372,10 @@ func TestSplitsGoOn(t *testing.T) {
 		}
 	}
 	var first, o Outcome
-	if err := each.each(&first, measure(2)); !errors.Is(err, interrupted) {
+	if err := all.each(&first, measure(2)); !errors.Is(err, interrupted) {
 		t.Fatal(err)
 	}
-	if err := each.each(&o, measure(4)); err != nil {
+	if err := all.each(&o, measure(4)); err != nil {
 		t.Fatal(err)
 	}
 	o.sum()

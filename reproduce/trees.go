@@ -48,7 +48,8 @@ type chosenTrees struct {
 // measureTrees trains trees on rows that a run has smoothed, and smooths what they predict. Rows do
 // not depend on the split, so that they are smoothed once, with the seed of the first one. Each split is
 // a run of its own, in which the soft labels of one model take the place of those of the model before.
-func (j Job) measureTrees(ctx context.Context, x cell, each splits, o *Outcome) error {
+func (j Job) measureTrees(ctx context.Context, all splits, o *Outcome) error {
+	x := all.cell
 	if err := j.checkPython(ctx); err != nil {
 		return err
 	}
@@ -68,14 +69,14 @@ func (j Job) measureTrees(ctx context.Context, x cell, each splits, o *Outcome) 
 		x.command(x.labels + " --seed SEED --soft-labels SOFT/model-1.parquet"),
 	}, "\n")
 	exported := false
-	err := each.each(o, func(split int, x cell, of *Outcome) error {
+	err := all.each(o, func(split int, x cell, of *Outcome) error {
 		c, err := j.config(x, x.place("trees"), x.labels)
 		if err != nil {
 			return err
 		}
 		soft := filepath.Join(folder, "soft")
 		if !exported {
-			first, err := j.config(each.cell, x.place("trees"), x.labels)
+			first, err := j.config(all.cell, x.place("trees"), x.labels)
 			if err == nil {
 				err = exportTo(ctx, first, ndls.StageSmooth, "smoothed", folder)
 			}

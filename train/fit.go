@@ -531,7 +531,7 @@ func (t *trainer) through(p microbatch, position int64) {
 	drop := func(l, row int, h []float32) {
 		hidden.apply(t.kernel, h, h, rng.Hash(key, uint64(l+1)), position+int64(row))
 	}
-	net.crew.rows(p.len(), func(thread, lo, hi int) {
+	net.pool.rows(p.len(), func(thread, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i), first, position+int64(i))
 		}
@@ -549,7 +549,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	net := t.net
 	measure := func(p microbatch) error {
 		n := p.len()
-		net.crew.rows(n, func(thread, lo, hi int) {
+		net.pool.rows(n, func(thread, lo, hi int) {
 			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row, label := net.logits(i), p.label(i)

@@ -82,7 +82,7 @@ func positive(x float32) uint32 {
 type network struct {
 	*Model
 	threads pool
-	crew    *crew
+	pool    *threadPool
 	kernel  *dense.Kernel
 	rows    int // of a microbatch, at most
 	values  *mem.Array[float32]
@@ -145,7 +145,7 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 // newNetwork puts a model to work on microbatches of at most so many rows. Pack must be called
 // before the first rows, and after each change of the weights.
 func newNetwork(b *mem.Budget, m *Model, c pool, rows int, k *dense.Kernel, training bool) (*network, error) {
-	w := &network{Model: m, threads: c, crew: newCrew(c), rows: rows, kernel: k}
+	w := &network{Model: m, threads: c, pool: newThreadPool(c), rows: rows, kernel: k}
 	size := w.size(training)
 	var err error
 	if w.values, err = mem.Alloc[float32](b, size, "the activations of a network"); err == nil {
@@ -175,7 +175,7 @@ func (w *network) prepare() {
 
 func (w *network) free() {
 	if w != nil {
-		w.crew.free()
+		w.pool.free()
 		w.values.Free()
 		w.shares.Free()
 	}
@@ -189,7 +189,7 @@ func (w *network) packRest() { w.packSome(func(l int) bool { return w.across(l) 
 
 // packSome prepares the transposed weights of all layers, and the others of some.
 func (w *network) packSome(some func(l int) bool) {
-	w.crew.share(2*w.layers(), func(i int) {
+	w.pool.share(2*w.layers(), func(i int) {
 		l, transposed := i/2, i%2 == 1
 		in, out := w.dims[l], w.dims[l+1]
 		weights, _ := w.layer(w.params, l)
@@ -286,7 +286,7 @@ func (w *network) eachPart(do func(l, i int)) {
 	for l := range w.layers() {
 		parts += w.gradientParts(l)
 	}
-	w.crew.share(parts, func(i int) {
+	w.pool.share(parts, func(i int) {
 		l := 0
 		for ; i >= w.gradientParts(l); l++ {
 			i -= w.gradientParts(l)

@@ -10,12 +10,12 @@ import (
 type pool int
 
 // patience is how long a thread looks for work before it sleeps. A step of a model has several sections of a few
-// milliseconds or less, and waking a thread takes 5 to 50 µs, on virtual machines up to 400.
+// milliseconds or less, and a virtual machine that halts idle cores takes up to 0.4 ms to wake one.
 const patience = time.Millisecond
 
-// A crew is the threads of one run, which take one section of the work after the other: the caller, and helpers that wait
-// for the next section.
-type crew struct {
+// A threadPool is the threads of one run: the caller, and helpers. Together they do one section of the work after the other.
+// Helpers wait for the next section meanwhile.
+type threadPool struct {
 	threads int
 	do      func(thread int) // the present section; nil ends the helpers
 	section atomic.Uint32    // how many there were
@@ -24,10 +24,10 @@ type crew struct {
 	caller  *waiter
 }
 
-func newCrew(c pool) *crew { return &crew{threads: int(c), caller: newWaiter()} }
+func newThreadPool(c pool) *threadPool { return &threadPool{threads: int(c), caller: newWaiter()} }
 
 // each calls do once for each thread, side by side.
-func (c *crew) each(do func(thread int)) {
+func (c *threadPool) each(do func(thread int)) {
 	if len(c.helpers) < c.threads-1 {
 		c.begin()
 	}
@@ -36,8 +36,8 @@ func (c *crew) each(do func(thread int)) {
 	c.caller.wait(c.threads, func() bool { return c.left.Load() == 0 })
 }
 
-// begin starts the helpers, all of which take the next section first.
-func (c *crew) begin() {
+// begin starts the helpers. The next section is their first one.
+func (c *threadPool) begin() {
 	seen := c.section.Load()
 	for t := 1; t < c.threads; t++ {
 		w := newWaiter()
@@ -47,7 +47,7 @@ func (c *crew) begin() {
 }
 
 // start lets the helpers begin a section.
-func (c *crew) start(do func(thread int)) {
+func (c *threadPool) start(do func(thread int)) {
 	c.do = do
 	c.left.Store(int32(len(c.helpers)))
 	c.section.Add(1)
@@ -56,8 +56,8 @@ func (c *crew) start(do func(thread int)) {
 	}
 }
 
-// help takes the sections of a thread after the one that was seen last.
-func (c *crew) help(w *waiter, thread int, seen uint32) {
+// help does the part of a thread in each section that comes after the one with number seen.
+func (c *threadPool) help(w *waiter, thread int, seen uint32) {
 	for {
 		w.wait(c.threads, func() bool { return c.section.Load() != seen })
 		seen++
@@ -71,15 +71,15 @@ func (c *crew) help(w *waiter, thread int, seen uint32) {
 	}
 }
 
-// free ends the helpers. A nil crew has none.
-func (c *crew) free() {
+// free ends the helpers. A nil threadPool has none.
+func (c *threadPool) free() {
 	if c != nil {
 		c.start(nil)
 	}
 }
 
 // share calls do for numbers below n, each once; a thread that is done takes the next.
-func (c *crew) share(n int, do func(i int)) {
+func (c *threadPool) share(n int, do func(i int)) {
 	var next atomic.Int64
 	c.each(func(int) {
 		for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
@@ -93,7 +93,7 @@ const takenRows = 24
 
 // rows calls do for rows [lo, hi), some at a time, until all n are done; a thread that is
 // done takes the next.
-func (c *crew) rows(n int, do func(thread, lo, hi int)) {
+func (c *threadPool) rows(n int, do func(thread, lo, hi int)) {
 	var next atomic.Int64
 	c.each(func(thread int) {
 		for lo := int(next.Add(takenRows)) - takenRows; lo < n; lo = int(next.Add(takenRows)) - takenRows {
@@ -110,8 +110,8 @@ type waiter struct {
 
 func newWaiter() *waiter { return &waiter{woken: make(chan struct{}, 1)} }
 
-// wait returns once ready does, one of so many threads. It looks again and again for some time, where all threads have a
-// core, and sleeps after that.
+// wait returns once ready returns true. Where the machine has a core for each of so many threads, the caller first looks again
+// and again, as long as [patience] says. After that it sleeps until it is woken.
 func (w *waiter) wait(threads int, ready func() bool) {
 	for !ready() {
 		if threads <= runtime.NumCPU() && looks(ready) {
@@ -125,7 +125,7 @@ func (w *waiter) wait(threads int, ready func() bool) {
 	}
 }
 
-// looks waits for ready as long as [patience] says.
+// looks calls ready until that returns true, as long as [patience] says. It returns whether ready did.
 func looks(ready func() bool) bool {
 	const together = 32
 	for begin := time.Now(); time.Since(begin) < patience; runtime.Gosched() {
@@ -138,7 +138,7 @@ func looks(ready func() bool) bool {
 	return false
 }
 
-// wake ends the sleep of a waiter that is ready, if it sleeps.
+// wake wakes the waiter if it sleeps. What it waits for must have happened before.
 func (w *waiter) wake() {
 	if w.asleep.CompareAndSwap(true, false) {
 		w.woken <- struct{}{}

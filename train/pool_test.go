@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestCrew has crews take many sections, some so long after the one before that helpers sleep.
-func TestCrew(t *testing.T) {
+// TestThreadPool has thread pools take many sections, some so long after the one before that helpers sleep.
+func TestThreadPool(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for _, threads := range []int{1, 2, 5, 16} {
-		c := newCrew(pool(threads))
+		c := newThreadPool(pool(threads))
 		calls := make([]int, threads)
 		numbers := make([]atomic.Int32, 100)
 		const sections = 300
@@ -39,20 +39,20 @@ func TestCrew(t *testing.T) {
 		}
 		c.free()
 	}
-	(*crew)(nil).free()
-	newCrew(3).free() // it took no section
+	(*threadPool)(nil).free()
+	newThreadPool(3).free() // it took no section
 	for range 100 {
 		if runtime.NumGoroutine() <= before {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("%d goroutines are left of crews that are free", runtime.NumGoroutine()-before)
+	t.Errorf("%d goroutines are left of thread pools that are free", runtime.NumGoroutine()-before)
 }
 
 // BenchmarkSection is what a section takes beside its work: all threads of the machine begin it, and end it.
 func BenchmarkSection(b *testing.B) {
-	c := newCrew(pool(runtime.NumCPU()))
+	c := newThreadPool(pool(runtime.NumCPU()))
 	defer c.free()
 	for b.Loop() {
 		c.each(func(int) {})

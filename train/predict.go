@@ -185,7 +185,7 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicte
 	unit := threadRows(width)
 	failed := make([]error, units(len(r.ids), unit))
 	var next atomic.Int64
-	net.crew.each(func(thread int) {
+	net.pool.each(func(thread int) {
 		mine := thread * unit // where this thread's rows lie in the network
 		for u := int(next.Add(1)) - 1; u < len(failed); u = int(next.Add(1)) - 1 {
 			if failed[u] = ctx.Err(); failed[u] != nil {

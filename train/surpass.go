@@ -103,7 +103,7 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 		}
 		var p microbatch
 		p, rows = rows.cut(min(step, rows.len()))
-		net.crew.rows(p.len(), func(thread, lo, hi int) {
+		net.pool.rows(p.len(), func(thread, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				copy(net.x[i*width:(i+1)*width], p.row(i))
 			}
