@@ -81,7 +81,8 @@ func isStill(f vfs.File, dir string) bool {
 }
 
 // sweep removes the folders that no process has locked. What cannot be removed stays,
-// and does no harm.
+// and does no harm. A folder that was removed after sweep had opened it has no lock any more, but
+// its name may be that of a new folder by then, which stays.
 func sweep(base string, ofHost func(name string) bool) {
 	entries, _ := vfs.ReadDir(base)
 	for _, e := range entries {
@@ -93,7 +94,7 @@ func sweep(base string, ofHost func(name string) bool) {
 		if err != nil {
 			continue
 		}
-		if f.Lock() == nil {
+		if f.Lock() == nil && isStill(f, dir) {
 			_ = vfs.RemoveAll(dir)
 		}
 		_ = f.Close()
