@@ -7,12 +7,13 @@ import (
 )
 
 // Bytes are the rows as they are stored. Each row takes stride bytes; panel bytes of
-// them are those of one panel.
+// them are those of one panel, or of the half of one that the rows have.
 func (r Rows) Bytes() (raw []byte, stride, panel int) {
+	columns := min(packed.PanelColumns, r.Stride)
 	if r.H != nil {
-		return mem.AsBytes(r.H), 2 * r.Stride, 2 * packed.PanelColumns
+		return mem.AsBytes(r.H), 2 * r.Stride, 2 * columns
 	}
-	return mem.AsBytes(r.S), 4 * r.Stride, 4 * packed.PanelColumns
+	return mem.AsBytes(r.S), 4 * r.Stride, 4 * columns
 }
 
 // Export shows the rows as they are stored, strip by strip in ascending order;

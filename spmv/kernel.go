@@ -39,23 +39,46 @@ type Decoded [2 * 32]uint64
 // Kernel is one implementation of the inner loops. All kernels give the same
 // bits.
 type Kernel struct {
-	name         string
-	accumulate   [2][3][2]accumulateFunc                    // by precision; 16, 32, 64 columns; narrow, wide words
-	widen        func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
-	narrow       func(dst *uint16, src *float32, n uintptr)
+	name        string
+	accumulate  [2][3][2]accumulateFunc                    // by precision; 16, 32, 64 columns; narrow, wide words
+	widen       func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
+	narrow      func(dst *uint16, src *float32, n uintptr)
+	squareNorms func(out *float64, rows *float32, n, bytes uintptr)
+	decayRows   func(to, from *float32, decay *uint16, roles *byte, n, bytes uintptr)
+	products    func(out *float64, now, then *float32, n uintptr)
+	copyRows    func(to, from *float32, roles *byte, n, bytes uintptr)
+	divideSome  func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)
+
+	accumulateWeighted [2][3][2]accumulateWeightedFunc // for edges with weights
+
+	rowLoops // of rows of panels
+	half     halfPanels
+}
+
+// rowLoops are loops over float32 rows of some bytes, all alike.
+type rowLoops struct {
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
-	squareNorms  func(out *float64, rows *float32, n, bytes uintptr)
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
-	decayRows    func(to, from *float32, decay *uint16, roles *byte, n, bytes uintptr)
-	products     func(out *float64, now, then *float32, n uintptr)
-	copyRows     func(to, from *float32, roles *byte, n, bytes uintptr)
-	divideSome   func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)
 
-	// For edges with weights, accumulate, divideRows and weightedSums.
-	accumulateWeighted   [2][3][2]accumulateWeightedFunc
+	// For edges with weights, divideRows and weightedSums.
 	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr)
 	strengthSums         func(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr)
+}
+
+// halfPanels are the loops for float32 rows of [packed.HalfPanel] columns.
+type halfPanels struct {
+	accumulate         [2]accumulateFunc // narrow, wide words
+	accumulateWeighted [2]accumulateWeightedFunc
+	rowLoops
+}
+
+// over are the loops over n rows that have so many values in all, and the bytes of a row.
+func (k *Kernel) over(values, n int) (l *rowLoops, bytes uintptr) {
+	if bytes = uintptr(values / n * 4); bytes == 4*packed.HalfPanel {
+		return &k.half.rowLoops, bytes
+	}
+	return &k.rowLoops, bytes
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
@@ -78,20 +101,29 @@ var goKernel = &Kernel{
 		{accumulateGo(16, addFloats), accumulateGo(32, addFloats), accumulateGo(64, addFloats)},
 		{accumulateGo(16, addHalves), accumulateGo(32, addHalves), accumulateGo(64, addHalves)},
 	},
-	widen:        widenGo,
-	narrow:       narrowGo,
-	divideRows:   divideRowsGo,
-	addRows:      addRowsGo,
-	squareNorms:  squareNormsGo,
-	weightedSums: weightedSumsGo,
-	decayRows:    decayRowsGo,
-	products:     productsGo,
-	copyRows:     copyComputedGo,
-	divideSome:   divideComputedGo,
+	widen:       widenGo,
+	narrow:      narrowGo,
+	squareNorms: squareNormsGo,
+	decayRows:   decayRowsGo,
+	products:    productsGo,
+	copyRows:    copyComputedGo,
+	divideSome:  divideComputedGo,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
 		{accumulateWeightedGo(16, addFloatsTimes), accumulateWeightedGo(32, addFloatsTimes), accumulateWeightedGo(64, addFloatsTimes)},
 		{accumulateWeightedGo(16, addHalvesTimes), accumulateWeightedGo(32, addHalvesTimes), accumulateWeightedGo(64, addHalvesTimes)},
 	},
+	rowLoops: rowLoopsGo,
+	half: halfPanels{
+		accumulate:         accumulateGo(packed.HalfPanel, addHalfPanel),
+		accumulateWeighted: accumulateWeightedGo(packed.HalfPanel, addFloatsTimes),
+		rowLoops:           rowLoopsGo,
+	},
+}
+
+var rowLoopsGo = rowLoops{
+	divideRows:           divideRowsGo,
+	addRows:              addRowsGo,
+	weightedSums:         weightedSumsGo,
 	divideRowsByStrength: divideRowsByStrengthGo,
 	strengthSums:         strengthSumsGo,
 }
@@ -108,6 +140,14 @@ func addFloats(to *float32, from unsafe.Pointer, cols int) {
 			a[c+2] += b[c+2]
 			a[c+3] += b[c+3]
 		}
+	}
+}
+
+// addHalfPanel is addFloats for half a panel.
+func addHalfPanel(to *float32, from unsafe.Pointer, _ int) {
+	a, b := (*[packed.HalfPanel]float32)(unsafe.Pointer(to)), (*[packed.HalfPanel]float32)(from)
+	for c := range a {
+		a[c] += b[c]
 	}
 }
 
@@ -254,7 +294,7 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
 		d1 := float64(int64(d) + 1)
-		for c, x := range all[i*width : i*width+packed.PanelColumns] {
+		for c, x := range all[i*width : i*width+min(width, packed.PanelColumns)] {
 			y := float64(d1 * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -266,7 +306,7 @@ func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintpt
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		for c, x := range all[i*width : i*width+packed.PanelColumns] {
+		for c, x := range all[i*width : i*width+min(width, packed.PanelColumns)] {
 			y := float64(float64(d1) * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -278,7 +318,8 @@ func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintpt
 // sources are.
 type Addition struct {
 	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols)
-	// of them are added to; both are multiples of PanelColumns.
+	// of them are added to; both are multiples of PanelColumns, or Cols is that of half a panel, which rows of
+	// float32 may have.
 	Acc       []float32
 	Col, Cols int
 	// Rows has the rows of sources First, First+1, …
@@ -296,6 +337,14 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 		checkFrame(a, f)
 	}
 	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
+	if a.Cols == packed.HalfPanel {
+		if len(f.Weights) > 0 {
+			k.half.accumulateWeighted[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
+		} else {
+			k.half.accumulate[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+		}
+		return
+	}
 	for col, cols := a.Col, a.Cols; cols > 0; {
 		i, w := 0, 16
 		switch {
@@ -357,7 +406,8 @@ func (k *Kernel) Narrow(dst []uint16, src []float32) {
 // Divide divides each row by its degree plus one. rows holds len(degree) rows.
 func (k *Kernel) Divide(rows []float32, degree []uint32) {
 	if n := len(degree); n > 0 {
-		k.divideRows(&rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4))
+		l, bytes := k.over(len(rows), n)
+		l.divideRows(&rows[0], &degree[0], uintptr(n), bytes)
 	}
 }
 
@@ -365,7 +415,8 @@ func (k *Kernel) Divide(rows []float32, degree []uint32) {
 // rows.
 func (k *Kernel) DivideByStrength(rows, strength1 []float32) {
 	if n := len(strength1); n > 0 {
-		k.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
+		l, bytes := k.over(len(rows), n)
+		l.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), bytes)
 	}
 }
 
@@ -373,7 +424,8 @@ func (k *Kernel) DivideByStrength(rows, strength1 []float32) {
 // hops[i]. Both hold len(hops) rows of the same width.
 func (k *Kernel) AddWhere(sum, rows []float32, hops []uint16, hop uint16, weight float32) {
 	if n := len(hops); n > 0 {
-		k.addRows(&sum[0], &rows[0], &hops[0], uintptr(n), uintptr(len(rows)/n*4), hop, weight)
+		l, bytes := k.over(len(rows), n)
+		l.addRows(&sum[0], &rows[0], &hops[0], uintptr(n), bytes, hop, weight)
 	}
 }
 
@@ -385,17 +437,19 @@ func (k *Kernel) SquareNorms(out []float64, rows []float32) {
 	}
 }
 
-// WeightedSums adds Σ (degree+1)·x of the first 16 columns to sums[0:16], and
+// WeightedSums adds Σ (degree+1)·x of the first 16 columns, or of those of half a panel, to sums[0:16], and
 // the same of |x| to sums[16:32]. rows holds len(degree) rows.
 func (k *Kernel) WeightedSums(sums *[32]float64, rows []float32, degree []uint32) {
 	if n := len(degree); n > 0 {
-		k.weightedSums(sums, &rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4))
+		l, bytes := k.over(len(rows), n)
+		l.weightedSums(sums, &rows[0], &degree[0], uintptr(n), bytes)
 	}
 }
 
 // StrengthSums is WeightedSums with the strength plus one in place of the degree plus one.
 func (k *Kernel) StrengthSums(sums *[32]float64, rows, strength1 []float32) {
 	if n := len(strength1); n > 0 {
-		k.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
+		l, bytes := k.over(len(rows), n)
+		l.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), bytes)
 	}
 }

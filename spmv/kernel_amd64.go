@@ -18,16 +18,13 @@ var avx512Kernel = &Kernel{
 			{accumulateHalf64NarrowAVX512, accumulateHalf64WideAVX512},
 		},
 	},
-	widen:        widenAVX512,
-	narrow:       narrowAVX512,
-	divideRows:   divideRowsAVX512,
-	addRows:      addRowsAVX512,
-	squareNorms:  squareNormsAVX512,
-	weightedSums: weightedSumsAVX512,
-	decayRows:    decayRowsAVX512,
-	products:     productsAVX512,
-	copyRows:     copyComputedAVX512,
-	divideSome:   divideComputedAVX512,
+	widen:       widenAVX512,
+	narrow:      narrowAVX512,
+	squareNorms: squareNormsAVX512,
+	decayRows:   decayRowsAVX512,
+	products:    productsAVX512,
+	copyRows:    copyComputedAVX512,
+	divideSome:  divideComputedAVX512,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
 		{
 			{accumulateWeighted16NarrowAVX512, accumulateWeighted16WideAVX512},
@@ -40,8 +37,14 @@ var avx512Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX512, accumulateWeightedHalf64WideAVX512},
 		},
 	},
-	divideRowsByStrength: divideRowsByStrengthAVX512,
-	strengthSums:         strengthSumsAVX512,
+	rowLoops: rowLoops{
+		divideRows:           divideRowsAVX512,
+		addRows:              addRowsAVX512,
+		weightedSums:         weightedSumsAVX512,
+		divideRowsByStrength: divideRowsByStrengthAVX512,
+		strengthSums:         strengthSumsAVX512,
+	},
+	half: halfPanelsAVX2,
 }
 
 var avx2Kernel = &Kernel{
@@ -58,16 +61,13 @@ var avx2Kernel = &Kernel{
 			{accumulateHalf64NarrowAVX2, accumulateHalf64WideAVX2},
 		},
 	},
-	widen:        widenAVX2,
-	narrow:       narrowAVX2,
-	divideRows:   divideRowsAVX2,
-	addRows:      addRowsAVX2,
-	squareNorms:  squareNormsAVX2,
-	weightedSums: weightedSumsAVX2,
-	decayRows:    decayRowsAVX2,
-	products:     productsAVX2,
-	copyRows:     copyComputedAVX2,
-	divideSome:   divideComputedAVX2,
+	widen:       widenAVX2,
+	narrow:      narrowAVX2,
+	squareNorms: squareNormsAVX2,
+	decayRows:   decayRowsAVX2,
+	products:    productsAVX2,
+	copyRows:    copyComputedAVX2,
+	divideSome:  divideComputedAVX2,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
 		{
 			{accumulateWeighted16NarrowAVX2, accumulateWeighted16WideAVX2},
@@ -80,8 +80,27 @@ var avx2Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX2, accumulateWeightedHalf64WideAVX2},
 		},
 	},
-	divideRowsByStrength: divideRowsByStrengthAVX2,
-	strengthSums:         strengthSumsAVX2,
+	rowLoops: rowLoops{
+		divideRows:           divideRowsAVX2,
+		addRows:              addRowsAVX2,
+		weightedSums:         weightedSumsAVX2,
+		divideRowsByStrength: divideRowsByStrengthAVX2,
+		strengthSums:         strengthSumsAVX2,
+	},
+	half: halfPanelsAVX2,
+}
+
+// halfPanelsAVX2 are those of both instruction sets: a row is one register of AVX2.
+var halfPanelsAVX2 = halfPanels{
+	accumulate:         [2]accumulateFunc{accumulate8NarrowAVX2, accumulate8WideAVX2},
+	accumulateWeighted: [2]accumulateWeightedFunc{accumulateWeighted8NarrowAVX2, accumulateWeighted8WideAVX2},
+	rowLoops: rowLoops{
+		divideRows:           divideRows8AVX2,
+		addRows:              addRows8AVX2,
+		weightedSums:         weightedSums8AVX2,
+		divideRowsByStrength: divideRowsByStrength8AVX2,
+		strengthSums:         strengthSums8AVX2,
+	},
 }
 
 // available lists the kernels this processor runs, fastest first.

@@ -8687,3 +8687,703 @@ done:
 	VMOVUPD Y7, 224(AX)
 	VZEROUPPER
 	RET
+
+// func accumulate8NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate8NarrowAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func accumulate8WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
+// Requires: AVX, MMX+
+TEXT ·accumulate8WideAVX2(SB), NOSPLIT, $0-64
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  edges+40(FP), R11
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R11, R12
+	CMPQ  R11, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R12
+
+few:
+	SUBQ R12, R11
+	MOVQ R12, R13
+	XORQ R10, R10
+
+warm:
+	TESTQ R13, R13
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R14
+	ANDL       $0x00007fff, R14
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R14
+	MOVQ       CX, AX
+	ADDQ       R14, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R13
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R11, R11
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R13
+	MOVQ 8(R9)(R10*1), R14
+
+edge_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        edge_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	VMOVUPS    (R13), Y0
+	VADDPS     (R14), Y0, Y0
+	VMOVUPS    Y0, (R14)
+	ADDL       $0x10, R10
+	ANDL       $0x000001ff, R10
+	DECQ       R11
+	JNZ        edge
+
+drain:
+	TESTQ   R12, R12
+	JZ      done
+	MOVQ    (R9)(R10*1), AX
+	MOVQ    8(R9)(R10*1), CX
+	VMOVUPS (AX), Y0
+	VADDPS  (CX), Y0, Y0
+	VMOVUPS Y0, (CX)
+	ADDL    $0x10, R10
+	ANDL    $0x000001ff, R10
+	DECQ    R12
+	JMP     drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R14, R14
+	ADDL   R14, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    edge_word
+
+// func divideRows8AVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX2
+TEXT ·divideRows8AVX2(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), AX
+	MOVQ degree+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ bytes+24(FP), BX
+
+row:
+	TESTQ        DX, DX
+	JZ           done
+	MOVL         (CX), SI
+	INCQ         SI
+	VXORPS       X0, X0, X0
+	VCVTSI2SSQ   SI, X0, X0
+	VBROADCASTSS X0, Y0
+	VMOVUPS      (AX), Y1
+	VDIVPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         BX, AX
+	ADDQ         $0x04, CX
+	DECQ         DX
+	JMP          row
+
+done:
+	VZEROUPPER
+	RET
+
+// func weightedSums8AVX2(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX2
+TEXT ·weightedSums8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         sums+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         degree+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	VMOVUPD      (AX), Y0
+	VMOVUPD      128(AX), Y1
+	VMOVUPD      32(AX), Y2
+	VMOVUPD      160(AX), Y3
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X4
+	VPBROADCASTQ X4, Y4
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	MOVL         (DX), DI
+	INCQ         DI
+	VXORPD       X5, X5, X5
+	VCVTSI2SDQ   DI, X5, X5
+	VBROADCASTSD X5, Y5
+	VCVTPS2PD    (CX), Y6
+	VMULPD       Y5, Y6, Y6
+	VADDPD       Y6, Y0, Y0
+	VPAND        Y4, Y6, Y6
+	VADDPD       Y6, Y1, Y1
+	VCVTPS2PD    16(CX), Y6
+	VMULPD       Y5, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VPAND        Y4, Y6, Y6
+	VADDPD       Y6, Y3, Y3
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          row
+
+done:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 128(AX)
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD Y3, 160(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateWeighted8NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted8NarrowAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x03, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	ANDL       $0x000001ff, AX
+	CMPL       AX, $0x000001ff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x03, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	ANDL         $0x000001ff, AX
+	CMPL         AX, $0x000001ff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x000001ff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x000001ff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func accumulateWeighted8WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted8WideAVX2(SB), NOSPLIT, $8-72
+	MOVQ  acc+0(FP), CX
+	MOVQ  accStride+8(FP), DX
+	MOVQ  z+16(FP), BX
+	MOVQ  zStride+24(FP), SI
+	MOVQ  words+32(FP), DI
+	MOVQ  buf+56(FP), R9
+	MOVQ  weights+64(FP), R11
+	MOVQ  edges+40(FP), R12
+	MOVL  src+48(FP), R8
+	MOVL  base+52(FP), AX
+	IMULQ SI, AX
+	SUBQ  AX, BX
+	MOVQ  R12, R13
+	CMPQ  R12, $0x20
+	JLS   few
+	MOVQ  $0x00000020, R13
+
+few:
+	SUBQ R13, R12
+	MOVQ R13, R14
+	XORQ R10, R10
+
+warm:
+	TESTQ R14, R14
+	JZ    full
+
+warm_word:
+	MOVL       (DI), AX
+	ADDQ       $0x04, DI
+	MOVL       AX, R15
+	ANDL       $0x00007fff, R15
+	SHRL       $0x0f, AX
+	CMPL       AX, $0x0001ffff
+	JEQ        warm_skip
+	ADDL       AX, R8
+	MOVQ       R8, AX
+	IMULQ      SI, AX
+	ADDQ       BX, AX
+	MOVQ       AX, (R9)(R10*1)
+	PREFETCHT0 (AX)
+	IMULQ      DX, R15
+	MOVQ       CX, AX
+	ADDQ       R15, AX
+	MOVQ       AX, 8(R9)(R10*1)
+	BYTE       $0x0f
+	BYTE       $0x0d
+	BYTE       $0x88
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	ADDQ       $0x10, R10
+	DECQ       R14
+	JMP        warm
+
+full:
+	XORQ  R10, R10
+	TESTQ R12, R12
+	JZ    drain
+
+edge:
+	MOVQ (R9)(R10*1), R14
+	MOVQ 8(R9)(R10*1), R15
+
+edge_word:
+	MOVL         (DI), AX
+	ADDQ         $0x04, DI
+	MOVL         AX, BP
+	ANDL         $0x00007fff, BP
+	SHRL         $0x0f, AX
+	CMPL         AX, $0x0001ffff
+	JEQ          edge_skip
+	ADDL         AX, R8
+	MOVQ         R8, AX
+	IMULQ        SI, AX
+	ADDQ         BX, AX
+	MOVQ         AX, (R9)(R10*1)
+	PREFETCHT0   (AX)
+	IMULQ        DX, BP
+	MOVQ         CX, AX
+	ADDQ         BP, AX
+	MOVQ         AX, 8(R9)(R10*1)
+	BYTE         $0x0f
+	BYTE         $0x0d
+	BYTE         $0x88
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	BYTE         $0x00
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (R14), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (R15), Y1, Y1
+	VMOVUPS      Y1, (R15)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R12
+	JNZ          edge
+
+drain:
+	TESTQ        R13, R13
+	JZ           done
+	MOVQ         (R9)(R10*1), AX
+	MOVQ         8(R9)(R10*1), CX
+	VBROADCASTSS (R11), Y0
+	ADDQ         $0x04, R11
+	VMOVUPS      (AX), Y1
+	VMULPS       Y0, Y1, Y1
+	VADDPS       (CX), Y1, Y1
+	VMOVUPS      Y1, (CX)
+	ADDL         $0x10, R10
+	ANDL         $0x000001ff, R10
+	DECQ         R13
+	JMP          drain
+
+done:
+	VZEROUPPER
+	RET
+
+warm_skip:
+	IMUL3L $0x0001ffff, R15, R15
+	ADDL   R15, R8
+	JMP    warm_word
+
+edge_skip:
+	IMUL3L $0x0001ffff, BP, BP
+	ADDL   BP, R8
+	JMP    edge_word
+
+// func divideRowsByStrength8AVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX
+TEXT ·divideRowsByStrength8AVX2(SB), NOSPLIT, $0-32
+	MOVQ rows+0(FP), AX
+	MOVQ strength1+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ bytes+24(FP), BX
+
+row:
+	TESTQ        DX, DX
+	JZ           done
+	VBROADCASTSS (CX), Y0
+	VMOVUPS      (AX), Y1
+	VDIVPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	ADDQ         BX, AX
+	ADDQ         $0x04, CX
+	DECQ         DX
+	JMP          row
+
+done:
+	VZEROUPPER
+	RET
+
+// func strengthSums8AVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX2
+TEXT ·strengthSums8AVX2(SB), NOSPLIT, $0-40
+	MOVQ         sums+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	VMOVUPD      (AX), Y0
+	VMOVUPD      128(AX), Y1
+	VMOVUPD      32(AX), Y2
+	VMOVUPD      160(AX), Y3
+	MOVQ         $0x7fffffffffffffff, DI
+	VMOVQ        DI, X4
+	VPBROADCASTQ X4, Y4
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VXORPD       X5, X5, X5
+	VCVTSS2SD    (DX), X5, X5
+	VBROADCASTSD X5, Y5
+	VCVTPS2PD    (CX), Y6
+	VMULPD       Y5, Y6, Y6
+	VADDPD       Y6, Y0, Y0
+	VPAND        Y4, Y6, Y6
+	VADDPD       Y6, Y1, Y1
+	VCVTPS2PD    16(CX), Y6
+	VMULPD       Y5, Y6, Y6
+	VADDPD       Y6, Y2, Y2
+	VPAND        Y4, Y6, Y6
+	VADDPD       Y6, Y3, Y3
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
+	JMP          row
+
+done:
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 128(AX)
+	VMOVUPD Y2, 32(AX)
+	VMOVUPD Y3, 160(AX)
+	VZEROUPPER
+	RET
+
+// func addRows8AVX2(sum *float32, rows *float32, hops *uint16, n uintptr, bytes uintptr, hop uint16, weight float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·addRows8AVX2(SB), NOSPLIT, $0-48
+	MOVQ         sum+0(FP), AX
+	MOVQ         rows+8(FP), CX
+	MOVQ         hops+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVW         hop+40(FP), DI
+	MOVWLZX      DI, DI
+	MOVSS        weight+44(FP), X0
+	VBROADCASTSS X0, Y0
+
+row:
+	TESTQ   BX, BX
+	JZ      done
+	MOVWLZX (DX), R8
+	CMPL    DI, R8
+	JCC     next
+	VMULPS  (CX), Y0, Y1
+	VADDPS  (AX), Y1, Y1
+	VMOVUPS Y1, (AX)
+
+next:
+	ADDQ SI, CX
+	ADDQ SI, AX
+	ADDQ $0x02, DX
+	DECQ BX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET

@@ -10,7 +10,7 @@ import (
 // Layout says how wide a column block is and where its rows live. The results do
 // not depend on where.
 type Layout struct {
-	// Columns is the width, a multiple of PanelColumns.
+	// Columns is the width, a multiple of PanelColumns, or HalfPanel for float32 rows.
 	Columns   int
 	Precision Precision
 	// Residency says where the rows of the hop and of the next one are.
@@ -178,7 +178,7 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 func PlanShared(n, nodes int64, listed bool, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	var l Layout
 	for _, residency := range []Residency{Resident, External} {
-		l = Layout{Columns: packed.Panels(columns) * packed.PanelColumns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
+		l = Layout{Columns: columns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
 		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
 			return l.shareOut(n, nodes, listed, left), nil
 		}

@@ -101,6 +101,9 @@ func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, l
 // the group, the cause of ctx, or ErrConservation.
 func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
 	check := part == nil
+	if !check && b.layout.Columns == packed.HalfPanel {
+		return 0, errors.New("all rows of half a panel are computed at every hop")
+	}
 	if check && !b.summed {
 		if err := p.sum(b); err != nil {
 			return 0, err

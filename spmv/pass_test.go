@@ -382,10 +382,14 @@ func TestPlanLayout(t *testing.T) {
 func TestPlanShared(t *testing.T) {
 	const n, nodes = 40*packed.StripRows + 5, 100 * packed.StripRows
 	beside := func(l Layout) int64 { return int64(l.Columns) << 10 }
-	for _, p := range []Precision{Float32, Float16} {
+	for _, tc := range []struct {
+		p       Precision
+		columns int
+	}{{Float32, 48}, {Float16, 48}, {Float32, packed.HalfPanel}} {
+		p, columns := tc.p, tc.columns
 		fetched, place := int64(math.MaxInt64), External
 		for free := int64(1 << 20); free < 4<<30; free += free / 9 {
-			l, err := PlanShared(n, nodes, false, 33, p, free, 2, beside)
+			l, err := PlanShared(n, nodes, false, columns, p, free, 2, beside)
 			if need := l.Memory(n, 2) + beside(l); (err != nil) != (need > free) || err != nil && !errors.Is(err, mem.ErrBudget) {
 				t.Errorf("%s, %s: %+v takes %s, error %v", p, mem.Bytes(free), l, mem.Bytes(need), err)
 			}
@@ -395,17 +399,17 @@ func TestPlanShared(t *testing.T) {
 				}
 				continue
 			}
-			if listed, err := PlanShared(n, nodes, true, 33, p, free, 2, beside); err != nil || listed.Memory(n, 2)+beside(listed) > free {
+			if listed, err := PlanShared(n, nodes, true, columns, p, free, 2, beside); err != nil || listed.Memory(n, 2)+beside(listed) > free {
 				t.Errorf("%s, %s: %+v where rows are listed, error %v", p, mem.Bytes(free), listed, err)
 			} else if held := listed.Windows > 0; held && int64(listed.Windows)*listed.Window < nodes-n || !held && free > 1<<30 {
 				t.Errorf("%s, %s: %+v where rows are listed", p, mem.Bytes(free), listed)
 			}
-			if l.Columns != 48 || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
+			if l.Columns != columns || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
 				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)
 			}
 			fetched, place = l.Fetched(n, nodes), l.Residency
 		}
-		if place != Resident || fetched != (nodes-n)*48*p.Bytes() {
+		if place != Resident || fetched != (nodes-n)*int64(columns)*p.Bytes() {
 			t.Errorf("%s: 4 GiB fetch %d, with rows %s", p, fetched, place)
 		}
 	}

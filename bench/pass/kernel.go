@@ -15,7 +15,7 @@ import (
 // Sample says what [Kernels] measures.
 type Sample struct {
 	Nodes, Edges    int64
-	Columns         int // 16, 32 or 64
+	Columns         int // 16, 32 or 64, or 8 of float32
 	Precision       spmv.Precision
 	Threads, Rounds int
 	Seed            uint64
@@ -117,11 +117,9 @@ func (m *measured) newRows(b *mem.Budget, n int64) (spmv.Rows, error) {
 }
 
 func (m *measured) allocate(b *mem.Budget) (err error) {
-	width, ok := map[int]int{16: 0, 32: 1, 64: 2}[m.Columns]
-	if !ok {
-		return fmt.Errorf("%d columns: there are loops for 16, 32 and 64", m.Columns)
+	if m.loops, err = loopsOf(m.kernel.Name()).of(m.Precision, m.Columns); err != nil {
+		return err
 	}
-	m.loops = loopsOf(m.kernel.Name())[m.Precision][width]
 	if m.Nodes < 1 || m.Nodes >= 1<<32 || m.Edges < 1 || m.Edges >= 1<<32 {
 		return fmt.Errorf("%d nodes and %d edges: each is at least 1 and below 2^32", m.Nodes, m.Edges)
 	}

@@ -1109,3 +1109,75 @@ done:
 	VMOVUPS Y7, 224(AX)
 	VZEROUPPER
 	RET
+
+// func sumCSR8AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
+// Requires: AVX, MMX+
+TEXT ·sumCSR8AVX2(SB), NOSPLIT, $0-64
+	MOVQ  next+0(FP), AX
+	MOVQ  nextStride+8(FP), CX
+	MOVQ  z+16(FP), DX
+	MOVQ  zStride+24(FP), BX
+	MOVQ  offsets+32(FP), SI
+	MOVQ  src+40(FP), DI
+	MOVQ  first+48(FP), R8
+	IMULQ BX, R8
+	MOVQ  n+56(FP), R9
+	MOVL  (SI), R10
+
+row:
+	TESTQ   R9, R9
+	JZ      done
+	MOVL    4(SI), R11
+	ADDQ    $0x04, SI
+	VMOVUPS (DX)(R8*1), Y0
+
+edge:
+	CMPQ       R10, R11
+	JEQ        store
+	MOVL       256(DI)(R10*4), R12
+	IMULQ      BX, R12
+	PREFETCHT0 (DX)(R12*1)
+	MOVL       (DI)(R10*4), R12
+	IMULQ      BX, R12
+	VADDPS     (DX)(R12*1), Y0, Y0
+	INCQ       R10
+	JMP        edge
+
+store:
+	VMOVUPS Y0, (AX)
+	ADDQ    CX, AX
+	ADDQ    BX, R8
+	DECQ    R9
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gather8AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
+// Requires: AVX, MMX+
+TEXT ·gather8AVX2(SB), NOSPLIT, $0-40
+	MOVQ   out+0(FP), AX
+	MOVQ   z+8(FP), CX
+	MOVQ   zStride+16(FP), DX
+	MOVQ   ids+24(FP), BX
+	MOVQ   n+32(FP), SI
+	VXORPS Y0, Y0, Y0
+	XORQ   DI, DI
+
+row:
+	CMPQ       DI, SI
+	JEQ        done
+	MOVL       256(BX)(DI*4), R8
+	IMULQ      DX, R8
+	PREFETCHT0 (CX)(R8*1)
+	MOVL       (BX)(DI*4), R8
+	IMULQ      DX, R8
+	VADDPS     (CX)(R8*1), Y0, Y0
+	INCQ       DI
+	JMP        row
+
+done:
+	VMOVUPS Y0, (AX)
+	VZEROUPPER
+	RET

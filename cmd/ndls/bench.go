@@ -92,7 +92,7 @@ Memory: (nodes + edges/29) rows of columns x 4 or 2 bytes, and 9 bytes an edge.`
 	f := cmd.Flags()
 	f.Int64Var(&nodes, "nodes", 1<<24, "rows")
 	f.Int64Var(&edges, "edges", 1<<27, "directed edges")
-	f.IntVar(&columns, "columns", 16, "columns of a row: 16, 32 or 64")
+	f.IntVar(&columns, "columns", 16, "columns of a row: 16, 32 or 64, or 8 of float32")
 	f.StringVar(&precision, "precision", "float32", "type of the rows: float32 or float16")
 	f.IntVar(&rounds, "rounds", 5, "rounds that count")
 	return cmd

@@ -24,6 +24,8 @@ const (
 	// enough to keep all line fill buffers busy, and so few that the first-level cache loses
 	// none of the rows before they are added.
 	batch = 32
+	// panel and halfPanel are the columns of the narrowest rows. Rows of panels may have several of them.
+	panel, halfPanel = 16, 8
 )
 
 // widths are the sizes of a word in bytes.
@@ -42,10 +44,10 @@ func main() {
 		}
 		widen(v)
 		narrow(v)
-		divideRows(v, false)
-		addRows(v)
+		divideRows(v, false, panel)
+		addRows(v, panel)
 		squareNorms(v)
-		weightedSums(v, false)
+		weightedSums(v, false, panel)
 	}
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
@@ -55,10 +57,24 @@ func main() {
 				}
 			}
 		}
-		divideRows(v, true)
-		weightedSums(v, true)
+		divideRows(v, true, panel)
+		weightedSums(v, true, panel)
 	}
+	halfPanels(vector.HalfPanel)
 	Generate()
+}
+
+// halfPanels writes the kernels for rows of 8 float32 columns. A row is one register of AVX2, which processors with AVX-512
+// take, too.
+func halfPanels(v vector.ISA) {
+	for _, weighted := range []bool{false, true} {
+		for _, width := range widths {
+			accumulate(v, vector.Precisions[0], halfPanel, width, weighted)
+		}
+		divideRows(v, weighted, halfPanel)
+		weightedSums(v, weighted, halfPanel)
+	}
+	addRows(v, halfPanel)
 }
 
 // hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
@@ -289,16 +305,40 @@ func convert(v vector.ISA, toBytes, fromBytes int, one func(from, to Mem)) {
 	RET()
 }
 
+// suffix ends the name of a function for rows of panels, or of so many columns.
+func suffix(v vector.ISA, columns int) string {
+	if columns == panel {
+		return v.Name
+	}
+	return fmt.Sprint(columns, v.Name)
+}
+
+// lengths says how long a row may be.
+func lengths(columns int) string {
+	if columns == panel {
+		return "a multiple of 64"
+	}
+	return fmt.Sprint(4 * columns)
+}
+
+// loop is the length of a row that takes a loop, and nil where a row is one register.
+func loop(columns int, bytes Register) Register {
+	if columns == panel {
+		return bytes
+	}
+	return nil
+}
+
 // divideRows: rows[i] /= degree[i] + 1; if weighted, rows[i] /= strength1[i].
-func divideRows(v vector.ISA, weighted bool) {
-	name := "divideRows" + v.Name
+func divideRows(v vector.ISA, weighted bool, columns int) {
+	name := "divideRows" + suffix(v, columns)
 	param, values, by := "degree", "uint32", "degree plus one"
 	if weighted {
-		name = "divideRowsByStrength" + v.Name
+		name = "divideRowsByStrength" + suffix(v, columns)
 		param, values, by = "strength1", "float32", "strength plus one"
 	}
 	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr)")
-	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by its " + by + ".")
+	Doc(name + " divides each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by its " + by + ".")
 	rows := Load(Param("rows"), GP64())
 	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
@@ -311,7 +351,7 @@ func divideRows(v vector.ISA, weighted bool) {
 		} else {
 			d = v.Degree1(degree)
 		}
-		v.DivideRow(rows, bytes, d)
+		v.DivideRow(rows, loop(columns, bytes), d)
 	}, func() {
 		ADDQ(bytes, rows)
 		ADDQ(Imm(4), degree)
@@ -320,10 +360,10 @@ func divideRows(v vector.ISA, weighted bool) {
 }
 
 // addRows: sum[i] += weight * rows[i] where hop < hops[i].
-func addRows(v vector.ISA) {
-	name := "addRows" + v.Name
+func addRows(v vector.ISA, columns int) {
+	name := "addRows" + suffix(v, columns)
 	TEXT(name, NOSPLIT, "func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)")
-	Doc(name + " adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (a multiple of 64, without gaps).")
+	Doc(name + " adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (" + lengths(columns) + ", without gaps).")
 	sum := Load(Param("sum"), GP64())
 	rows := Load(Param("rows"), GP64())
 	hops := Load(Param("hops"), GP64())
@@ -341,7 +381,7 @@ func addRows(v vector.ISA) {
 		MOVWLZX(Mem{Base: hops}, h.As32())
 		CMPL(hop.As32(), h.As32())
 		JCC(LabelRef("next"))
-		v.EachRegister("column", bytes, func(at Register, disp int) {
+		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
 			y := v.Reg()
 			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, w, y)
 			VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: disp}, y, y)
@@ -407,24 +447,24 @@ func squareNorms(v vector.ISA) {
 	vector.End()
 }
 
-// weightedSums: for the first 16 columns, sums[c] += d*x and sums[16+c] += d*|x|, with the
+// weightedSums: for the first columns, sums[c] += d*x and sums[16+c] += d*|x|, with the
 // degree plus one, or the strength plus one, as d.
-func weightedSums(v vector.ISA, weighted bool) {
-	name := "weightedSums" + v.Name
+func weightedSums(v vector.ISA, weighted bool, columns int) {
+	name := "weightedSums" + suffix(v, columns)
 	param, values, by := "degree", "uint32", "(degree+1)"
 	if weighted {
-		name = "strengthSums" + v.Name
+		name = "strengthSums" + suffix(v, columns)
 		param, values, by = "strength1", "float32", "(strength+1)"
 	}
 	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, "+param+" *"+values+", n, bytes uintptr)")
-	Doc(name + " adds, for the first 16 columns of n rows of bytes bytes, " + by + "·x to sums[0:16] and " + by + "·|x| to sums[16:32], in float64.")
+	Doc(name + fmt.Sprintf(" adds, for the first %d columns of n rows of bytes bytes, %s·x to sums[0:%d] and %s·|x| to sums[16:%d], in float64.", columns, by, columns, by, 16+columns))
 	sums := Load(Param("sums"), GP64())
 	rows := Load(Param("rows"), GP64())
 	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
 	lanes := v.Lanes / 2
-	regs := 16 / lanes // of signed sums
+	regs := columns / lanes // of signed sums
 	// AVX2 has 16 registers: 4 signed, 4 absolute, and a few to work with.
 	signed, absolute := make([]VecVirtual, regs), make([]VecVirtual, regs)
 	for i := range signed {

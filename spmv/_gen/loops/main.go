@@ -24,6 +24,8 @@ func main() {
 			}
 		}
 	}
+	sumCSR(vector.HalfPanel, vector.Precisions[0], 8)
+	gather(vector.HalfPanel, vector.Precisions[0], 8)
 	Generate()
 }
 
