@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"ndls/internal/packed"
 )
 
 // How the values of a tile are stored.
@@ -84,7 +86,7 @@ type Entry struct {
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
 	Last  int32 `parquet:"name=last_panel, type=INT32" json:"last_panel,omitempty"`
 	// Hop is the number of hops that the file's rows have made, Run the model, the split or
-	// the step of a partition that they are of; or NotApplicable.
+	// the step of a partition that they are of, or which half of each panel they have ([Entry.OfSide]); or NotApplicable.
 	Hop int32 `parquet:"name=hop, type=INT32" json:"hop"`
 	Run int32 `parquet:"name=run, type=INT32" json:"run"`
 	// ValueType is how the values of a tile are stored, [Float32] or [Float16], or the weights
@@ -136,6 +138,17 @@ func (e Entry) OfRun(run int) Entry {
 	e.Run = int32(run)
 	return e
 }
+
+// OfSide says which columns of each panel the file has.
+func (e Entry) OfSide(side packed.Side) Entry {
+	if side != packed.Both {
+		e.Run = int32(side)
+	}
+	return e
+}
+
+// Side is what OfSide said of a file that belongs to no model, split or step.
+func (e Entry) Side() packed.Side { return packed.Side(max(e.Run, 0)) }
 
 // Of says which stage writes the file, where its kind does not tell.
 func (e Entry) Of(stage string) Entry {

@@ -6,13 +6,13 @@
 //
 // A [Matrix] has a number of rows for each interval, which may be fewer than the interval
 // has nodes where only some are stored. Workers that share the rows of a matrix write
-// parts of tiles, which [Matrix.Join] makes whole. Where a tile or a part of one is
+// parts of tiles, which [Matrix.Join] makes whole: some rows of a panel, or of one half of it ([Matrix.Of]). Where a tile or a part of one is
 // committed it is left alone: with the same plan its bytes would be the same.
 //
 // # Format
 //
 // [shards.TilePath] and [shards.EncodeTile] have the name and the bytes of a tile. Parts
-// have the tile's name and their rows behind it. The catalogue's entries say which rows
+// have the tile's name and their rows behind it, and then the half of the panel: rows of 8 values. The catalogue's entries say which rows
 // and columns a file holds, and whether its values are float32 or float16; [Features] is
 // the matrix of a graph's features. A matrix may have rows of another form
 // ([Layout.Encode]), which whoever writes it reads by itself ([Matrix.Pieces]).

@@ -23,11 +23,8 @@ func (m *Matrix) Join(ctx context.Context, interval int) error {
 }
 
 func (m *Matrix) join(ctx context.Context, interval, panel int) error {
-	list, err := m.files(interval, panel)
-	if err != nil {
-		return err
-	}
-	rows, err := OpenParts(ctx, m.cat, list, m.rowBytes())
+	lo, hi := m.Bounds(interval)
+	rows, err := m.open(ctx, interval, panel, lo, hi)
 	if err != nil {
 		return err
 	}
@@ -37,21 +34,33 @@ func (m *Matrix) join(ctx context.Context, interval, panel int) error {
 		return err
 	}
 	defer g.Abort()
-	lo, hi := m.Bounds(interval)
-	buf := make([]byte, joinRows*m.rowBytes())
+	buf, whole := make([]byte, joinRows*m.rowBytes()), make([]byte, joinRows*m.rowBytes())
 	for ; lo < hi; lo += joinRows {
 		part := buf[:min(joinRows, hi-lo)*m.rowBytes()]
-		if err := rows.Read(part, lo); err != nil {
+		if err := rows.fetch(part, lo); err != nil {
 			return err
+		}
+		if err := rows.add(part, lo, lo+joinRows >= hi); err != nil {
+			return err
+		}
+		if rows.halved() {
+			part = interleave(whole, part, int(m.rowBytes())/2)
 		}
 		if err := g.Write(panel, part); err != nil {
 			return err
 		}
 	}
-	if err := rows.Finish(); err != nil {
-		return err
-	}
 	return g.Commit(ctx)
+}
+
+// interleave puts rows together whose halves, of size bytes each, come half by half.
+func interleave(to, halves []byte, size int) []byte {
+	left, right := halves[:len(halves)/2], halves[len(halves)/2:]
+	to = to[:0]
+	for at := 0; at < len(left); at += size {
+		to = append(append(to, left[at:at+size]...), right[at:at+size]...)
+	}
+	return to
 }
 
 // Drop removes the tiles of an interval and their parts.

@@ -41,17 +41,25 @@ type Matrix struct {
 	budget *mem.Budget
 	// first and last bound the rows that the caller reads and writes: all, or its share.
 	first, last int64
-	tiles       map[Place]catalog.Entry
-	parts       map[Place][]catalog.Entry
-	needless    func(Place) bool // nil where every tile is needed
-	stored      func(ctx context.Context, interval, first, last int) error
-	threads     int // that read and write; 0 is 1
+	// side says which columns of each panel the caller writes.
+	side     packed.Side
+	tiles    map[Place]catalog.Entry
+	parts    map[halfPlace][]catalog.Entry
+	needless func(Place) bool // nil where every tile is needed
+	stored   func(ctx context.Context, interval, first, last int) error
+	threads  int // that read and write; 0 is 1
 }
 
 // Place is where a tile belongs.
 type Place struct{ Interval, Panel int }
 
 func placeOf(e catalog.Entry) Place { return Place{int(e.Interval), int(e.Block)} }
+
+// halfPlace is where a part of a tile belongs, and which columns of the panel it has.
+type halfPlace struct {
+	Place
+	side packed.Side
+}
 
 // Half says whether the values of a committed tile are float16. Entries of earlier
 // versions do not name the type, and the size of the tile tells it.
@@ -95,14 +103,15 @@ func Starts(n, intervalRows int64) []int64 {
 func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 	m := &Matrix{
 		Layout: l, cat: cat, budget: budget, last: l.Starts[len(l.Starts)-1],
-		tiles: Committed(cat, l.Kind, l.Half), parts: map[Place][]catalog.Entry{},
+		tiles: Committed(cat, l.Kind, l.Half), parts: map[halfPlace][]catalog.Entry{},
 	}
 	if l.PartKind == "" {
 		return m
 	}
 	for _, e := range cat.Entries(l.PartKind) {
-		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.rowBytes() {
-			m.parts[placeOf(e)] = append(m.parts[placeOf(e)], e)
+		at := halfPlace{placeOf(e), e.Side()}
+		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.sideBytes(at.side) {
+			m.parts[at] = append(m.parts[at], e)
 		}
 	}
 	return m
@@ -111,6 +120,13 @@ func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 // Share makes rows [first, last) those that the caller reads and writes.
 func (m *Matrix) Share(first, last int64) *Matrix {
 	m.first, m.last = first, last
+	return m
+}
+
+// Of says that the caller writes one side of each panel alone: parts of tiles, also where it has all rows of one. What
+// is read has whole rows.
+func (m *Matrix) Of(side packed.Side) *Matrix {
+	m.side = side
 	return m
 }
 
@@ -147,6 +163,18 @@ func (m *Matrix) rowBytes() int64 {
 	return int64(shards.TileRowBytes(m.Half))
 }
 
+// sideBytes is the length of a row of some columns of a tile.
+func (m *Matrix) sideBytes(side packed.Side) int64 {
+	first, last := side.Columns()
+	return m.rowBytes() * int64(last-first) / packed.PanelColumns
+}
+
+// columns is how many of a panel the caller writes.
+func (m *Matrix) columns() int {
+	first, last := m.side.Columns()
+	return last - first
+}
+
 // Bounds are the rows [lo, hi) of an interval.
 func (m *Matrix) Bounds(interval int) (lo, hi int64) { return m.Starts[interval], m.Starts[interval+1] }
 
@@ -168,10 +196,13 @@ func (m *Matrix) path(interval, panel int) string {
 func (m *Matrix) describe(interval, panel int) catalog.Entry {
 	kind, path := m.Kind, m.path(interval, panel)
 	lo, hi := m.Mine(interval)
-	if first, last := m.Bounds(interval); lo > first || hi < last {
+	if first, last := m.Bounds(interval); lo > first || hi < last || m.side != packed.Both {
 		kind, path = m.PartKind, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
 	}
-	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
+	if m.side != packed.Both {
+		path += "." + m.side.String()
+	}
+	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).OfSide(m.side).Holding(lo, hi)
 	switch {
 	case m.Row > 0:
 	case m.Half:
@@ -206,7 +237,7 @@ func (m *Matrix) committed(interval, panel int) bool {
 		return true
 	}
 	lo, hi := m.Mine(interval)
-	for _, e := range m.parts[Place{interval, panel}] {
+	for _, e := range m.parts[halfPlace{Place{interval, panel}, m.side}] {
 		if e.Lo == lo && e.Hi == hi {
 			return true
 		}
@@ -214,18 +245,27 @@ func (m *Matrix) committed(interval, panel int) bool {
 	return false
 }
 
-// files are the file of a tile, or the parts that make it up, in order of rows.
-func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
+// files are the file of a tile, or the parts that make it up, in order of rows: a list, or one for each half of the panel.
+func (m *Matrix) files(interval, panel int) ([][]catalog.Entry, error) {
 	lo, hi := m.Bounds(interval)
 	if e, ok := m.whole(interval, panel); ok {
 		e.Lo, e.Hi = lo, hi
-		return []catalog.Entry{e}, nil
+		return [][]catalog.Entry{{e}}, nil
 	}
-	list, ok := Cover(m.parts[Place{interval, panel}], lo, hi)
-	if !ok {
+	at := Place{interval, panel}
+	if list, ok := Cover(m.parts[halfPlace{at, packed.Both}], lo, hi); ok {
+		return [][]catalog.Entry{list}, nil
+	}
+	var halves [][]catalog.Entry
+	for _, side := range packed.Sides {
+		if list, ok := Cover(m.parts[halfPlace{at, side}], lo, hi); ok {
+			halves = append(halves, list)
+		}
+	}
+	if len(halves) < len(packed.Sides) {
 		return nil, fmt.Errorf("the catalogue lacks the tile %s, or rows of it: use another run directory: %w", m.path(interval, panel), seal.ErrCorrupt)
 	}
-	return list, nil
+	return halves, nil
 }
 
 // Cover chooses, of files that may overlap, those that together hold rows [lo, hi), in
@@ -246,14 +286,24 @@ func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool)
 	return list, true
 }
 
-// Complete says whether all tiles of a panel are committed, but for needless ones.
+// Complete says whether all tiles of a panel are committed, but for needless ones: the columns that the caller writes.
 func (m *Matrix) Complete(panel int) bool {
 	for i := range m.Intervals() {
-		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) {
+		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) && !m.hasHalf(i, panel) {
 			return false
 		}
 	}
 	return true
+}
+
+// hasHalf says whether the caller writes one half of each panel, and all rows of that of a tile are committed.
+func (m *Matrix) hasHalf(interval, panel int) bool {
+	if m.side == packed.Both {
+		return false
+	}
+	lo, hi := m.Bounds(interval)
+	_, ok := Cover(m.parts[halfPlace{Place{interval, panel}, m.side}], lo, hi)
+	return ok
 }
 
 // FirstMissing is the first panel from first on that is not complete, last if all below

@@ -19,6 +19,7 @@ type Piece struct {
 	Last bool
 
 	stored []byte // panel by panel
+	halved []bool // panels of which the rows of the left half are stored first, then those of the right half
 }
 
 // Panel are the stored rows of panel First+k.
@@ -70,16 +71,13 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		}
 	}()
 	lo, hi := m.Mine(interval)
-	files := make([]*PartReader, panels)
+	files, halved := make([]panelReader, panels), make([]bool, panels)
 	for p := range files {
-		list, err := m.files(interval, first+p)
-		if err != nil {
-			return nil, err
-		}
-		if files[p], err = OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes()); err != nil {
+		if files[p], err = m.open(ctx, interval, first+p, lo, hi); err != nil {
 			return nil, err
 		}
 		in.free = append(in.free, files[p].Close)
+		halved[p] = files[p].halved()
 	}
 	rows, group := pieceShape(panels, batch, m.rowBytes())
 	size := pieceSize(panels, batch, m.rowBytes())
@@ -103,6 +101,7 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		inBatch := (at - lo) % int64(batch)
 		p.Row, p.Rows = at, int(min(int64(rows), int64(batch)-inBatch, hi-at))
 		p.First, p.Panels = first+panel, min(group, panels-panel)
+		p.halved = halved[panel : panel+p.Panels]
 		p.stored = p.stored[:int64(p.Rows)*int64(p.Panels)*m.rowBytes()]
 		if err := share.Each(readers(m.threads), p.Panels, func(k int) error {
 			return files[panel+k].fetch(p.Panel(k), at)
@@ -121,6 +120,57 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		})
 	})
 	return in, nil
+}
+
+// panelReader reads the rows of a panel: from a file or parts that have whole rows, or from those of each half. Rows of
+// halves that are read together come half by half.
+type panelReader []*PartReader
+
+// open opens the files of a panel that hold rows of [lo, hi).
+func (m *Matrix) open(ctx context.Context, interval, panel int, lo, hi int64) (r panelReader, err error) {
+	halves, err := m.files(interval, panel)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range halves {
+		one, err := OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes()/int64(len(halves)))
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r = append(r, one)
+	}
+	return r, nil
+}
+
+func (r panelReader) halved() bool { return len(r) > 1 }
+
+// Close closes the files.
+func (r panelReader) Close() {
+	for _, x := range r {
+		x.Close()
+	}
+}
+
+// fetch is [PartReader.fetch].
+func (r panelReader) fetch(buf []byte, row int64) error {
+	return r.each(buf, func(x *PartReader, part []byte) error { return x.fetch(part, row) })
+}
+
+// add is [PartReader.add].
+func (r panelReader) add(rows []byte, row int64, last bool) error {
+	return r.each(rows, func(x *PartReader, part []byte) error { return x.add(part, row, last) })
+}
+
+// each calls do for what each reader has of some rows.
+func (r panelReader) each(rows []byte, do func(x *PartReader, part []byte) error) error {
+	size := len(rows) / len(r)
+	for i, x := range r {
+		if err := do(x, rows[i*size:(i+1)*size]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readers is how many goroutines read: with several threads one more, since some wait for

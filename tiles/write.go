@@ -62,27 +62,29 @@ func (g *Group) Write(panel int, rows []byte) error {
 }
 
 // Put appends rows of a panel: columns [at, at+16) of values, which has width columns a
-// row. Columns past the width are zero. float16 values are rounded to nearest; of those that are too
+// row, or [at, at+8) where the caller writes halves of panels ([Matrix.Of]). Columns past the width are zero. float16 values are rounded to nearest; of those that are too
 // large the error wraps [failure.ErrData]. Panels may be put at the same time.
 func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
 		return nil
 	}
-	if width == packed.PanelColumns && g.m.Encode == nil && !g.m.Half {
+	columns := g.m.columns()
+	if width == columns && g.m.Encode == nil && !g.m.Half {
 		_, err := f.Write(mem.AsBytes(values)) // they are stored as they are
 		return err
 	}
 	buf := g.buf[panel-g.first][:0]
-	var row [packed.PanelColumns]float32
+	var panelRow [packed.PanelColumns]float32
+	row := panelRow[:columns]
 	for ; len(values) > 0; values = values[width:] {
-		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
+		copy(row, values[at:min(at+columns, width)])
 		if g.m.Encode != nil {
-			buf = g.m.Encode(buf, panel, row[:])
+			buf = g.m.Encode(buf, panel, row)
 			continue
 		}
 		if !g.m.Half {
-			buf = append(buf, mem.AsBytes(row[:])...)
+			buf = append(buf, mem.AsBytes(row)...)
 			continue
 		}
 		for _, x := range row {
@@ -124,7 +126,7 @@ func (g *Group) Abort() {
 }
 
 // Store commits the caller's rows as panels [first, last), which should be [Together] or
-// fewer; the threads take a panel each. rows gives all of them in order, some at a time, 16·(last−first) values a row.
+// fewer; the threads take a panel each. rows gives all of them in order, some at a time, 16·(last−first) values a row, or 8·(last−first) of halves of panels ([Matrix.Of]).
 func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
 	w := &storing{m: m, first: first, last: last, at: m.first}
 	defer func() { w.group.Abort() }()
@@ -171,7 +173,8 @@ func (w *storing) commit(ctx context.Context) error {
 }
 
 func (w *storing) put(ctx context.Context, rows []float32) error {
-	width := (w.last - w.first) * packed.PanelColumns
+	columns := w.m.columns()
+	width := (w.last - w.first) * columns
 	for len(rows) > 0 {
 		if w.interval == w.m.Intervals() {
 			return fmt.Errorf("there are more rows than the %d of %s", w.m.NumRows(), w.m.Prefix)
@@ -179,7 +182,7 @@ func (w *storing) put(ctx context.Context, rows []float32) error {
 		_, hi := w.m.Mine(w.interval)
 		n := min(int64(len(rows)/width), hi-w.at)
 		if err := share.Each(w.m.threads, w.last-w.first, func(k int) error {
-			return w.group.Put(w.first+k, rows[:n*int64(width)], width, k*packed.PanelColumns)
+			return w.group.Put(w.first+k, rows[:n*int64(width)], width, k*columns)
 		}); err != nil {
 			return err
 		}
