@@ -184,6 +184,9 @@ type Config struct {
 	Parallel string
 	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
 	GroupSize int
+	// GroupColumns are the columns that such a group takes at a time: 16, or 8 where the features of all nodes are
+	// smoothed exactly in float32; 0 chooses.
+	GroupColumns int
 	// Watching says how others can see how the run goes.
 	Watching Watching
 	// Log gets what happens; nil drops it.
@@ -329,6 +332,11 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	c.Memory, err = r.memory()
 	return c, err
+}
+
+// groups say how groups of workers share rows.
+func (c Config) groups() coordinator.Groups {
+	return coordinator.Groups{Size: c.GroupSize, Columns: c.GroupColumns}
 }
 
 // parseParallel reads how workers share stages.

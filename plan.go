@@ -216,7 +216,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return Forecast{}, err
 	}
 	parallel, err := parseParallel(c.Parallel)
-	if err := errors.Join(err, coordinator.CheckGroupSize(parallel, c.GroupSize)); err != nil {
+	if err := errors.Join(err, coordinator.Groups{Size: c.GroupSize}.Check(parallel)); err != nil {
 		return Forecast{}, err
 	}
 	counts, err := c.counts(ctx, plan)

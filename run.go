@@ -55,8 +55,8 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
 		return j.processes(ctx, onlooker)
-	case c.GroupSize != 0:
-		return nil, failure.Of(ErrOption, "--group-size says how workers share stages: give --workers, too")
+	case c.GroupSize != 0 || c.GroupColumns != 0:
+		return nil, failure.Of(ErrOption, "--group-size and --group-columns say how workers share stages: give --workers, too")
 	case c.Parallel != "":
 		if _, err := parseParallel(c.Parallel); err != nil {
 			return nil, err
@@ -336,8 +336,8 @@ func (r *session) share(workers int) (err error) {
 	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
 		return err
 	}
-	r.work.Workers, r.work.GroupSize = workers, r.GroupSize
-	return coordinator.CheckGroupSize(r.work.Parallel, r.GroupSize)
+	r.work.Workers, r.work.Groups = workers, r.groups()
+	return r.groups().Check(r.work.Parallel)
 }
 
 // checkParallel refuses a way to share stages that there is not, before the run directory
@@ -347,5 +347,5 @@ func (j job) checkParallel() error {
 	if err != nil {
 		return err
 	}
-	return coordinator.CheckGroupSize(p, j.GroupSize)
+	return j.groups().Check(p)
 }

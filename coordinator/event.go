@@ -107,7 +107,7 @@ type state struct {
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
 	Failed  *givenUp              `json:"failed,omitempty"`
-	// Broken and Breaks are those of gangs, by the first panels of their columns, Unfit that of
+	// Broken and Breaks are those of gangs, by their names, Unfit that of
 	// all of them.
 	Broken []int       `json:"broken_gangs,omitempty"`
 	Breaks map[int]int `json:"breaks_of_gangs,omitempty"`

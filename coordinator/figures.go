@@ -117,7 +117,7 @@ func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.St
 		return nil, errNobody
 	}
 	most := slices.MaxFunc(here, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
-	return j.Parallel.Figures(j.GroupSize, c, j.Plan, resourcesOf(most), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, resourcesOf(most), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
 // paceWeight is how many seconds as planned are added to those of the stages that are complete: stages that
@@ -202,7 +202,7 @@ func (j *Job) noteLimits(rec *Record) {
 }
 
 func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	return j.Parallel.Figures(j.GroupSize, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
 }
 
 // Figures are those of stages for so many workers with r each that share them in this way. Groups of a

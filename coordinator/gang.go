@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/packed"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
 
 // gangState is what leases know of the gangs of the present phase, if it has any. The tasks
-// of the same columns are those of a gang, and the first panel of their columns is its name.
+// of the same columns are those of a gang, which has a name (gangName).
 //
 // A gang stands and falls together: with a lease that ends without a report all
 // others of the gang end, so that its members come back and make another one, and a worker
@@ -46,11 +47,20 @@ type gangState struct {
 // together says whether the tasks of the phase are those of gangs.
 func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Shares() }
 
+// gangName names the gang of a task: by the first panel of its columns, or by a number below zero where it takes one
+// half of each panel.
+func gangName(t *task) int {
+	if side := t.Side(); side != packed.Both {
+		return -int(side) - len(packed.Sides)*t.FirstPanel
+	}
+	return t.FirstPanel
+}
+
 // gangOf is the tasks of the gang that a task is of.
 func (l *leases) gangOf(t *task) []*task {
 	var gang []*task
 	for _, x := range l.tasks {
-		if x.FirstPanel == t.FirstPanel {
+		if gangName(x) == gangName(t) {
 			gang = append(gang, x)
 		}
 	}
@@ -75,8 +85,8 @@ func places(gang []*task) (taken, free int) {
 func (l *leases) gangs(yield func([]*task) bool) {
 	seen := map[int]bool{}
 	for _, t := range l.tasks {
-		if !seen[t.FirstPanel] {
-			seen[t.FirstPanel] = true
+		if !seen[gangName(t)] {
+			seen[gangName(t)] = true
 			if !yield(l.gangOf(t)) {
 				return
 			}
@@ -100,7 +110,7 @@ func (l *leases) suits(now time.Time, worker string, t *task) bool {
 		return true
 	}
 	taken, _ := places(l.gangOf(t))
-	waits := l.broken[t.FirstPanel] && taken > 0
+	waits := l.broken[gangName(t)] && taken > 0
 	return !waits && l.fit(now, worker, t)
 }
 
@@ -167,11 +177,11 @@ func (t *task) pieces() (list []piece) {
 // endGang ends all leases of the gang that a task is of.
 func (l *leases) endGang(t *task) {
 	for _, x := range l.byNumber() {
-		if x.task.FirstPanel == t.FirstPanel {
+		if gangName(x.task) == gangName(t) {
 			l.drop(x)
 		}
 	}
-	delete(l.broken, t.FirstPanel)
+	delete(l.broken, gangName(t))
 }
 
 // leave is what the end of a member's lease, without a report, does to the others.
@@ -184,11 +194,11 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		return
 	}
 	if taken, _ := places(l.gangOf(t)); taken > 0 {
-		l.broken[t.FirstPanel] = true
+		l.broken[gangName(t)] = true
 		return
 	}
-	delete(l.broken, t.FirstPanel)
-	if l.breaks[t.FirstPanel]++; l.breaks[t.FirstPanel] >= breakBudget {
+	delete(l.broken, gangName(t))
+	if l.breaks[gangName(t)]++; l.breaks[gangName(t)] >= breakBudget {
 		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("failed: its workers could not reach each other %d times, last: %s", breakBudget, o.Reason)}
 	}
 }
@@ -200,7 +210,7 @@ func (l *leases) resetLosses(of *task) {
 	if !l.together() {
 		return
 	}
-	delete(l.breaks, of.FirstPanel)
+	delete(l.breaks, gangName(of))
 	for _, t := range l.gangOf(of) {
 		t.losses, t.lostWith, t.failures = 0, nil, 0
 	}

@@ -224,10 +224,14 @@ func TestGang(t *testing.T) {
 	}
 }
 
-// gridTasks are those of groups of two, each with some panels.
-func gridTasks(groups int) (tasks []control.Task) {
-	for panel := range groups {
+// gridTasks are those of groups of two, each with a panel, or with one half of a panel.
+func gridTasks(groups int, halves bool) (tasks []control.Task) {
+	for i := range groups {
 		for _, t := range gangTasks(2) {
+			panel := i
+			if halves {
+				panel, t.Part = i/2, []control.Part{control.LeftStrips, control.RightStrips}[i%2]
+			}
 			t.FirstPanel, t.LastPanel = panel, panel+1
 			tasks = append(tasks, t)
 		}
@@ -236,7 +240,7 @@ func gridTasks(groups int) (tasks []control.Task) {
 }
 
 // TestGroups has several gangs at the same time: each has all its workers or none, one that loses a
-// worker goes on with one that was left over, and the others are not disturbed.
+// worker goes on with one that was left over, and the others are not disturbed: also where gangs have halves of the same panel.
 func TestGroups(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -252,36 +256,38 @@ func TestGroups(t *testing.T) {
 		{"two die, and none was left over", 4, map[string][]act{"a": {dies}, "b": {dies}, "c": nil, "d": nil}, 2, 5*workTime + 5*testTTL},
 		{"one is told to stop", 2, map[string][]act{"a": {drains}, "b": nil, "c": nil}, 1, 2*workTime + 2*testTTL},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCrew(t, 2)
-				c.tasks = gridTasks(tc.groups)
-				s := c.start()
-				for _, name := range slices.Sorted(maps.Keys(tc.members)) {
-					c.join(name, 3, tc.members[name]...)
-					synctest.Wait()
-				}
-				begun := time.Now()
-				reports, err := s.Run(context.Background(), c.tasks)
-				took := time.Since(begun)
-				s.End(context.Background())
-				c.workers.Wait()
-				if err != nil || len(reports) != len(c.tasks) {
-					t.Fatalf("%d reports, %v", len(reports), err)
-				}
-				for number, members := range c.gangs {
-					if slices.Sort(members); len(slices.Compact(slices.Clone(members))) != 2 || len(members) != 2 {
-						t.Errorf("gang %d has %v", number, members)
+		for _, halves := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, halves %v", tc.name, halves), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCrew(t, 2)
+					c.tasks = gridTasks(tc.groups, halves)
+					s := c.start()
+					for _, name := range slices.Sorted(maps.Keys(tc.members)) {
+						c.join(name, 3, tc.members[name]...)
+						synctest.Wait()
 					}
-				}
-				if n := len(c.gangs); n < tc.groups || n > tc.groups+tc.leave || len(s.Losses()) > tc.leave {
-					t.Errorf("gangs %v for %d groups; losses %+v", c.gangs, tc.groups, s.Losses())
-				}
-				if took > tc.most+5*time.Second {
-					t.Errorf("took %v, want %v at most", took, tc.most)
-				}
+					begun := time.Now()
+					reports, err := s.Run(context.Background(), c.tasks)
+					took := time.Since(begun)
+					s.End(context.Background())
+					c.workers.Wait()
+					if err != nil || len(reports) != len(c.tasks) {
+						t.Fatalf("%d reports, %v", len(reports), err)
+					}
+					for number, members := range c.gangs {
+						if slices.Sort(members); len(slices.Compact(slices.Clone(members))) != 2 || len(members) != 2 {
+							t.Errorf("gang %d has %v", number, members)
+						}
+					}
+					if n := len(c.gangs); n < tc.groups || n > tc.groups+tc.leave || len(s.Losses()) > tc.leave {
+						t.Errorf("gangs %v for %d groups; losses %+v", c.gangs, tc.groups, s.Losses())
+					}
+					if took > tc.most+5*time.Second {
+						t.Errorf("took %v, want %v at most", took, tc.most)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
@@ -573,6 +579,7 @@ func TestGroupSize(t *testing.T) {
 	enough := 4 * alone[0].PeakBytes
 	fast := control.Rates{Edges: 100e6, Network: 5e9, Store: 1e9}
 	slow := control.Rates{Edges: 100e6, Network: 1e6, Store: 1e9}
+	near := control.Rates{Edges: 100e6, Network: 1.25e9, Store: 1e9} // eight workers of a group compute a hop sooner than they receive it
 	for _, tc := range []struct {
 		name        string
 		parallel    Parallel
@@ -581,38 +588,50 @@ func TestGroupSize(t *testing.T) {
 		memory      int64
 		rates       control.Rates
 		group, many int // workers of a group, and panels that groups begin with; 0 of columns
+		columns     int // that are asked for
+		halves      bool
 	}{
-		{"more workers than panels", Grid, 0, 16, enough, control.Rates{}, 2, 8},
-		{"fewer workers than panels", Grid, 0, 4, enough, control.Rates{}, 2, 4},
-		{"a size that is asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4},
-		{"one that is too large", Grid, 40, 16, enough, control.Rates{}, 16, 1},
-		{"columns that are asked for", Grid, 1, 16, enough, control.Rates{}, 0, 0},
-		{"nobody has measured", Auto, 0, 16, enough, control.Rates{}, 0, 0},
-		{"a fast network", Auto, 0, 16, enough, fast, 2, 8},
-		{"a slow network", Auto, 0, 16, enough, slow, 0, 0},
-		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, 0, 0},
-		{"little memory", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 2, 8},
-		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1},
+		{"more workers than panels", Grid, 0, 16, enough, control.Rates{}, 2, 8, 0, false},
+		{"fewer workers than panels", Grid, 0, 4, enough, control.Rates{}, 2, 4, 0, false},
+		{"a size that is asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4, 0, false},
+		{"one that is too large", Grid, 40, 16, enough, control.Rates{}, 16, 1, 0, false},
+		{"columns that are asked for", Grid, 1, 16, enough, control.Rates{}, 0, 0, 0, false},
+		{"nobody has measured", Auto, 0, 16, enough, control.Rates{}, 0, 0, 0, false},
+		{"a fast network", Auto, 0, 16, enough, fast, 2, 8, 0, false},
+		{"a slow network", Auto, 0, 16, enough, slow, 0, 0, 0, false},
+		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, 0, 0, 0, false},
+		{"little memory, in which halves stay", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 2, 4, 0, true},
+		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1, 0, false},
+		{"a network that decides", Grid, 0, 64, enough, near, 4, 8, 0, true},
+		{"whole panels that are asked for", Grid, 0, 64, enough, near, 6, 8, 16, false},
+		{"half panels that are asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4, 8, true},
+		{"half panels of one group", Grid, 4, 7, enough, control.Rates{}, 4, 1, 8, false},
+		{"a network that decides, automatically", Auto, 0, 64, enough, near, 4, 8, 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
-			j.Parallel, j.GroupSize = tc.parallel, tc.size
+			j.Parallel, j.Groups = tc.parallel, Groups{tc.size, tc.columns}
 			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
 			if err != nil || len(phases) != 2 {
 				t.Fatalf("phases %v, %v", phases, err)
 			}
-			firsts := map[int]int{}
+			firsts, tasks := map[int]int{}, map[packed.Side]int{}
 			for _, task := range phases[0] {
-				if (task.Part == control.Strips) != (tc.group > 0) {
+				if task.Shares() != (tc.group > 0) {
 					t.Fatalf("%s", task.ID())
 				}
 				firsts[task.FirstPanel]++
+				tasks[task.Side()]++
 			}
 			if tc.group == 0 {
 				return
 			}
-			if len(firsts) != tc.many || len(phases[0]) != tc.group*tc.many {
-				t.Errorf("%d tasks for panels %v, want groups of %d for %d", len(phases[0]), firsts, tc.group, tc.many)
+			want := map[packed.Side]int{packed.Both: tc.group * tc.many}
+			if tc.halves {
+				want = map[packed.Side]int{packed.Left: tc.group * tc.many, packed.Right: tc.group * tc.many}
+			}
+			if len(firsts) != tc.many || !maps.Equal(tasks, want) {
+				t.Errorf("tasks %v for panels %v, want %v in groups of %d for %d", tasks, firsts, want, tc.group, tc.many)
 			}
 		})
 	}

@@ -44,13 +44,26 @@ func ParseParallel(text string) (Parallel, error) {
 	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals, grid: %w", text, control.ErrOption)
 }
 
-// CheckGroupSize refuses a size of groups that cannot be.
-func CheckGroupSize(p Parallel, size int) error {
+// Groups say how groups of workers share rows. What is 0 is left to the plan.
+type Groups struct {
+	// Size is how many workers share the rows of a block of columns with Grid.
+	Size int
+	// Columns are those of a panel that a group takes with Grid: all 16, or one half, 8, where the stage can do with half
+	// panels. Groups of half panels send each other half as many bytes, and there is work for twice as many of them.
+	Columns int
+}
+
+// Check refuses groups that cannot be.
+func (g Groups) Check(p Parallel) error {
 	switch {
-	case size < 0:
-		return fmt.Errorf("--group-size %d is negative: %w", size, control.ErrOption)
-	case size > 0 && p != Grid:
-		return fmt.Errorf("--group-size %d is for --parallel grid, and this is --parallel %s: %w", size, p, control.ErrOption)
+	case g.Size < 0:
+		return fmt.Errorf("--group-size %d is negative: %w", g.Size, control.ErrOption)
+	case g.Size > 0 && p != Grid:
+		return fmt.Errorf("--group-size %d is for --parallel grid, and this is --parallel %s: %w", g.Size, p, control.ErrOption)
+	case g.Columns != 0 && g.Columns != packed.HalfPanel && g.Columns != packed.PanelColumns:
+		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, control.ErrOption)
+	case g.Columns > 0 && p != Grid:
+		return fmt.Errorf("--group-columns %d is for --parallel grid, and this is --parallel %s: %w", g.Columns, p, control.ErrOption)
 	}
 	return nil
 }
@@ -66,7 +79,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	var g *sharing
 	var err error
 	switch {
-	case len(under) > 0 && under[0].Part == control.Strips:
+	case len(under) > 0 && under[0].Part != control.Choose && under[0].Shares():
 		g = &sharing{groups: 1, strips: under}
 	case len(under) == 0 || under[0].Shares() || c.Next != nil && under[0].Part == control.Rows:
 		g, err = j.grid(ctx, rec, s, sum, c)
@@ -87,7 +100,11 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 		}
 		// One group has all of them, and needs no steps.
 	}
-	phases := cut(s.Name(), c, j.Catalog, max(g.groups, 2))
+	takers := g.groups // of whole panels
+	if g.halves {
+		takers = (takers + 1) / 2
+	}
+	phases := cut(s.Name(), c, j.Catalog, max(takers, 2))
 	var shared [][]control.Task
 	if phases[0][0].Part == control.Choose {
 		if phases = phases[1:]; g.all != nil {
@@ -106,6 +123,8 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 // block of columns, and several groups work at the same time.
 type sharing struct {
 	groups int
+	// halves says that each group takes one half of a panel at a time.
+	halves bool
 	// strips are the tasks of a group which has all columns; all is the same for one group of all
 	// workers.
 	strips, all []control.Task
@@ -125,10 +144,16 @@ func (g *sharing) cells(columns []control.Task) (tasks []control.Task) {
 	if g.groups == 1 {
 		return g.strips
 	}
+	parts := []control.Part{control.Strips}
+	if g.halves {
+		parts = []control.Part{control.LeftStrips, control.RightStrips}
+	}
 	for _, t := range columns {
-		for _, x := range g.strips {
-			x.FirstPanel, x.LastPanel = t.First, t.Last
-			tasks = append(tasks, x)
+		for _, part := range parts {
+			for _, x := range g.strips {
+				x.Part, x.FirstPanel, x.LastPanel = part, t.First, t.Last
+				tasks = append(tasks, x)
+			}
 		}
 	}
 	return tasks
@@ -210,7 +235,7 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	slices.SortFunc(workers, func(a, b control.Hello) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Worker, b.Worker))
 	})
-	p := placing{j, counts, s, stripEdges(ctx, j.Catalog, j.Plan, sum), sum, workers}
+	p := placing{Job: j, counts: counts, stage: s, edges: stripEdges(ctx, j.Catalog, j.Plan, sum), sum: sum, workers: workers}
 	most := min(len(workers), packed.Strips(sum.Nodes))
 	if most < 2 {
 		return nil, alone
@@ -229,7 +254,11 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	if g.all, err = p.group(most); err != nil {
 		g.all, err = g.strips, nil
 	}
-	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "groups", g.groups, "of", len(g.strips), "strips", borders(g.strips))
+	columns := packed.PanelColumns
+	if g.halves {
+		columns = packed.HalfPanel
+	}
+	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "groups", g.groups, "of", len(g.strips), "columns", columns, "strips", borders(g.strips))
 	return g, err
 }
 
@@ -249,13 +278,23 @@ type placing struct {
 	edges   []float64 // of each strip
 	sum     shards.Summary
 	workers []control.Hello // those with most memory first
+	halves  bool            // groups take one half of a panel each
+}
+
+// resources are those of a worker in a group.
+func (p placing) resources(h control.Hello) control.Resources {
+	r := resourcesOf(h)
+	if p.halves {
+		r.BlockColumns = packed.HalfPanel
+	}
+	return r
 }
 
 // choose is the grid of groups of the size that is best, at most most, nil where the workers had
 // better share columns alone. Memory comes first: a size is possible if a worker has what its rows
 // need. Of those that are, the size takes the fewest seconds by what the workers have measured; where
-// they have not, it is the smallest with columns for all groups. fits says that a worker has the memory
-// for all rows.
+// they have not, it is the smallest with columns for all groups. Groups take one half of a panel each where
+// that is faster still. fits says that a worker has the memory for all rows.
 func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 	pieces := 0 // that groups take
 	switch {
@@ -270,54 +309,68 @@ func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 	switch {
 	case p.Parallel == Intervals || pieces == 0 || p.Parallel == Auto && !measured:
 		least = most
-	case p.Parallel == Grid && p.GroupSize > 0:
-		least = min(p.GroupSize, most)
+	case p.Parallel == Grid && p.Groups.Size > 0:
+		least = min(p.Groups.Size, most)
 		last = least
 	}
 	if p.Parallel == Auto && fits && !measured || least < 2 {
 		return nil, nil
 	}
+	halves := []bool{false}
+	if mayHalve := c.Halves && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least; mayHalve && p.Groups.Columns == packed.HalfPanel {
+		halves = []bool{true}
+	} else if mayHalve && measured && p.Groups.Columns == 0 {
+		halves = []bool{false, true}
+	}
 	if !measured && least < last { // all groups are to have columns
 		least = min(max(least, (len(p.workers)+pieces-1)/pieces), last)
 	}
-	smallest := resourcesOf(p.workers[len(p.workers)-1])
-	seconds := func(size int) float64 {
+	seconds := func(p placing, size int) float64 {
 		pieces := pieces
-		if size == 1 && c.Panels > 0 {
+		switch {
+		case size == 1 && c.Panels > 0:
 			pieces = (c.Panels + c.Together - 1) / c.Together
+		case p.halves:
+			pieces *= len(packed.Sides)
 		}
-		return estimate.GroupSeconds(p.counts, p.Plan, smallest, p.stage, len(p.workers), size, pieces, rates)
+		return estimate.GroupSeconds(p.counts, p.Plan, p.resources(p.workers[len(p.workers)-1]), p.stage, len(p.workers), size, pieces, rates)
 	}
 	var best *sharing
 	var failed error
 	fewest := 0.0
 	for size := least; size <= last; size++ {
-		g := &sharing{groups: 1}
-		if pieces > 0 {
-			g.groups = len(p.workers) / size
-		}
-		var err error
-		if g.strips, err = p.group(size); err != nil {
-			failed = err
-			if !errors.Is(err, mem.ErrBudget) {
-				return nil, err
+		for _, p.halves = range halves {
+			g := &sharing{groups: 1, halves: p.halves}
+			if pieces > 0 {
+				g.groups = len(p.workers) / size
 			}
-			continue
-		}
-		if !measured {
-			return g, nil
-		}
-		took := seconds(size)
-		p.Log.Debug("groups that could share rows", "stage", p.stage.Name(), "size", size, "seconds", took)
-		if best == nil || took < fewest {
-			best, fewest = g, took
+			if p.halves && g.groups < len(packed.Sides) {
+				continue // the group takes whole panels
+			}
+			var err error
+			if g.strips, err = p.group(size); err != nil {
+				failed = err
+				if !errors.Is(err, mem.ErrBudget) {
+					return nil, err
+				}
+				continue
+			}
+			if !measured {
+				return g, nil
+			}
+			took := seconds(p, size)
+			p.Log.Debug("groups that could share rows", "stage", p.stage.Name(), "size", size, "halves of panels", p.halves, "seconds", took)
+			if best == nil || took < fewest {
+				best, fewest = g, took
+			}
 		}
 	}
+	p.halves = false
 	if best == nil {
 		return nil, failed
 	}
 	if p.Parallel == Auto && fits {
-		if !estimate.Worthwhile(seconds(1), fewest) {
+		if !estimate.Worthwhile(seconds(p, 1), fewest) {
 			return nil, nil
 		}
 	}
@@ -349,7 +402,7 @@ func (p placing) group(size int) (tasks []control.Task, err error) {
 	for i := range size {
 		places = append(places, p.workers[(i+1)*groups-1])
 	}
-	borders, needs, err := p.shareOut(p.counts, p.stage, p.sum, p.edges, places, groups)
+	borders, needs, err := p.shareOut(places, groups)
 	if err != nil {
 		return nil, err
 	}
@@ -372,19 +425,20 @@ var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 // computing takes; or more and more what it has of the rows, which is what memory
 // takes, until each worker can keep its rows in memory, or has room for them at all.
 // It returns what memory each share needs, where there are so many groups of such workers.
-func (j *Job) shareOut(c estimate.Counts, s stage.Stage, sum shards.Summary, edges []float64, workers []control.Hello, groups int) (borders []int, needs []int64, err error) {
+func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, needs []int64, err error) {
+	nodes := p.sum.Nodes
 	for _, even := range evenness {
-		borders = cutStrips(edges, sum.Nodes, even, workers)
+		borders = cutStrips(p.edges, nodes, even, workers)
 		resident := true
 		needs, err = nil, nil
 		for w, h := range workers {
-			rows := min(int64(borders[w+1])*packed.StripRows, sum.Nodes) - int64(borders[w])*packed.StripRows
-			least, fits := estimate.Share(c, j.Plan, resourcesOf(h), s, rows, len(workers), groups)
+			rows := min(int64(borders[w+1])*packed.StripRows, nodes) - int64(borders[w])*packed.StripRows
+			least, fits := estimate.Share(p.counts, p.Plan, p.resources(h), p.stage, rows, len(workers), groups)
 			needs = append(needs, least)
 			resident = resident && fits
 			if least > h.Memory {
 				err = fmt.Errorf("coordinator: %s by %d workers: worker %s would have %d of %d rows, which need %s, its --memory is %s; give it --memory %dMiB, or more workers: %w",
-					s.Name(), len(workers), h.Worker, rows, sum.Nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
+					p.stage.Name(), len(workers), h.Worker, rows, nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
 			}
 		}
 		if resident {

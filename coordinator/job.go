@@ -64,10 +64,9 @@ type Job struct {
 	Workers int
 	// Parallel says how workers share stages; "" is Columns.
 	Parallel Parallel
-	// GroupSize is how many workers share the rows of a block of columns with Grid; 0 leaves it to
-	// the plan.
-	GroupSize int
-	Inputs    control.Inputs
+	// Groups say how groups of workers share rows.
+	Groups Groups
+	Inputs control.Inputs
 	// Files are the files of the dataset, without digests; none where no dataset was
 	// named, or where it has no files. Digest fills in the digests of some of them.
 	Files  []InputFile
@@ -422,7 +421,7 @@ func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []
 
 // phaseWeight is how long a phase is taken to need beside the others of its stage, for who asks how far the stage is.
 func phaseWeight(tasks []control.Task) float64 {
-	if part := tasks[0].Part; part == control.Columns || part == control.Strips {
+	if t := tasks[0]; t.Part == control.Columns || t.Part != control.Choose && t.Shares() {
 		return stage.ColumnShare
 	}
 	return 1 - stage.ColumnShare

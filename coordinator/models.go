@@ -31,8 +31,8 @@ func (p placing) chooseModels(models int) (best *sharing) {
 	})
 	most := min(len(p.workers), packed.Strips(p.sum.Nodes))
 	size := 1
-	if p.Parallel == Grid && p.GroupSize > 0 {
-		size = min(p.GroupSize, most)
+	if p.Parallel == Grid && p.Groups.Size > 0 {
+		size = min(p.Groups.Size, most)
 	} else if rates := slowest(p.workers); rates.Network > 0 {
 		size = estimate.BestGroup(p.counts, p.Plan, resourcesOf(p.workers[len(p.workers)-1]), p.stage, len(p.workers), most, models, rates,
 			func(size int) bool { return p.modelGroups(size, models) != nil })

@@ -51,7 +51,7 @@ func TestModelGroups(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, rec := partitioned(t, tc.sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
-			j.Parallel, j.GroupSize = tc.parallel, tc.size
+			j.Parallel, j.Groups.Size = tc.parallel, tc.size
 			j.Plan.Train.Runs, j.Plan.Train.Hidden = tc.runs, 256
 			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Train)[0], tc.sum)
 			if err != nil {

@@ -40,7 +40,7 @@ func TestProbeGroups(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: enough, Rates: tc.rates})
-			j.Parallel, j.GroupSize = tc.parallel, tc.size
+			j.Parallel, j.Groups.Size = tc.parallel, tc.size
 			j.Plan.LSI.Probes = tc.probes
 			s := stage.Of(control.LSI)[0]
 			if tc.begun {

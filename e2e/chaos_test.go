@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -78,6 +79,9 @@ func (r *round) sharing() (m mode, workers int) {
 	case "intervals":
 		return intervals, max(workers, 2)
 	case "grid":
+		if r.rng.IntN(2) == 0 {
+			return halfPanels, 4 + r.rng.IntN(2) // two groups
+		}
 		return twoDimensions, 2 + r.rng.IntN(4)
 	}
 	r.Fatalf("NDLS_CHAOS_PARALLEL=%s is none of columns, intervals, grid", drawn)
@@ -91,6 +95,9 @@ func (r *round) play(all bool) {
 	var flags []string
 	if all {
 		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}, {"--active", "settled", "--deviation", "0.02"}}
+		if slices.Equal(m.share, halfPanels.share) {
+			variants = variants[:2] // all rows are computed
+		}
 		flags = variants[r.rng.IntN(len(variants))]
 		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +19,29 @@ var gridJob = []string{
 // twoDimensions has groups of two workers, each for some columns.
 var twoDimensions = mode{job: gridJob, share: []string{"--parallel", "grid", "--group-size", "2"}, late: "gang-done:2"}
 
-// TestGrid has workers share rows and columns: in groups of equal size, with workers of all kinds, one
-// that is left over, and members and coordinators that are killed.
+// halfPanels has groups of two workers, each for one half of some panels.
+var halfPanels = mode{job: gridJob, share: append(slices.Clone(twoDimensions.share), "--group-columns", "8"), late: "gang-done:2"}
+
+// smoothedAtATime is how many columns a pass of stage smooth took.
+func (c *crew) smoothedAtATime() int {
+	var report struct {
+		Stages []struct {
+			Name    string `json:"name"`
+			Columns int    `json:"columns_per_pass"`
+		} `json:"stages"`
+	}
+	decode(c.t, filepath.Join(c.folder, "report.json"), &report)
+	for _, s := range report.Stages {
+		if s.Name == "smooth" {
+			return s.Columns
+		}
+	}
+	c.t.Error("the report has no stage smooth")
+	return 0
+}
+
+// TestGrid has workers share rows and columns, of whole panels and of halves: in groups of equal size, with workers of all
+// kinds, one that is left over, and members and coordinators that are killed.
 func TestGrid(t *testing.T) {
 	t.Parallel()
 	want := wantOf(t, gridJob...)
@@ -37,24 +59,31 @@ func TestGrid(t *testing.T) {
 			workers:     []worker{{hooks: []string{"commit:4:kill", "gang-done:2:kill", "finish:2:kill"}}, {hooks: []string{"gang:3:kill", "commit-done:5:term"}}, {}, {}, {}},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCrew(t)
-			c.mode = twoDimensions
-			c.coordinator(len(tc.workers), tc.coordinator...)
-			for _, w := range tc.workers {
-				c.worker(w.hooks, w.flags...)
-			}
-			c.end(name, want)
-		})
+		for columns, mode := range map[string]mode{"panels": twoDimensions, "half panels": halfPanels} {
+			t.Run(name+", "+columns, func(t *testing.T) {
+				t.Parallel()
+				c := newCrew(t)
+				c.mode = mode
+				c.coordinator(len(tc.workers), tc.coordinator...)
+				for _, w := range tc.workers {
+					c.worker(w.hooks, w.flags...)
+				}
+				c.end(name, want)
+				if n := c.smoothedAtATime(); len(tc.coordinator) == 0 && (n == packed.HalfPanel) != (columns == "half panels") {
+					t.Errorf("%d columns were smoothed at a time", n)
+				}
+			})
+		}
 	}
 	deviates := append(slices.Clone(gridJob), "--active", "settled", "--epsilon", "0.02", "--kmax", "14")
+	residual := append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")
 	settles := append(slices.Clone(deviates), "--slack", "1")
 	for _, tc := range []struct {
 		args string
 		job  []string
 	}{
 		{"--workers 4 --parallel grid --memory 640MiB", gridJob},
+		{"--workers 4 --parallel grid --group-columns 8 --memory 640MiB", residual},
 		{"--workers 2 --parallel columns --memory 512MiB", gridJob},
 		{"--workers 3 --parallel intervals --memory 512MiB", settles},
 		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", settles},
@@ -65,6 +94,9 @@ func TestGrid(t *testing.T) {
 			c := newCrew(t)
 			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)
 			c.end(tc.args, wantOf(t, tc.job...))
+			if columns := c.smoothedAtATime(); strings.Contains(tc.args, "--group-columns 8") && columns != packed.HalfPanel {
+				t.Errorf("%d columns were smoothed at a time", columns)
+			}
 		})
 	}
 }

@@ -46,7 +46,7 @@ type Capacity struct {
 	Threads   int
 	Precision spmv.Precision
 	// Columns are to be propagated, Asked at a time, or as many as are best if
-	// that is 0.
+	// that is 0. Asked is half a panel only where others have rows.
 	Columns, Asked int
 }
 
@@ -92,10 +92,12 @@ func (c Capacity) Team(teams int) Capacity {
 	return c
 }
 
-// Agreed is r for the width that all who share the rows of a graph will take, 0
-// where they have not agreed on one yet: then it is the least.
+// Agreed is r for the width that all who share the rows of a graph will take, panels or half a panel; 0
+// where they have not agreed on one yet: then it is a panel.
 func (c Capacity) Agreed(columns int) Capacity {
-	c.Asked = max(columns, packed.PanelColumns)
+	if c.Asked = columns; columns != packed.HalfPanel {
+		c.Asked = max(columns, packed.PanelColumns)
+	}
 	return c
 }
 
@@ -109,6 +111,9 @@ func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need in
 		least = c.Columns
 	}
 	if c.Others > 0 {
+		if c.Asked != packed.HalfPanel {
+			least = packed.Panels(least) * packed.PanelColumns
+		}
 		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, c.Listed, least, c.Precision, c.Free, c.Threads, beside)
 		return l, l.Memory(c.Nodes, c.Threads) + beside(l), err
 	}

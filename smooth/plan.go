@@ -79,7 +79,7 @@ func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 
 // held is what reading hop 0 of n rows and the caller take while blocks are smoothed.
 func (o Options) held(n int64) int64 {
-	bytes := hops.ReadBytes + o.PanelBytes*int64(o.Layout.Columns/packed.PanelColumns)
+	bytes := hops.ReadBytes + o.PanelBytes*int64(packed.Panels(o.Layout.Columns))
 	if o.Ahead {
 		bytes += 4*n*int64(o.Layout.Columns) + 4096
 	}

@@ -396,7 +396,7 @@ func (s *Smoother) Free() {
 // Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
 // gives the result.
 func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
-	return s.Continue(ctx, x, 0, s.o.Layout.Columns/packed.PanelColumns, hops.Checkpoints{})
+	return s.Continue(ctx, x, 0, packed.Panels(s.o.Layout.Columns), hops.Checkpoints{})
 }
 
 // Continue is [Smoother.Run] of panels [first, last), which x puts as the first

@@ -23,6 +23,8 @@ type state struct {
 	First   int    `json:"first"`
 	Last    int    `json:"last"`
 	Hop     int    `json:"hop"`
+	// Half says that the state has one half of a panel: Origin says which.
+	Half bool `json:"half,omitempty"`
 	// Kept is the last hop that is kept: rows of targets are computed up to it.
 	Kept int `json:"kept,omitempty"`
 }
@@ -32,6 +34,7 @@ func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 	return state{
 		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
 		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
+		Half: s.o.Layout.Columns < packed.PanelColumns,
 	}
 }
 
@@ -57,7 +60,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, false, func(rows []float32) error {
-			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, panels)
+			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), panels)
 		})
 	}); err != nil {
 		return err
@@ -65,8 +68,8 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	return out.Close()
 }
 
-// panelSums is the size of a row's sums in a panel.
-const panelSums = packed.PanelColumns * sumBytes
+// panelSums is the size of a row's sums in a panel, or in the half of one that the block has.
+func (s *Smoother) panelSums() int { return min(s.o.Layout.Columns, packed.PanelColumns) * sumBytes }
 
 // mostPanels bounds what a header may claim.
 const mostPanels = 1 << 20
@@ -103,7 +106,7 @@ func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want sta
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, true, func(rows []float32) error {
-			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, panelSums, held, first, last)
+			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), held, first, last)
 		})
 	}); err != nil {
 		return err

@@ -76,7 +76,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		return err
 	}
 	defer s.Free()
-	width := o.Layout.Columns / packed.PanelColumns
+	width := packed.Panels(o.Layout.Columns)
 	teams := make([]*team, o.Teams)
 	for i := range teams {
 		one := s
@@ -166,10 +166,11 @@ func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, firs
 		return err
 	}
 	in.ahead.wait()
+	columns := min(s.Layout().Columns, packed.PanelColumns) // of each panel
 	for at := first; at < last && s.Sums(); at += tiles.Together {
 		to := min(at+tiles.Together, last)
 		if err := out.Store(ctx, further+at, further+to, func(put func([]float32) error) error {
-			return s.Output((at-first)*packed.PanelColumns, (to-at)*packed.PanelColumns, x, put)
+			return s.Output((at-first)*columns, (to-at)*columns, x, put)
 		}); err != nil {
 			return err
 		}
@@ -186,6 +187,36 @@ type input struct {
 	drops bool
 	// ahead are the columns where they may be read ahead, else nil.
 	ahead *aheadColumns
+}
+
+// halfColumns are one half of each panel of some columns.
+type halfColumns struct {
+	lsi.Columns
+	side packed.Side
+}
+
+// halfOf are the columns of one side of each panel.
+func halfOf(all lsi.Columns, side packed.Side) lsi.Columns {
+	if side == packed.Both {
+		return all
+	}
+	return halfColumns{all, side}
+}
+
+// Rows implements [lsi.Columns], of one panel.
+func (h halfColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
+	if columns != packed.HalfPanel {
+		return fmt.Errorf("%d columns are not half a panel", columns)
+	}
+	from, to := h.side.Columns()
+	var half []float32
+	return h.Columns.Rows(ctx, first, packed.PanelColumns, func(rows []float32) error {
+		half = half[:0]
+		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
+			half = append(half, rows[from:to]...)
+		}
+		return put(half)
+	})
 }
 
 // smoothLayout plans the column blocks of some columns.
@@ -259,6 +290,9 @@ func (g engine) refused(what string, need int64, err error) error {
 func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
 	if c.Others == 0 {
 		return c, nil
+	}
+	if g.Task.Side() != packed.Both {
+		return c.Agreed(packed.HalfPanel), nil // of one panel after the other
 	}
 	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
 	if g.Resources.BlockColumns > 0 {

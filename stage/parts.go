@@ -30,7 +30,8 @@ import (
 //	               panels of a run, since it finds their K
 //	               Strips may come in place of Columns in all of these: the tasks of
 //	               the same panels are done at the same time, by a gang, and each has
-//	               some rows of them
+//	               some rows of them. In smooth, LeftStrips and RightStrips may come in place
+//	               of Strips: each half of a panel has a gang
 //	train          Models, or Strips where several workers train a model together, then Whole,
 //	               which commits their index
 //	predict        Rows, then Whole, which finds them done

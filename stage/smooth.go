@@ -79,12 +79,18 @@ func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	c := Cut{
 		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedTile, Rows: trainedKind(out), Parts: catalog.KindSmoothedPart,
-		Drops: true, Check: p.Settles(),
+		Drops: true, Check: p.Settles(), Halves: halvable(p, out),
 	}
 	if p.Chooses() {
 		c.Chooses, c.Nodes = catalog.KindLastHops, sum.Nodes
 	}
 	return c
+}
+
+// halvable says whether a task can take one half of each panel: where all rows of float32 are computed at every
+// hop, and tiles have what the rule adds up of features alone.
+func halvable(p control.Plan, out estimate.Output) bool {
+	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && !p.Settles() && !p.Chooses() && p.Precision != "float16"
 }
 
 // Shares implements estimate.Stage.
@@ -370,9 +376,9 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 		return smoothed(input{Columns: random, kinds: []string{catalog.KindNodes}}, first, last)
 	}
 	labels := out.out.FeaturePanels()
-	o.Ahead, o.SideBySide = true, len(o.Keep) == 0
+	o.Ahead, o.SideBySide = env.Task.Side() == packed.Both, len(o.Keep) == 0
 	if first < labels {
-		in := input{Columns: env.featureTiles(), kinds: []string{catalog.KindFeatures}}
+		in := input{Columns: halfOf(env.featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
 		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
 			in.kinds = nil // features of other panels go meanwhile
 		}
@@ -494,7 +500,7 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *s
 	}
 	lo, hi := env.Span(s.Nodes)
 	done := intervalsOf(env.Catalog, trainedKind(out))
-	m := tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).On(env.Resources.Threads).
+	m := tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).Of(env.Task.Side()).On(env.Resources.Threads).
 		Needless(func(p tiles.Place) bool { return done[p.Interval] })
 	return &smoothedTiles{m, out}
 }

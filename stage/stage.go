@@ -53,6 +53,8 @@ type Cut struct {
 	// Outputs is how many panels of tiles each panel of columns leads to, 0 for one: output
 	// o of panel p is panel o·Panels + p of the tiles.
 	Outputs int
+	// Halves says that workers which share rows may take one half of each panel.
+	Halves bool
 	// Together is how many panels belong in the same task.
 	Together int
 	// Tiles and Rows are the kinds of what the two phases commit, Parts that of pieces

@@ -17,6 +17,7 @@ import (
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/packed"
 	"ndls/stage"
 )
 
@@ -51,6 +52,7 @@ type checkpoint struct {
 	stage       string
 	lo, hi      int64
 	first, last int
+	side        packed.Side // the columns of each panel
 	next        time.Time
 	from        io.ReadCloser // nil: no state to go on from
 	// joint is set where several workers save together. They number their states by
@@ -62,8 +64,12 @@ type checkpoint struct {
 
 // Open implements stage.States.
 func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (stage.State, hops.Checkpoints, error) {
-	s := &checkpoint{checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, joint: c.Group.Size() > 1}
-	identity, err := c.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, stage.EdgesOf(c.Catalog, control.In), catalog.KindNodes))
+	s := &checkpoint{checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, side: c.Task.Side(), joint: c.Group.Size() > 1}
+	name := fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi)
+	if s.side != packed.Both {
+		name += "/" + s.side.String()
+	}
+	identity, err := c.identity(name, append(kinds, stage.EdgesOf(c.Catalog, control.In), catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
@@ -142,9 +148,9 @@ func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, e
 	return best, false, nil
 }
 
-// same says whether an entry is a state of the stage and of these rows.
+// same says whether an entry is a state of the stage, of these rows, and of these columns of each panel.
 func (s *checkpoint) same(e catalog.Entry) bool {
-	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
+	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi && e.Side() == s.side
 }
 
 // save commits a state and removes older ones. The name of its file is its own:
@@ -156,7 +162,7 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 		hop = s.number
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).AtHop(hop))
+	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).OfSide(s.side).AtHop(hop))
 	if err != nil {
 		return err
 	}

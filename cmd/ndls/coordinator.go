@@ -15,11 +15,11 @@ func (a *app) coordinatorCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var s ndls.ServeConfig
 	var parallel string
-	var size int
+	var size, columns int
 	var watching ndls.Watching
 	v.do = func(ctx context.Context) error {
 		c := v.config()
-		c.Parallel, c.GroupSize, c.Watching = parallel, size, watching
+		c.Parallel, c.GroupSize, c.GroupColumns, c.Watching = parallel, size, columns, watching
 		d, err := ndls.Serve(ctx, c, s)
 		if err != nil {
 			return err
@@ -51,6 +51,7 @@ docs/watching.md.`)
 	flags.IntVar(&s.Workers, "workers", 1, "workers to wait for before the first task")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)
+	groupColumnsFlag(cmd, &columns)
 	cmd.Example = `  ndls cluster-keys --out KEYS
   ndls coordinator --dataset ogb:DIR --run /shared/RUN --keys KEYS --listen 0.0.0.0:7000 --workers 4`
 	return cmd

@@ -14,7 +14,7 @@ func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var workers int
 	var parallel string
-	var size int
+	var size, columns int
 	var watching ndls.Watching
 	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
@@ -26,7 +26,7 @@ func (a *app) runCommand() *cobra.Command {
 		if cmd.Flags().Changed("parallel") {
 			c.Parallel = parallel
 		}
-		c.GroupSize, c.Watching = size, watching
+		c.GroupSize, c.GroupColumns, c.Watching = size, columns, watching
 		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
 		return v.run(ctx, c)
 	}
@@ -58,6 +58,7 @@ ndls help datasets describes these and all other kinds.`)
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)
+	groupColumnsFlag(cmd, &columns)
 	watchFlags(cmd, &watching)
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
@@ -75,4 +76,9 @@ func parallelFlag(cmd *cobra.Command, to *string, standard string) {
 // groupFlag says how many workers share rows.
 func groupFlag(cmd *cobra.Command, to *int) {
 	cmd.Flags().IntVar(to, "group-size", 0, "workers that share the rows of the same columns, or train a model together, with --parallel grid (default chosen)")
+}
+
+// groupColumnsFlag says how many columns such a group takes.
+func groupColumnsFlag(cmd *cobra.Command, to *int) {
+	cmd.Flags().IntVar(to, "group-columns", 0, "columns that these workers take at a time in smooth, with --parallel grid: 16, or 8, so that half as many bytes go between them (default chosen)")
 }

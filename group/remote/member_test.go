@@ -220,6 +220,15 @@ type smoothing struct {
 	precision spmv.Precision
 	settled   bool
 	rule      string
+	side      packed.Side // of the first panel, where it is one half of that
+}
+
+// columns are those that are smoothed.
+func (s smoothing) columns() (first, last int) {
+	if s.side == packed.Both {
+		return 0, width
+	}
+	return s.side.Columns()
 }
 
 const mostK = 5
@@ -243,11 +252,12 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		return nil, hops.Stats{}, err
 	}
 	defer e.Free()
+	first, last := s.columns()
 	x := func(put func([]float32) error) error {
 		for i := w.lo; i < w.hi; i++ {
-			row := make([]float32, width)
+			row := make([]float32, last-first)
 			for c := range row {
-				row[c] = float32((i*31+int64(c)*17)%23)/7 - 1
+				row[c] = float32((i*31+int64(first+c)*17)%23)/7 - 1
 			}
 			if err := put(row); err != nil {
 				return err
@@ -255,12 +265,12 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		}
 		return nil
 	}
-	stats, err := e.Continue(context.Background(), x, 0, width/packed.PanelColumns, c)
+	stats, err := e.Continue(context.Background(), x, 0, packed.Panels(last-first), c)
 	if err != nil {
 		return nil, stats, err
 	}
-	out := make([]float32, 0, (w.hi-w.lo)*width)
-	return out, stats, e.Output(0, width, x, func(rows []float32) error {
+	out := make([]float32, 0, int(w.hi-w.lo)*(last-first))
+	return out, stats, e.Output(0, last-first, x, func(rows []float32) error {
 		out = append(out, rows...)
 		return nil
 	})
@@ -277,9 +287,9 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 		smoothing
 		workers []int
 	}{
-		{smoothing{spmv.Float32, false, "ndls"}, []int{1, 4}},
-		{smoothing{spmv.Float16, false, "ndls"}, []int{2}},
-		{smoothing{spmv.Float32, true, "ndls-reference"}, []int{3}},
+		{smoothing{precision: spmv.Float32, settled: false, rule: "ndls"}, []int{1, 4}},
+		{smoothing{precision: spmv.Float16, settled: false, rule: "ndls"}, []int{2}},
+		{smoothing{precision: spmv.Float32, settled: true, rule: "ndls-reference"}, []int{3}},
 	} {
 		want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 		if err != nil {
@@ -305,11 +315,47 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 	}
 }
 
+// TestHalfPanels has groups smooth one half of a panel each, with rows in memory and on disk: with the bits that one machine
+// gives these columns, and half of the bytes of a panel on the wire.
+func TestHalfPanels(t *testing.T) {
+	for _, rule := range []string{"ndls", "appnp"} {
+		whole := smoothing{rule: rule}
+		want, _, err := whole.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, side := range packed.Sides {
+			t.Run(fmt.Sprintf("%s/%v", rule, side), func(t *testing.T) {
+				from, to := side.Columns()
+				got := make([]float32, nodes*packed.HalfPanel)
+				var bytes atomic.Int64
+				failed, traffic := gang(t, borders(3), func(w worker) error {
+					l := layout(w.self, int(side))
+					l.Columns, l.Shared = packed.HalfPanel, true
+					out, stats, err := smoothing{rule: rule, side: side}.run(w, l, hops.Checkpoints{})
+					copy(got[w.lo*packed.HalfPanel:], out)
+					bytes.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, nodes))
+					return err
+				})
+				must(t, failed)
+				for i := range nodes {
+					if !slices.Equal(got[i*packed.HalfPanel:][:packed.HalfPanel], want[i*width+from:i*width+to]) {
+						t.Fatalf("row %d has other bits than on one machine", i)
+					}
+				}
+				if ratio := float64(traffic) / float64(bytes.Load()); math.Abs(ratio-1) > 0.1 {
+					t.Errorf("%d bytes on the wire, the formula says %d", traffic, bytes.Load())
+				}
+			})
+		}
+	}
+}
+
 // TestRowsOnOtherWays has workers pass rows on to each other, and send those alone that are read where all have memory for
 // those of the others: with the bits of one machine, and, in the second way, fewer bytes. Where one lacks that memory they pass
 // all rows on.
 func TestRowsOnOtherWays(t *testing.T) {
-	how := smoothing{spmv.Float32, true, "ndls"}
+	how := smoothing{precision: spmv.Float32, settled: true, rule: "ndls"}
 	want, _, err := how.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +415,7 @@ func TestBytesOnTheWire(t *testing.T) {
 			n := b[len(b)-1]
 			var want atomic.Int64
 			failed, got := gang(t, b, func(w worker) error {
-				_, stats, err := smoothing{p, false, "ndls"}.run(w, l, hops.Checkpoints{})
+				_, stats, err := smoothing{precision: p, settled: false, rule: "ndls"}.run(w, l, hops.Checkpoints{})
 				want.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, n))
 				return err
 			})
@@ -445,7 +491,7 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 // TestGangGoesOnFromItsStates stops all workers where one of them has to, and goes on
 // from what they saved; with one damaged or missing state all begin anew.
 func TestGangGoesOnFromItsStates(t *testing.T) {
-	s := smoothing{spmv.Float32, true, "ndls"}
+	s := smoothing{precision: spmv.Float32, settled: true, rule: "ndls"}
 	want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -514,7 +560,7 @@ func TestLossIsNoticed(t *testing.T) {
 			var at atomic.Int64
 			failed, _ := gang(t, borders(4), func(w worker) error {
 				hop := 0
-				_, _, err := smoothing{spmv.Float32, false, "ndls"}.run(w, layout(w.self, 0), hops.Checkpoints{
+				_, _, err := smoothing{precision: spmv.Float32, settled: false, rule: "ndls"}.run(w, layout(w.self, 0), hops.Checkpoints{
 					Due: func() bool { hop++; return w.self == 2 && hop == 2 },
 					Save: func(context.Context, int, func(io.Writer) error) error {
 						if w.self != 2 {

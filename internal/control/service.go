@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/internal/packed"
 	"ndls/internal/seal"
 )
 
@@ -58,6 +59,10 @@ const (
 	// same columns have all strips, and are done at the same time: their workers are a [Gang]. In
 	// training there are models in place of columns, and the strips of a worker are its share of the rows of a step.
 	Strips Part = "strips"
+	// LeftStrips and RightStrips are Strips of the left and of the right half of each panel alone. Each half has a gang
+	// of its own.
+	LeftStrips  Part = "strips-left"
+	RightStrips Part = "strips-right"
 )
 
 // Choose is what a stage finds out before all other parts. Where First is below Last a gang does it,
@@ -94,7 +99,20 @@ func (t Task) ID() string {
 }
 
 // Shares says whether the task is one of a gang, whose workers share the rows of the graph.
-func (t Task) Shares() bool { return t.Part == Strips || t.Part == Choose && t.First < t.Last }
+func (t Task) Shares() bool {
+	return t.Part == Strips || t.Side() != packed.Both || t.Part == Choose && t.First < t.Last
+}
+
+// Side says which columns of each panel the task takes.
+func (t Task) Side() packed.Side {
+	switch t.Part {
+	case LeftStrips:
+		return packed.Left
+	case RightStrips:
+		return packed.Right
+	}
+	return packed.Both
+}
 
 // Inputs are the files that a run reads and that are not in its directory. On
 // a cluster every worker must find them under the same names.
