@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ import (
 type measured struct {
 	Nodes   int64           `json:"nodes"`
 	Edges   int64           `json:"edges"`
-	Kind    string          `json:"kind"` // of what workers share: columns, rows or both
+	Kind    string          `json:"kind"` // of what workers share: columns, rows, both, or rows of half panels
 	Bits    float64         `json:"bits"` // a second, of each cable; 0: as many as it can, without delay
 	Workers int             `json:"workers"`
 	Seconds float64         `json:"seconds"` // of all stages
@@ -32,6 +33,7 @@ type measuredPhase struct {
 // measuredTask is one task: what it has of its stage, as in control.Task, the seconds that it took, and the bytes of rows that
 // its worker sent to others.
 type measuredTask struct {
+	Part         string  `json:"part,omitempty"` // where it is not that of the phase
 	First        int     `json:"first"`
 	Last         int     `json:"last"`
 	FirstPanel   int     `json:"first_panel,omitempty"`
@@ -42,25 +44,25 @@ type measuredTask struct {
 
 // is says whether the task has an id.
 func (x measuredTask) is(p measuredPhase, id string) bool {
-	panels := ""
+	panels, part := "", cmp.Or(x.Part, p.Part)
 	if x.LastPanel > 0 {
 		panels = fmt.Sprintf("/panels/%d-%d", x.FirstPanel, x.LastPanel)
 	}
-	return id == p.Stage || id == fmt.Sprintf("%s/%s/%d-%d%s", p.Stage, p.Part, x.First, x.Last, panels)
+	return id == p.Stage || id == fmt.Sprintf("%s/%s/%d-%d%s", p.Stage, part, x.First, x.Last, panels)
 }
 
 // scaledJob is the job that is measured. No node comes as near to the stationary state as its ε asks, so that all nodes take
 // the largest number of hops.
-func scaledJob(nodes, edges int64) []string {
+func scaledJob(nodes, edges int64, features int) []string {
 	return []string{
-		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=64,classes=8,seed=1", nodes, edges), "--interval-blocks", "1",
+		"--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%d,classes=8,seed=1", nodes, edges, features), "--interval-blocks", "1",
 		"--runs", "1", "--epochs", "4", "--probes", "16", "--epsilon", "0.000001", "--kmax", "8", "--label-kmax", "8",
 	}
 }
 
 // TestMeasureScaling runs the whole job on hosts of their own with cables of 200 Mb/s and 2 ms, where the network decides, and
 // with cables that nothing slows down, where sending takes the processor. One worker, two, and four share columns, or rows, or
-// both in groups of two. The test writes how long each task took to the file that NDLS_SCALING names, and fails where the bytes
+// both in groups of two, of whole panels or of halves. The test writes how long each task took to the file that NDLS_SCALING names, and fails where the bytes
 // are not those of one process.
 // It takes some minutes, on a machine that does nothing else.
 func TestMeasureScaling(t *testing.T) {
@@ -76,7 +78,7 @@ func TestMeasureScaling(t *testing.T) {
 		}
 		nodes, edges = n, 10*n
 	}
-	want := wantOf(t, append(scaledJob(nodes, edges), "--quiet")...)
+	want := wantOf(t, append(scaledJob(nodes, edges, measuredFeatures), "--quiet")...)
 	var all []measured
 	for _, x := range []struct {
 		workers int
@@ -89,13 +91,15 @@ func TestMeasureScaling(t *testing.T) {
 		{2, "rows", 2e8},
 		{4, "rows", 2e8},
 		{4, "both", 2e8},
+		{4, "halves", 2e8},
 		{2, "rows", 0},
 		{4, "rows", 0},
 		{4, "both", 0},
+		{4, "halves", 0},
 	} {
 		m := measured{Nodes: nodes, Edges: edges, Kind: x.kind, Bits: x.bits, Workers: x.workers}
 		t.Run(fmt.Sprintf("%d nodes %d workers %s %.0f Mb a second", nodes, x.workers, x.kind, x.bits/1e6), func(t *testing.T) {
-			m.run(t, want)
+			m.run(t, scaledJob(nodes, edges, measuredFeatures), ways[x.kind], want)
 			t.Logf("%.1f s", m.Seconds)
 		})
 		all = append(all, m)
@@ -109,22 +113,26 @@ func TestMeasureScaling(t *testing.T) {
 	}
 }
 
+// measuredFeatures are those of the graph that is measured.
+const measuredFeatures = 64
+
 // ways are what the coordinator is told of each kind.
 var ways = map[string][]string{
 	"columns": {"--parallel", "columns"},
 	"rows":    {"--parallel", "intervals"},
-	"both":    {"--parallel", "grid", "--group-size", "2"},
+	"both":    {"--parallel", "grid", "--group-size", "2", "--group-columns", "16"},
+	"halves":  {"--parallel", "grid", "--group-size", "2", "--group-columns", "8"},
 }
 
 // run executes the job, compares its files with want, and fills in what it took.
-func (m *measured) run(t *testing.T, want map[string]string) {
+func (m *measured) run(t *testing.T, job, share []string, want map[string]string) {
 	n := newNetwork(t, columns, m.Workers)
 	if m.Bits > 0 {
 		n.slow(2*time.Millisecond, m.Bits)
 	}
 	boss := n.hosts[0]
-	args := append([]string{"coordinator", "--run", n.dir, "--quiet", "--workers", strconv.Itoa(m.Workers)}, scaledJob(m.Nodes, m.Edges)...)
-	args = append(append(args, ways[m.Kind]...), n.keys...)
+	args := append([]string{"coordinator", "--run", n.dir, "--quiet", "--workers", strconv.Itoa(m.Workers)}, job...)
+	args = append(append(args, share...), n.keys...)
 	n.keepAt(boss.command, nil, append(args, "--listen", boss.free(), "--gossip-listen", boss.free())...)
 	for i := range m.Workers {
 		args := append([]string{"worker", "--run", n.dir, "--quiet", "--memory", "1500MiB", "--threads", "1", "--listen", n.hosts[i+1].free()}, n.keys...)
@@ -145,6 +153,56 @@ func (m *measured) run(t *testing.T, want map[string]string) {
 	}
 	m.Phases = phasesOf(t, filepath.Join(n.folder, "journal"))
 	n.end(m.Kind, want)
+}
+
+// stage is the seconds of the clock that a stage took by its longest tasks, and the bytes of rows that workers sent in it.
+func (m *measured) stage(name string) (seconds float64, sent int64) {
+	for _, p := range m.Phases {
+		longest := 0.0
+		for _, x := range p.Tasks {
+			if p.Stage == name {
+				longest, sent = max(longest, x.Seconds), sent+x.NetworkBytes
+			}
+		}
+		seconds += longest
+	}
+	return seconds, sent
+}
+
+// TestMeasureHalfPanels has four workers of one thread, with cables of 200 Mb/s and 2 ms, smooth a single panel of features in turn: in
+// one group, in two groups of which each has half of the panel, and as the coordinator chooses. It tells the median seconds of
+// the stage and the bytes that workers sent, and fails where half panels are not faster, or are not chosen.
+func TestMeasureHalfPanels(t *testing.T) {
+	text := os.Getenv("NDLS_HALF_PANELS")
+	rounds, err := strconv.Atoi(text)
+	if text == "" || err != nil {
+		t.Skip("needs NDLS_HALF_PANELS, the number of rounds")
+	}
+	const nodes, edges, features = 400_000, 4_000_000, 16
+	job := scaledJob(nodes, edges, features)
+	want := wantOf(t, append(slices.Clone(job), "--quiet")...)
+	shares := [][]string{
+		{"--parallel", "grid", "--group-size", "4", "--group-columns", "16"},
+		{"--parallel", "grid", "--group-size", "2", "--group-columns", "8"},
+		{"--parallel", "grid"},
+	}
+	seconds, sent := make([][]float64, len(shares)), make([]int64, len(shares))
+	for range rounds {
+		for i, share := range shares {
+			m := measured{Nodes: nodes, Edges: edges, Bits: 2e8, Workers: 4}
+			m.run(t, job, share, want)
+			took := 0.0
+			took, sent[i] = m.stage("smooth")
+			seconds[i] = append(seconds[i], took)
+		}
+	}
+	for i, share := range shares {
+		slices.Sort(seconds[i])
+		t.Logf("%v: %.1f s (%.1f to %.1f), %d bytes", share, seconds[i][rounds/2], seconds[i][0], seconds[i][rounds-1], sent[i])
+	}
+	if half, whole := seconds[1][rounds/2], seconds[0][rounds/2]; half > whole || sent[2] > sent[0]/2 {
+		t.Errorf("%.1f s with half panels, %.1f with whole ones; as chosen %d bytes of %d", half, whole, sent[2], sent[0])
+	}
 }
 
 // phasesOf reads a journal that was never compacted.
@@ -183,7 +241,11 @@ func phasesOf(t *testing.T, folder string) (phases []measuredPhase) {
 			case e.Fact == "phase":
 				p := measuredPhase{Stage: e.Stage, Part: e.Tasks[0].Part}
 				for _, x := range e.Tasks {
-					p.Tasks = append(p.Tasks, measuredTask{First: x.First, Last: x.Last, FirstPanel: x.FirstPanel, LastPanel: x.LastPanel})
+					of := measuredTask{First: x.First, Last: x.Last, FirstPanel: x.FirstPanel, LastPanel: x.LastPanel}
+					if x.Part != p.Part {
+						of.Part = x.Part
+					}
+					p.Tasks = append(p.Tasks, of)
 				}
 				phases = append(phases, p)
 			case e.Fact == "ended" && e.Outcome.Report != nil:

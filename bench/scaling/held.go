@@ -24,7 +24,7 @@ var measuredJSON []byte
 type measured struct {
 	Nodes   int64           `json:"nodes"`
 	Edges   int64           `json:"edges"`
-	Kind    string          `json:"kind"` // of what workers share: columns, rows or both
+	Kind    string          `json:"kind"` // of what workers share: columns, rows, both, or rows of half panels
 	Bits    float64         `json:"bits"` // a second, of each cable; 0: as many as it can, without delay
 	Workers int             `json:"workers"`
 	Seconds float64         `json:"seconds"` // of all stages
@@ -38,12 +38,13 @@ type measuredPhase struct {
 }
 
 type measuredTask struct {
-	First        int     `json:"first"`
-	Last         int     `json:"last"`
-	FirstPanel   int     `json:"first_panel"`
-	LastPanel    int     `json:"last_panel"`
-	Seconds      float64 `json:"seconds"`
-	NetworkBytes int64   `json:"network_bytes"`
+	Part         control.Part `json:"part"` // where it is not that of the phase
+	First        int          `json:"first"`
+	Last         int          `json:"last"`
+	FirstPanel   int          `json:"first_panel"`
+	LastPanel    int          `json:"last_panel"`
+	Seconds      float64      `json:"seconds"`
+	NetworkBytes int64        `json:"network_bytes"`
 }
 
 func (t measuredTask) size() float64 { return float64(max(t.Last-t.First, 1)) }
@@ -51,7 +52,10 @@ func (t measuredTask) size() float64 { return float64(max(t.Last-t.First, 1)) }
 func (p measuredPhase) name() string { return fmt.Sprintf("%s/%s", p.Stage, p.Part) }
 
 // shares says whether the tasks are those of workers that share rows.
-func (p measuredPhase) shares() bool { return p.Part == control.Strips }
+func (p measuredPhase) shares() bool { return control.Task{Part: p.Part}.Shares() }
+
+// halves says whether each of these has one half of each panel.
+func (p measuredPhase) halves() bool { return control.Task{Part: p.Part}.Side() != packed.Both }
 
 // seconds are those of all tasks.
 func (p measuredPhase) seconds() (all float64) {
@@ -84,10 +88,10 @@ func (p measuredPhase) moved() (all float64) {
 	return all
 }
 
-// members is how many tasks have the same panels.
+// members is how many tasks have the same columns.
 func (p measuredPhase) members() (n int) {
 	for _, t := range p.Tasks {
-		if t.FirstPanel == p.Tasks[0].FirstPanel {
+		if first := p.Tasks[0]; t.FirstPanel == first.FirstPanel && t.Part == first.Part {
 			n++
 		}
 	}
@@ -136,7 +140,7 @@ type rates struct {
 func ratesOf(runs []measured, of measured) (rates, error) {
 	r := rates{plain: map[string]float64{}, computing: map[string]float64{}, tasks: map[string]int{}, opening: map[string]float64{}}
 	kind := of.Kind
-	if kind == "both" {
+	if kind == "both" || kind == "halves" {
 		kind = "rows"
 	}
 	for _, m := range runs {
@@ -211,7 +215,10 @@ func (m measured) job() job {
 // group is the workers of the run that share the rows of a phase.
 func (m measured) group(s shared, p measuredPhase) group {
 	size := p.members()
-	g := group{job: m.job(), size: size, row: s.row, fewest: 1}
+	g := group{job: m.job(), size: size, row: s.row, halves: p.halves(), fewest: 1}
+	if g.halves {
+		g.row /= int64(len(packed.Sides))
+	}
 	for _, t := range p.Tasks {
 		rows := min(int64(t.Last)*packed.StripRows, m.Nodes) - int64(t.First)*packed.StripRows
 		g.fewest = min(g.fewest, float64(rows)/float64(m.Nodes))
