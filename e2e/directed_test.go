@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 )
 
@@ -165,8 +166,11 @@ func checkRows(t *testing.T, got [][]float64, width int, want [][]float64) {
 // kernel, nor on the workers in whichever way they share the run, nor on kills.
 func TestDirectedBytes(t *testing.T) {
 	t.Parallel()
-	edges, x := drawDirected(20_000, 75_000, 37)
-	uri := directedFiles(t, 20_000, edges, x)
+	const nodes = packed.StripRows + 4000 // two workers can share them
+	edges, x := drawDirected(nodes, 75_000, 37)
+	uri := directedFiles(t, nodes, edges, x)
+	both := fmt.Sprintf("--dataset %s --direction both --rule gbp --hops 6 --runs 1 --epochs 1", uri)
+	compare(t, inHalves, hashesOf(t, both, inHalves), hashesOf(t, both, "--threads 2 --memory 1GiB"))
 	for _, direction := range []string{"both"} { // has the rows of each
 		job := fmt.Sprintf("--dataset %s --direction %s --rule gbp --hops 6 --keep-hops 0,2 --runs 2 --epochs 2", uri, direction)
 		start := time.Now()
