@@ -100,3 +100,36 @@ func TestGrid(t *testing.T) {
 		})
 	}
 }
+
+// TestEdgesOfGroups: workers that share rows read the edges of their rows once where these stay in memory, and else with each hop,
+// with the same bytes. With the smaller memory those of one worker stay, and those of the other do not.
+func TestEdgesOfGroups(t *testing.T) {
+	t.Parallel()
+	dense := []string{
+		"--dataset", "synthetic:nodes=70000,edges=6000000,features=16,classes=5,seed=3",
+		"--probes", "16", "--runs", "1", "--epochs", "1", "--kmax", "5", "--epsilon", "0.000001", "--label-kmax", "2", "--quiet",
+	}
+	want := wantOf(t, dense...)
+	read := map[string]float64{}
+	for _, memory := range []string{"400MiB", "2GiB"} {
+		c := newCrew(t)
+		run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--parallel", "intervals", "--memory", memory}, dense...)...)
+		c.end(memory, want)
+		var report struct {
+			Stages []struct {
+				Name string  `json:"name"`
+				Read float64 `json:"bytes_read"`
+			} `json:"stages"`
+		}
+		decode(t, filepath.Join(c.folder, "report.json"), &report)
+		for _, s := range report.Stages {
+			if s.Name == "lsi" {
+				read[memory] = s.Read
+			}
+		}
+	}
+	const edges = 35e6 // bytes of the hop stream, which five hops read
+	if once, often := read["2GiB"], read["400MiB"]; once < edges || once > 1.5*edges || often < 2*once {
+		t.Errorf("lsi reads %.0f bytes with much memory, and %.0f with little", once, often)
+	}
+}

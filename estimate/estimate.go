@@ -197,6 +197,7 @@ type Sheet struct {
 	pieces  int       // which workers share, 0 if one does all
 	width   float64   // of a pass: how many times as long it computes as one over 16 float32 columns
 	way     group.Way // of rows between workers
+	ahead   int64     // bytes of rows that a worker of two can hold while it adds its own
 	swaps   swaps     // of workers that share the stage
 }
 

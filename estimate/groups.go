@@ -36,7 +36,7 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 	together := 0.0
 	if size > 1 {
 		receiving := float64(x.NetworkBytes) / members / rates.Network
-		seconds = x.way.HopSeconds(size, seconds, receiving, receiving*members/(members-1))
+		seconds = x.way.HopSeconds(size, seconds, receiving, receiving*members/(members-1), passes*float64(x.ahead)/rates.Network)
 		together = 2*meeting + passes*part*waiting
 	}
 	moved := 0.0 // beside passes, by all workers

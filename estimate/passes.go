@@ -18,18 +18,21 @@ import (
 func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 	free := s.Budget() - held - s.graphBytes()
 	r := hops.Capacity{
-		Nodes: s.Part, Others: s.Nodes - s.Part, Listed: s.listed(), Components: s.Components, Free: free,
-		Resident: s.sharing == 1 && hops.Resident(s.stream(), free),
+		Nodes: s.Part, Others: s.Nodes - s.Part, Listed: s.listed(), Pair: s.sharing == 2, Components: s.Components, Free: free,
+		Resident: hops.Resident(s.shareOfStream(), free),
 		Threads:  s.Threads, Precision: s.precision(), Columns: columns, Asked: s.Resources.BlockColumns,
 	}
 	if r.Others > 0 {
 		r = r.Agreed(r.Asked)
 	}
 	if r.Resident {
-		r.Free -= s.stream()
+		r.Free -= s.shareOfStream()
 	}
 	return r
 }
+
+// shareOfStream is what of the hop streams the edges of a worker's rows take, where edges are shared out evenly.
+func (s *Sheet) shareOfStream() int64 { return (s.stream() + s.sharing - 1) / s.sharing }
 
 // stream is the bytes of the hop streams that a pass reads: of one direction, where edges have
 // directions.
@@ -87,17 +90,18 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 	held += s.graphBytes()
 	peak := held + need(r)
 	if r.Resident {
-		peak += s.stream()
+		peak += s.shareOfStream()
 	}
 	if !r.Resident {
 		s.runtime = runtimeUse + shards.ReadAheadBytes
 	}
 	fit := need(r) <= r.Free
 	r.Free, r.Resident = 0, false
-	least := held + need(r)
-	if s.sharing == 1 {
-		least = held + hops.SafeFree(s.stream(), need(r))
+	if s.sharing > 1 { // which part of the edges a worker has is not known yet
+		s.Takes(peak, held+hops.SafeShare(s.stream(), need(r)))
+		return
 	}
+	least := held + hops.SafeFree(s.stream(), need(r))
 	if fit {
 		least = min(least, s.Budget())
 	}
@@ -136,6 +140,9 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 		s.NetworkBytes += int64(sent)
 	} else {
 		s.NetworkBytes = hops.MostBytes
+	}
+	if s.sharing == 2 {
+		s.ahead = l.Ahead()
 	}
 	s.spilled = s.spilled || l.Residency != spmv.Resident
 	edges, rows := float64(s.edgesOfPass())/float64(s.sharing), float64(s.Part)

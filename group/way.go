@@ -15,14 +15,15 @@ const (
 
 // HopSeconds is how long a hop takes in which each of so many workers computes for some seconds, if nothing but each other keeps
 // them waiting: receiving is how long the rows take that come to the worker which has fewest, all how long all rows of the hop would
-// take on the way to one worker.
-func (w Way) HopSeconds(workers int, computing, receiving, all float64) float64 {
+// take on the way to one worker, ahead how long those take for which that worker has memory beside the windows that it adds and fetches.
+func (w Way) HopSeconds(workers int, computing, receiving, all, ahead float64) float64 {
 	switch {
 	case workers < 2:
 		return computing
 	case workers == 2:
-		// The second worker adds its own rows last, and receives none meanwhile.
-		return computing/2 + max(computing/2, receiving)
+		// The first worker adds its own rows first, and receives only what it can hold meanwhile. The second one adds its own
+		// rows last, and receives none meanwhile.
+		return computing/2 + max(computing/2, receiving-min(ahead, computing/2), all-receiving)
 	case w == Listed:
 		// A worker in the middle receives the rows after its own, then adds those before them while they arrive, then the others.
 		return (computing + receiving + max(computing, receiving)) / 2

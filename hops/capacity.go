@@ -33,13 +33,17 @@ func SafeFree(edges, need int64) int64 {
 	return need
 }
 
+// SafeShare is SafeFree where a worker has some of the rows, and any part of the edges.
+func SafeShare(edges, need int64) int64 { return need + min(edges, need/(residentShare-1)) }
+
 // Capacity is what column blocks have to fit.
 type Capacity struct {
 	Nodes, Components int64
 	// Others are the rows that other workers have beside Nodes. The width is
-	// then Asked, which is the same for all of them. Listed says that they send the rows alone that are read.
-	Others int64
-	Listed bool
+	// then Asked, which is the same for all of them. Listed says that they send the rows alone that are read,
+	// Pair that there is one of them alone.
+	Others       int64
+	Listed, Pair bool
 	// Free is what the budget has left, beside edges that are Resident.
 	Free      int64
 	Resident  bool
@@ -114,7 +118,7 @@ func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need in
 		if c.Asked != packed.HalfPanel {
 			least = packed.Panels(least) * packed.PanelColumns
 		}
-		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, c.Listed, least, c.Precision, c.Free, c.Threads, beside)
+		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, spmv.Others{Listed: c.Listed, Pair: c.Pair}, least, c.Precision, c.Free, c.Threads, beside)
 		return l, l.Memory(c.Nodes, c.Threads) + beside(l), err
 	}
 	l, err = spmv.PlanLayout(c.Nodes, least, c.Columns, c.Precision, c.Free, c.Threads, beside)

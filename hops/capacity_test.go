@@ -48,3 +48,22 @@ func TestAgreedColumns(t *testing.T) {
 		}
 	}
 }
+
+// TestSafe: with so many free bytes what is needed fits, whether or not edges are in memory.
+func TestSafe(t *testing.T) {
+	for _, edges := range []int64{0, 1, 50, 333, 334, 5000} {
+		for need := int64(1); need < 3000; need += 7 {
+			fits := func(free, edges int64) bool {
+				return !Resident(edges, free) && need <= free || Resident(edges, free) && edges+need <= free
+			}
+			if free := SafeFree(edges, need); !fits(free, edges) {
+				t.Errorf("%d bytes of edges, %d needed: %d are not enough", edges, need, free)
+			}
+			for some := int64(0); some <= edges; some += max(edges/50, 1) {
+				if free := SafeShare(edges, need); !fits(free, some) {
+					t.Errorf("%d bytes of edges of %d, %d needed: %d are not enough", some, edges, need, free)
+				}
+			}
+		}
+	}
+}

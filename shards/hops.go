@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -185,8 +186,18 @@ type HopFile struct {
 	start    []uint32      // of each strip in frames, then the end
 	seen     []atomic.Bool // frames that were checked
 	bytes    int64         // of all frames
-	resident []byte        // all frames, once in memory
+	resident residentHops
 }
+
+// residentHops are the frames of some strips of a file in memory, in the order of the file.
+type residentHops struct {
+	first, last int // strips
+	frames      []byte
+	page        []uint32 // where each of them begins, strip by strip
+}
+
+// has says whether a strip is in memory.
+func (r *residentHops) has(strip int) bool { return r.first <= strip && strip < r.last }
 
 // OpenHops reads the footer of a hop stream; name is for messages. Damage gives
 // seal.ErrCorrupt, another format version seal.ErrVersion.
@@ -361,7 +372,7 @@ func (h *HopFile) compare(frame packed.Frame, size, strip int, f hopFrame) error
 func (h *HopFile) open(ctx context.Context, strip int, lo, hi uint32) packed.Frames {
 	from, to := h.find(strip, lo, hi)
 	f := hopFrames{h: h, ctx: ctx, strip: strip, at: from, end: to, lo: lo, hi: hi}
-	if h.resident != nil {
+	if h.resident.has(strip) {
 		return &residentFrames{f}
 	}
 	depth := min(max(hopReads/int(hopOpen.Add(1)), hopLeast), direct.QueueDepth)
@@ -393,7 +404,8 @@ func (r *residentFrames) Next() (packed.Frame, error) {
 		return packed.Frame{}, context.Cause(r.ctx)
 	}
 	for r.at < r.end {
-		frame, _, err := packed.Parse(r.h.resident[int64(r.h.frames[r.at].page)*packed.Align:])
+		in := &r.h.resident
+		frame, _, err := packed.Parse(in.frames[int64(in.page[r.at-int(r.h.start[in.first])])*packed.Align:])
 		r.at++
 		if err != nil {
 			return frame, err
@@ -560,32 +572,84 @@ func (s *HopStream) Bytes() int64 {
 	return n
 }
 
+// RowsBytes is what of [HopStream.Bytes] the frames of rows [lo, hi) take, whole strips.
+func (s *HopStream) RowsBytes(lo, hi int64) (n int64) {
+	s.eachFile(lo, hi, func(f *HopFile, first, last int) {
+		for _, x := range f.frames[f.start[first]:f.start[last]] {
+			n += int64(x.pages) * packed.Align
+		}
+	})
+	return n
+}
+
+// eachFile calls do for each file that has some of rows [lo, hi), with the strips of the file that have them.
+func (s *HopStream) eachFile(lo, hi int64, do func(f *HopFile, first, last int)) {
+	for i, f := range s.files {
+		first, last := int(lo>>packed.StripShift)-s.first[i], packed.Strips(hi)-s.first[i]
+		if first, last = max(first, 0), min(last, f.strips()); first < last {
+			do(f, first, last)
+		}
+	}
+}
+
 // Load reads all frames into memory charged to b, on so many threads, so that later passes do
 // no I/O.
 func (s *HopStream) Load(ctx context.Context, b *mem.Budget, threads int) error {
-	a, err := mem.Alloc[byte](b, s.Bytes(), "resident hop stream")
+	return s.LoadRows(ctx, b, 0, s.nodes, threads)
+}
+
+// LoadRows is [HopStream.Load] for the edges of rows [lo, hi), whole strips. It is called once.
+func (s *HopStream) LoadRows(ctx context.Context, b *mem.Budget, lo, hi int64, threads int) error {
+	a, err := mem.Alloc[byte](b, s.RowsBytes(lo, hi), "resident hop stream")
 	if err != nil {
 		return err
 	}
 	rest := a.S
-	for _, f := range s.files {
-		if err := f.load(ctx, rest[:f.bytes], threads); err != nil {
-			a.Free()
-			return err
+	s.eachFile(lo, hi, func(f *HopFile, first, last int) {
+		if err == nil {
+			rest, err = f.load(ctx, rest, first, last, threads)
 		}
-		rest = rest[f.bytes:]
+	})
+	if err != nil {
+		for _, f := range s.files {
+			f.resident = residentHops{}
+		}
+		a.Free()
+		return err
 	}
-	s.resident, rest = a, a.S
-	for _, f := range s.files {
-		f.resident, rest = rest[:f.bytes], rest[f.bytes:]
-	}
+	s.resident = a
 	return nil
 }
 
-// load reads and checks all frames of a file.
-func (h *HopFile) load(ctx context.Context, to []byte, threads int) error {
-	if err := share.Ranges(threads, len(to), hopLoad, func(lo, hi int) error {
-		if n, err := h.r.ReadAt(to[lo:hi], int64(lo)); n < hi-lo {
+// load reads and checks the frames of strips [first, last) of a file, and returns the memory that is left.
+func (h *HopFile) load(ctx context.Context, to []byte, first, last, threads int) (rest []byte, err error) {
+	base := h.start[first]
+	frames := h.frames[base:h.start[last]]
+	order := make([]int, len(frames)) // as the file has them
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(frames[a].page, frames[b].page) })
+	in := residentHops{first: first, last: last, page: make([]uint32, len(frames))}
+	// Frames that follow each other are read together.
+	type piece struct{ from, to, size int64 }
+	var pieces []piece
+	pages := int64(0)
+	for _, i := range order {
+		f := frames[i]
+		in.page[i] = uint32(pages)
+		from, size := int64(f.page)*packed.Align, int64(f.pages)*packed.Align
+		if n := len(pieces); n > 0 && pieces[n-1].from+pieces[n-1].size == from && pieces[n-1].size+size <= hopLoad {
+			pieces[n-1].size += size
+		} else {
+			pieces = append(pieces, piece{from, pages * packed.Align, size})
+		}
+		pages += int64(f.pages)
+	}
+	in.frames, rest = to[:pages*packed.Align], to[pages*packed.Align:]
+	if err := share.Each(threads, len(pieces), func(i int) error {
+		p := pieces[i]
+		if n, err := h.r.ReadAt(in.frames[p.to:p.to+p.size], p.from); int64(n) < p.size {
 			return fmt.Errorf("shards: %s: %w", h.name, err)
 		}
 		if ctx.Err() != nil {
@@ -593,17 +657,22 @@ func (h *HopFile) load(ctx context.Context, to []byte, threads int) error {
 		}
 		return nil
 	}); err != nil {
-		return err
+		return nil, err
 	}
-	return share.Each(threads, h.strips(), func(strip int) error {
+	if err := share.Each(threads, last-first, func(k int) error {
+		strip := first + k
 		for i := h.start[strip]; i < h.start[strip+1]; i++ {
-			f := h.frames[i]
-			if _, err := h.decode(to[int64(f.page)*packed.Align:][:int64(f.pages)*packed.Align], strip, int(i)); err != nil {
+			at := int64(in.page[i-base]) * packed.Align
+			if _, err := h.decode(in.frames[at:at+int64(h.frames[i].pages)*packed.Align], strip, int(i)); err != nil {
 				return err
 			}
 		}
 		return nil
-	})
+	}); err != nil {
+		return nil, err
+	}
+	h.resident = in
+	return rest, nil
 }
 
 // find is the file that has a strip, and its number there.
@@ -648,11 +717,11 @@ func (s *HopStream) Open(ctx context.Context, strip int, lo, hi uint32) (packed.
 func (s *HopStream) Close() {
 	for _, f := range s.files {
 		_ = f.c.Close()
-		f.resident = nil
+		f.resident = residentHops{}
 	}
 	s.files = nil
 	s.resident.Free()
 }
 
-// Resident says whether Load has put the frames in memory.
+// Resident says whether Load, or LoadRows, has put frames in memory.
 func (s *HopStream) Resident() bool { return s.resident != nil }

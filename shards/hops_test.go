@@ -156,8 +156,26 @@ func TestHopStreamRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for pass := range 3 {
-				if pass == 2 {
+			some, err := OpenHopStream(context.Background(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer some.Close()
+			// Rows of two files, those of other strips stay on disk.
+			lo, hi := int64(3*packed.StripRows), int64(packed.BlockRows+2*packed.StripRows)
+			free := b.Free()
+			if err := some.LoadRows(t.Context(), b, lo, hi, 2); err != nil {
+				t.Fatal(err)
+			}
+			if taken, all := free-b.Free(), some.Bytes(); taken != some.RowsBytes(lo, hi) || taken < all/10 || taken > all/3 || !some.Resident() {
+				t.Errorf("rows [%d, %d) take %d bytes of %d", lo, hi, taken, all)
+			}
+			for pass := range 4 {
+				switch pass {
+				case 2:
+					s, some = some, s
+				case 3:
+					s, some = some, s
 					if err := s.Load(t.Context(), b, 2); err != nil {
 						t.Fatal(err)
 					}

@@ -26,7 +26,7 @@
 // memory, the next one on disk, or both on disk. With rows on disk, and with float16
 // rows of which other workers have some, strips are accumulated in groups, and the
 // windows are read once for each group. Where other workers have rows, a window is
-// fetched while the one before is added. Where these send the rows alone that are read, and there is memory for
+// fetched while the one before is added, or several, where there is one other worker and memory for them. Where these send the rows alone that are read, and there is memory for
 // all windows, those after the block's own rows are fetched first, and held until it is their turn.
 //
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
@@ -52,7 +52,8 @@
 //	external   w·b·e + a·2^15·b·4 + t·2^15·b·e for a window of w rows and a
 //	           strips at a time, at least 2^15 rows and one strip
 //	shared     2·n·b·e unless external, 2·w·b·e for windows, or as many windows as the rows of
-//	           others take, and, if rows are external or float16, a·2^15·b·4 and a strip a thread
+//	           others take, or, of two workers, as many of these as half of what is left holds,
+//	           and, if rows are external or float16, a·2^15·b·4 and a strip a thread
 //
 // and what the source reads ahead of two strips, per thread. [Block.Save] takes 2^18
 // bytes per thread for a block that is wider than a panel. [Layout.Disk] is n·b·e for

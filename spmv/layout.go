@@ -24,8 +24,9 @@ type Layout struct {
 	// windows of Window rows, and Accumulators matter where sums are not taken in
 	// the next hop itself.
 	Shared bool
-	// Windows is how many windows of others' rows are in memory where that is more than two: as many as
-	// all of them take. All can be fetched then before the first of them is added.
+	// Windows is how many windows of others' rows are in memory where that is more than two. Where rows are listed,
+	// they are as many as all of them take: all can be fetched then before the first of them is added. Of two
+	// workers, each fetches as many ahead while it adds its own rows.
 	Windows int
 }
 
@@ -130,6 +131,10 @@ func (l Layout) Relays(n int64) bool { return l.Residency == Resident && l.group
 // the workers that have the others of a graph of nodes rows.
 func (l Layout) Fetched(n, nodes int64) int64 { return l.groups(n) * (nodes - n) * l.rowBytes() }
 
+// Ahead is how many bytes of others' rows there is memory for beside the window that is added and the one that is
+// fetched meanwhile.
+func (l Layout) Ahead() int64 { return int64(max(l.Windows-2, 0)) * l.Window * l.rowBytes() }
+
 // Disk is the size of the scratch files of a block of n rows.
 func (l Layout) Disk(n int64) int64 { return int64(l.Residency) * n * l.rowBytes() }
 
@@ -173,14 +178,20 @@ func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, 
 		l.Columns, mem.Bytes(l.Memory(n, threads)+beside(l)), mem.Bytes(free), mem.ErrBudget)
 }
 
+// Others says how the workers that have the other rows of a graph send them.
+type Others struct {
+	// Listed says that they send the rows alone that are read, Pair that there is one of them alone.
+	Listed, Pair bool
+}
+
 // PlanShared is [PlanLayout] for a block of exactly so many columns of n rows, which
-// shares the rows of a graph with others. listed says that these send the rows alone that are read.
-func PlanShared(n, nodes int64, listed bool, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
+// shares the rows of a graph with others.
+func PlanShared(n, nodes int64, others Others, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	var l Layout
 	for _, residency := range []Residency{Resident, External} {
 		l = Layout{Columns: columns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}
 		if left := free - beside(l) - l.Memory(n, threads); left >= 0 {
-			return l.shareOut(n, nodes, listed, left), nil
+			return l.shareOut(n, nodes, others, left), nil
 		}
 	}
 	return l, fmt.Errorf("%d of %d rows of %d columns need %s even on disk, %s are free: %w",
@@ -189,8 +200,8 @@ func PlanShared(n, nodes int64, listed bool, columns int, p Precision, free int6
 
 // shareOut gives free bytes more to a shared block: to accumulators first, which save
 // fetching, where there are any, and then to windows, up to SharedWindow. Where rows are listed
-// there are as many windows as all rows of others take, if they fit.
-func (l Layout) shareOut(n, nodes int64, listed bool, free int64) Layout {
+// there are as many windows as all rows of others take, if they fit, and of two workers as many of these as fit.
+func (l Layout) shareOut(n, nodes int64, others Others, free int64) Layout {
 	if l.grouped() {
 		l.Accumulators = int(min(1+free/l.accumulator(), strips(n)))
 		free -= int64(l.Accumulators-1) * l.accumulator()
@@ -200,8 +211,13 @@ func (l Layout) shareOut(n, nodes int64, listed bool, free int64) Layout {
 	l.Window = max(windows, 1) * packed.StripRows
 	free -= int64(l.buffers()) * (l.Window - packed.StripRows) * l.rowBytes()
 	all := (nodes-n+l.Window-1)/l.Window + 1 // rows before and after those of the block
-	if listed && l.Relays(n) && (all-2)*(l.Window*l.rowBytes()+pageBytes) <= free {
+	fit := free / (l.Window*l.rowBytes() + pageBytes)
+	switch {
+	case !l.Relays(n):
+	case others.Listed && all-2 <= fit:
 		l.Windows = max(int(all), 2)
+	case others.Pair && fit > 1: // half of what is free is left so
+		l.Windows = int(max(min(all, 2+fit/2), 2))
 	}
 	return l
 }

@@ -184,11 +184,16 @@ func runs(roles []Role, each func(role Role, lo, hi int)) {
 func (h *hop) run(ctx context.Context) error {
 	size := h.b.groupStrips()
 	ctx, cancel := context.WithCancel(ctx)
-	windows := make(chan window)
+	windows := make(chan window, max(h.b.layout.Windows-2, 0)) // one is added, and one fetched
 	var wg sync.WaitGroup
 	wg.Go(func() { h.b.send(ctx, (h.b.strips()+size-1)/size, windows) })
 	defer wg.Wait()
-	defer cancel()
+	defer func() {
+		cancel()
+		for w := range windows { // those that are not added
+			h.b.release(w)
+		}
+	}()
 	for first := 0; first < h.b.strips(); first += size {
 		if err := h.group(ctx, first, min(first+size, h.b.strips()), windows); err != nil {
 			return err

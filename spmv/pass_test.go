@@ -389,7 +389,7 @@ func TestPlanShared(t *testing.T) {
 		p, columns := tc.p, tc.columns
 		fetched, place := int64(math.MaxInt64), External
 		for free := int64(1 << 20); free < 4<<30; free += free / 9 {
-			l, err := PlanShared(n, nodes, false, columns, p, free, 2, beside)
+			l, err := PlanShared(n, nodes, Others{}, columns, p, free, 2, beside)
 			if need := l.Memory(n, 2) + beside(l); (err != nil) != (need > free) || err != nil && !errors.Is(err, mem.ErrBudget) {
 				t.Errorf("%s, %s: %+v takes %s, error %v", p, mem.Bytes(free), l, mem.Bytes(need), err)
 			}
@@ -399,10 +399,15 @@ func TestPlanShared(t *testing.T) {
 				}
 				continue
 			}
-			if listed, err := PlanShared(n, nodes, true, columns, p, free, 2, beside); err != nil || listed.Memory(n, 2)+beside(listed) > free {
+			if listed, err := PlanShared(n, nodes, Others{Listed: true}, columns, p, free, 2, beside); err != nil || listed.Memory(n, 2)+beside(listed) > free {
 				t.Errorf("%s, %s: %+v where rows are listed, error %v", p, mem.Bytes(free), listed, err)
 			} else if held := listed.Windows > 0; held && int64(listed.Windows)*listed.Window < nodes-n || !held && free > 1<<30 {
 				t.Errorf("%s, %s: %+v where rows are listed", p, mem.Bytes(free), listed)
+			}
+			if pair, err := PlanShared(n, nodes, Others{Pair: true}, columns, p, free, 2, beside); err != nil || pair.Memory(n, 2)+beside(pair) > free {
+				t.Errorf("%s, %s: %+v with one other worker, error %v", p, mem.Bytes(free), pair, err)
+			} else if ahead := pair.Ahead() > 0; p == Float32 && ahead != (free > l.Memory(n, 2)+beside(l)+2*(l.Window*l.rowBytes()+pageBytes) && l.Residency == Resident && nodes-n > l.Window) {
+				t.Errorf("%s, %s: %+v with one other worker", p, mem.Bytes(free), pair)
 			}
 			if l.Columns != columns || !l.Shared || l.Residency > place || l.Residency == place && l.Fetched(n, nodes) > fetched {
 				t.Errorf("%s, %s: %+v after %v, fetching %d", p, mem.Bytes(free), l, place, fetched)

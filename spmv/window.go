@@ -79,7 +79,7 @@ func (b *Block) early() (all []span) {
 }
 
 // send sends all windows, some times over, until ctx ends or one cannot be read. It
-// reads one while the receiver works on the one before, if there are buffers for both.
+// reads on while the receiver works, as far as there are buffers, and then closes the channel.
 func (b *Block) send(ctx context.Context, times int, to chan<- window) {
 	defer close(to)
 	for range times {

@@ -274,7 +274,7 @@ func (g engine) passed(s hops.Stats, l spmv.Layout) {
 // capacity is what column blocks for some columns have to fit.
 func (g engine) capacity(columns int) hops.Capacity {
 	return hops.Capacity{
-		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Listed: g.Group.Listed(), Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
+		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Listed: g.Group.Listed(), Pair: g.Group.Size() == 2, Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
 		Threads: g.Resources.Threads, Precision: g.precision(), Columns: columns, Asked: g.Resources.BlockColumns,
 	}
 }

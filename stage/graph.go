@@ -229,13 +229,13 @@ func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// load brings the hop streams into memory where they stay there: free bytes of the budget are free.
+// load brings the edges of the task's rows into memory where they stay there: free bytes of the budget are free.
 func (g *graph) load(ctx context.Context, env *Env, free int64) error {
-	if g.hi-g.lo < g.summary.Nodes || !hops.Resident(g.stream.Bytes(), free) {
+	if !hops.Resident(g.stream.RowsBytes(g.lo, g.hi), free) {
 		return nil
 	}
 	g.resident = true
-	return g.stream.Load(ctx, env.Budget, env.Resources.Threads)
+	return g.stream.LoadRows(ctx, env.Budget, g.lo, g.hi, env.Resources.Threads)
 }
 
 // follow opens the hop streams anew if another task has opened them, unless they are in memory:

@@ -7,6 +7,7 @@ import (
 
 	sharing "ndls/group"
 	"ndls/internal/control"
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/partition"
 )
@@ -134,13 +135,14 @@ func (g group) received() float64 {
 	return rows * float64(g.row)
 }
 
-// stream is the bytes of edges that a member reads from its disk in a hop. Workers that share rows
-// keep no edges in memory.
+// stream is the bytes of edges that a member reads from its disk in a hop: those of its rows, unless they stay in memory.
 func (g group) stream() float64 {
-	if g.size == 1 && g.machine.resident(g.Nodes, g.job.stream()) {
+	size := int64(g.size)
+	stream := g.job.stream() / size
+	if g.machine.resident(g.Nodes/size, stream, g.row) {
 		return 0
 	}
-	return float64(g.job.stream()) / float64(g.size)
+	return float64(stream)
 }
 
 // rows is the bytes of two hops of a member's rows, and of its degrees and components.
@@ -159,6 +161,13 @@ func (g group) unit() (w work) {
 	}
 	if g.needed {
 		w.way = sharing.Listed
+	}
+	if g.size == 2 { // half of what is left
+		left := mem.Usable(g.machine.Memory) - g.rows()
+		if g.stream() == 0 {
+			left -= g.job.stream() / 2
+		}
+		w.ahead = float64(max(left, 0)) / 2
 	}
 	return w
 }

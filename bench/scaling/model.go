@@ -134,6 +134,8 @@ type job struct {
 	// sending is the seconds of a thread that a byte of rows takes between two workers: of the one that sends it, of the
 	// one that receives it, and of what is between them on the same machine.
 	sending float64
+	// inMemory has edges stay in memory whatever the machine has.
+	inMemory bool
 	// replayed are the phases of a run that was measured, in place of those of the model.
 	replayed []phase
 }
@@ -162,6 +164,7 @@ type work struct {
 	way           sharing.Way
 	moved         float64 // bytes of rows that come from other workers in a unit, as many as go to them
 	most, all     float64 // that come to the worker which has fewest rows, and that all rows have
+	ahead         float64 // bytes of rows that a worker can hold while it adds its own
 	waits         float64 // seconds after a unit in which workers that share rows wait for each other
 	state         int64   // bytes of a checkpoint; 0: none are made
 	files         int     // that are listed in the end
@@ -183,10 +186,10 @@ func (j job) rate(at int) float64 {
 	return min(j.machine.Net, j.store/float64(max(min(at, j.workers), 1)))
 }
 
-// resident says whether the edges stay in memory beside two hops of 16 columns.
-func (m machine) resident(n, stream int64) bool {
+// resident says whether the edges of n rows stay in memory beside two hops of these, of so many bytes a row.
+func (m machine) resident(n, stream, row int64) bool {
 	free := mem.Usable(m.Memory) - 8*n
-	return hops.Resident(stream, free) && stream+2*n*rowBytes <= free
+	return hops.Resident(stream, free) && stream+2*n*row <= free
 }
 
 // hop is the seconds of a hop over some edges, of which stream bytes come from disk.
@@ -210,14 +213,14 @@ func (j job) takesUnit(w work) float64 {
 	if w.most > 0 {
 		late = min(spmv.SharedWindow/w.most, 1)
 	}
-	hop := w.way.HopSeconds(w.members, (1-late)*w.unit, w.most/j.machine.Net, w.all/j.machine.Net) + late*w.unit
+	hop := w.way.HopSeconds(w.members, (1-late)*w.unit, w.most/j.machine.Net, w.all/j.machine.Net, w.ahead/j.machine.Net) + late*w.unit
 	return max(hop, j.computes(w)) + w.waits
 }
 
 // pass is a hop of all edges on one machine.
 func (j job) pass() float64 {
 	stream := float64(j.stream())
-	if j.machine.resident(j.Nodes, j.stream()) {
+	if j.inMemory || j.machine.resident(j.Nodes, j.stream(), rowBytes) {
 		stream = 0
 	}
 	return j.machine.hop(j.directed(), stream)

@@ -87,7 +87,8 @@
 //	4·n_w         degrees, and as much again for components
 //	8·c·(1 + b)   volumes and stationary rows
 //	2·n_w·b·e     rows of two hops, unless they are on disk
-//	2·w·b·e       windows
+//	2·w·b·e       windows, or more where there are two workers, or lists
+//	edges         of its rows, where they take at most a quarter of what is free (package stage)
 //	a·2^15·b·4    accumulators, of float16 rows and of rows on disk
 //	t·2^15·b·4    of float16 rows; t·2^15·b·e of rows on disk
 //

@@ -351,6 +351,36 @@ func TestHalfPanels(t *testing.T) {
 	}
 }
 
+// TestPairsReadAhead has two workers fetch windows ahead while they add others, as far as each has memory: with the bits of one
+// machine, and no more bytes on the wire.
+func TestPairsReadAhead(t *testing.T) {
+	how := smoothing{rule: "ndls"}
+	want, _, err := how.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var least int64
+	for _, ahead := range [][2]int{{0, 0}, {4, 0}, {0, 3}, {4, 4}} {
+		got := make([]float32, len(want))
+		failed, traffic := gang(t, borders(2), func(w worker) error {
+			l := spmv.Layout{Columns: width, Window: packed.StripRows, Accumulators: 1, Windows: ahead[w.self]}
+			out, _, err := how.run(w, l, hops.Checkpoints{})
+			copy(got[w.lo*width:], out)
+			return err
+		})
+		must(t, failed)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v windows: other bits than one machine", ahead)
+		}
+		if least == 0 {
+			least = traffic
+		}
+		if math.Abs(float64(traffic)/float64(least)-1) > 0.02 {
+			t.Errorf("%v windows: %d bytes on the wire, %d with two", ahead, traffic, least)
+		}
+	}
+}
+
 // TestRowsOnOtherWays has workers pass rows on to each other, and send those alone that are read where all have memory for
 // those of the others: with the bits of one machine, and, in the second way, fewer bytes. Where one lacks that memory they pass
 // all rows on.
