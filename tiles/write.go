@@ -150,7 +150,7 @@ type storing struct {
 func (w *storing) begin(ctx context.Context) (err error) {
 	for ; w.interval < w.m.Intervals(); w.interval++ {
 		lo, hi := w.m.Mine(w.interval)
-		if lo == hi && w.m.last-w.m.first < w.m.NumRows() {
+		if lo == hi && (w.m.last-w.m.first < w.m.NumRows() || w.m.side != packed.Both) {
 			continue // another worker's, or nobody's
 		}
 		if w.group, err = w.m.Create(ctx, w.interval, w.first, w.last); err != nil || w.at < hi {
