@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/internal/packed"
 )
 
 // Status is how a run goes. Its JSON field names are stable.
@@ -76,7 +77,9 @@ func (s *Scheduler) Status() Status {
 		WantedWorkers: s.o.Workers, Workers: []WorkerStatus{}, Losses: append([]Loss{}, l.losses...),
 	}
 	if len(l.tasks) > 0 {
-		st.Phase = l.tasks[0].Part
+		if st.Phase = l.tasks[0].Part; l.tasks[0].Side() != packed.Both {
+			st.Phase = control.Strips // of both halves of panels
+		}
 	}
 	lost := map[string]int{}
 	for _, x := range l.losses {

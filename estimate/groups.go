@@ -30,8 +30,8 @@ func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, worker
 	members := float64(size)
 	passes := float64(x.Passes)
 	seconds := passes * x.width * float64(x.edgesOfPass()) / members / rates.Edges
-	if rates.Store > 0 {
-		seconds = max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
+	if rates.Store > 0 && x.BytesPerPass > 0 {
+		seconds = overlap * max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
 	}
 	together := 0.0
 	if size > 1 {
