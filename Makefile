@@ -356,7 +356,7 @@ example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDL
 	$(PYTHON) examples/gamlp/gamlp.py $(BUILD)/gamlp --ndls $(BUILD)/ndls
 
 .PHONY: scaling-measured
-scaling-measured: ## bench/scaling/measured.json: real runs that the simulation is compared with; minutes on a machine of its own, as root
+scaling-measured: ## bench/scaling/measured.json: real runs that the simulation is compared with; a quarter of an hour on a machine of its own, as root
 	NDLS_SCALING=$(CURDIR)/bench/scaling/measured.json $(GO) test -count=1 -v -timeout 0 -run TestMeasureScaling ./e2e
 
 .PHONY: half-panels
