@@ -184,8 +184,8 @@ type Config struct {
 	Parallel string
 	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
 	GroupSize int
-	// GroupColumns are the columns that such a group takes at a time: 16, or 8 where the features of all nodes are
-	// smoothed exactly in float32; 0 chooses.
+	// GroupColumns are the columns that such a group takes at a time in stage smooth: 16, or 8, which is possible where all
+	// rows are computed in every hop, in float32; 0 chooses.
 	GroupColumns int
 	// Watching says how others can see how the run goes.
 	Watching Watching

@@ -80,5 +80,5 @@ func groupFlag(cmd *cobra.Command, to *int) {
 
 // groupColumnsFlag says how many columns such a group takes.
 func groupColumnsFlag(cmd *cobra.Command, to *int) {
-	cmd.Flags().IntVar(to, "group-columns", 0, "columns that these workers take at a time in smooth, with --parallel grid: 16, or 8, so that half as many bytes go between them (default chosen)")
+	cmd.Flags().IntVar(to, "group-columns", 0, "columns that a group of workers takes at a time in stage smooth, with --parallel grid: 16, or 8, which halves the bytes that its workers send each other (default chosen)")
 }
