@@ -247,11 +247,23 @@ binaries: ## build/linux-amd64/ndls and build/linux-arm64/ndls, as in everything
 	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=auto -ldflags='-s -w' -o $(BUILD)/linux-$$arch/ndls ./cmd/ndls; \
 	done
 
+# What builds wheels: hatchling and nothing else of what the package is developed with.
+WHEEL := $(TOOLS)/venv-wheel
+
+$(WHEEL)/installed: python/requirements-dev.txt
+	[ -x $(@D)/bin/python ] || python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check $$(grep '^hatchling==' $<)
+	touch $@
+
+# Names of processors in the platforms of wheels.
+WHEEL_amd64 := x86_64
+WHEEL_arm64 := aarch64
+
 .PHONY: wheel
-wheel: $(VENV)/python-package binaries licences ## dist/ndls-*.whl, the Python package with the program, for Linux on amd64 and arm64
+wheel: $(WHEEL)/installed binaries licences ## dist/ndls_graph-*.whl, the Python package with the program, for Linux on amd64 and arm64; ARCHITECTURES=amd64 for one of them
 	rm -f dist/*.whl
-	for platform in amd64:x86_64 arm64:aarch64; do \
-	  (cd python && NDLS_WHEEL_BINARY=$(CURDIR)/$(BUILD)/linux-$${platform%:*}/ndls NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(VENV)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
+	for platform in $(foreach arch,$(ARCHITECTURES),$(arch):$(WHEEL_$(arch))); do \
+	  (cd python && NDLS_WHEEL_BINARY=$(CURDIR)/$(BUILD)/linux-$${platform%:*}/ndls NDLS_WHEEL_LICENCES=$(CURDIR)/$(BUILD)/licences NDLS_WHEEL_PLATFORM=manylinux_2_17_$${platform#*:} $(WHEEL)/bin/python -m hatchling build -t wheel -d $(CURDIR)/dist); \
 	done
 
 .PHONY: image
@@ -314,7 +326,7 @@ test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tes
 test-tutorial: wheel ## the tutorial as a new user does it: a clean environment, the wheel and pandas, no Go, at most ten minutes
 	rm -rf $(BUILD)/tutorial && mkdir -p $(BUILD)/tutorial/work && python3 -m venv $(BUILD)/tutorial/venv
 	start=$$SECONDS; export PATH=$(CURDIR)/$(BUILD)/tutorial/venv/bin:/usr/bin:/bin; if command -v go; then exit 1; fi; \
-	  pip install --quiet --disable-pip-version-check dist/ndls-*-manylinux_2_17_$$(uname -m).whl pandas && \
+	  pip install --quiet --disable-pip-version-check dist/ndls_graph-*-manylinux_2_17_$$(uname -m).whl pandas && \
 	  cd $(BUILD)/tutorial/work && timeout 600 python $(CURDIR)/python/tests/pages.py tutorial && echo "the tutorial took $$((SECONDS - start)) s"
 
 .PHONY: test-engines

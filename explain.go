@@ -35,7 +35,8 @@ type (
 type Explanation struct {
 	Run string `json:"run"`
 	explain.Node
-	// Epsilon, Kmax, Mode and Stationary are those with which the run has found K.
+	// Epsilon, Kmax and Stationary are those with which the run has found K. Mode is how it has measured distances, also
+	// where --lsi left that to the size of the graph.
 	Epsilon    float64 `json:"epsilon"`
 	Kmax       int     `json:"kmax"`
 	Mode       string  `json:"lsi"`
@@ -73,6 +74,7 @@ func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanati
 		return nil, err
 	}
 	plan := d.record.Plan
+	mode := stage.LSIOptions(plan, graph).Mode
 	if o.Hops > plan.LSI.Kmax {
 		return nil, failure.Of(ErrOption, "--hops %d: the run has looked at %d hops at most (--kmax)", o.Hops, plan.LSI.Kmax)
 	}
@@ -82,14 +84,14 @@ func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanati
 	}
 	defer budget.Close()
 	node, err := explain.Of(ctx, d.cat, explain.Options{
-		ID: o.Node, R: plan.LSI.R, Epsilon: plan.LSI.Epsilon, Kmax: plan.LSI.Kmax, Mode: plan.LSI.Mode, Global: plan.LSI.Stationary == "global",
+		ID: o.Node, R: plan.LSI.R, Epsilon: plan.LSI.Epsilon, Kmax: plan.LSI.Kmax, Mode: mode, Global: plan.LSI.Stationary == "global",
 		Hops: o.Hops, Neighbours: o.Neighbours, Budget: budget, Threads: threads(o.Threads),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Explanation{
-		Run: d.uri, Node: *node, Epsilon: plan.LSI.Epsilon, Kmax: plan.LSI.Kmax, Mode: plan.LSI.Mode, Stationary: plan.LSI.Stationary,
+		Run: d.uri, Node: *node, Epsilon: plan.LSI.Epsilon, Kmax: plan.LSI.Kmax, Mode: mode, Stationary: plan.LSI.Stationary,
 		ClassNames: graph.Classes, LabelSmoothing: d.labelSmoothing(node),
 	}, nil
 }

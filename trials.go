@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"ndls/catalog"
+	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/control/member"
@@ -89,6 +90,52 @@ func (t *Trials) Prepare(ctx context.Context, trials ...Options) (n int, err err
 	}
 	return n, err
 }
+
+// Check refuses a dataset with which no trial can be made, and writes nothing: one that lacks what the model of a trial
+// is trained on, or that has no validation nodes.
+func (t *Trials) Check(ctx context.Context) error {
+	if len(t.all) == 0 {
+		return nil
+	}
+	plan := t.all[0]
+	ds, err := dataset.Open(ctx, t.config.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = ds.Close() }()
+	if keyed, ok := ds.(dataset.Keyed); ok { // of which only whether there are rows counts here
+		keyed.Number(1, func([]byte) (uint32, bool) { return 0, true })
+	}
+	info := ds.Info()
+	c := estimate.Counts{Nodes: info.NumNodes, Directed: info.Directed, Features: info.NumFeatures, Classes: len(info.Classes)}
+	if c.Nodes < 0 {
+		c.Nodes = mostNodes // the ids that occur, which nobody has counted
+	}
+	if info.HasSplits && plan.Partition.Split == "" {
+		if err := countSplits(ctx, ds, &c); err != nil {
+			return err
+		}
+	}
+	if err := drawnSplits(info, plan, &c); err != nil {
+		return err
+	}
+	for _, o := range t.all {
+		facts := c.Facts(o)
+		facts.Splits = info.HasSplits || o.Partition.Split != ""
+		for _, s := range stage.Of(stage.Trial(o, t.smoothed)...) {
+			if lack := s.Lacks(o, facts); lack != "" {
+				return failure.Of(ErrOption, "no trial can be made: %s", lack)
+			}
+		}
+	}
+	if c.Validation == 0 {
+		return errNoValidation
+	}
+	return nil
+}
+
+// errNoValidation is the error of a search that could compare no trials.
+var errNoValidation = failure.Of(ErrOption, "no node is in the split valid, by which trials are compared: give splits, or --split random:20,30 or share:0.6,0.2")
 
 // holds says whether all trials are over rows that are in memory now.
 func (t *Trials) holds(trials []Options) bool {
@@ -259,7 +306,7 @@ func (t *Trials) open(ctx context.Context, c Config) error {
 		return err
 	}
 	if t.summary.Splits["valid"] == 0 {
-		return failure.Of(ErrOption, "no node is in the split valid, by which trials are compared: give splits, or --split random:20,30 or share:0.6,0.2")
+		return errNoValidation
 	}
 	if t.resources, err = c.Resources.control(c.Run); err != nil {
 		return err

@@ -1,12 +1,12 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -94,9 +94,8 @@ type Job struct {
 	// many bytes copies of edges may take all the same.
 	lean  bool
 	spare int64
-	// lacking holds, for each reason for which stages were left out so far, the first of them; leftOut has all of them.
-	lacking map[string]control.Stage
-	leftOut map[control.Stage]string
+	// leftOut are the reasons for which stages were left out so far.
+	leftOut []string
 }
 
 // Run executes the stages that are not complete, in order, and returns the
@@ -152,8 +151,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	next.Stages = slices.Clone(rec.Stages)
 	next.drop(discard)
 	if d := stage.Diff(j.Plan, rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
-		return rec, fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or give --resume=false to the verb of the first stage that they concern, such as ndls lsi: it discards its output and what was made of it: %w",
-			j.Store.URI(), strings.Join(d, "\n  "), control.ErrPlanMismatch)
+		return rec, j.otherOptions(rec.Plan, d, next.begun())
 	}
 	if err := j.compareInputs(ctx, &next); err != nil {
 		return rec, err
@@ -322,7 +320,11 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	outputs := outputsOf(j.Catalog, j.Plan, s)
 	x.Outputs = &outputs
 	rec.set(x)
-	j.Log.Info("complete", "stage", s, "seconds", report.Seconds, "rows", report.Rows)
+	said := []any{"stage", s, "seconds", report.Seconds, "rows", report.Rows}
+	if found := summary(report); found != "" {
+		said = append(said, "found", found)
+	}
+	j.Log.Info("complete", said...)
 	return j.write(ctx, rec)
 }
 
@@ -484,7 +486,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		if lack := stage.Of(s)[0].Lacks(j.Plan, stage.FactsOf(sum)); lack != "" {
 			if j.Whole || lack == stage.DepthGiven {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
-				j.leaveOut(s, lack)
+				j.leaveOut(s, lack, stage.FactsOf(sum))
 				return true, nil
 			}
 			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)
@@ -540,23 +542,38 @@ func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) er
 		s, j.Store.URI(), j.Store.URI())
 }
 
-// leaveOut says once why a stage is left out: as a warning the first time, since several stages
-// often have the same reason.
-func (j *Job) leaveOut(s control.Stage, lack string) {
-	if j.leftOut[s] == lack {
+// leaveOut says once why a stage is left out, and all stages of a whole run that are left out for the same reason.
+func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
+	if slices.Contains(j.leftOut, lack) {
 		return // it was said
 	}
-	if j.leftOut == nil {
-		j.lacking, j.leftOut = map[string]control.Stage{}, map[control.Stage]string{}
+	j.leftOut = append(j.leftOut, lack)
+	level := slog.LevelWarn
+	if lack == stage.DepthGiven {
+		level = slog.LevelInfo
 	}
-	j.leftOut[s] = lack
-	level := slog.LevelInfo
-	if first, said := j.lacking[lack]; said {
-		lack = "it lacks what " + string(first) + " lacks"
-	} else if j.lacking[lack] = s; lack != stage.DepthGiven {
-		level = slog.LevelWarn
+	all := []control.Stage{s}
+	if j.Whole {
+		all = slices.DeleteFunc(stage.Whole(), func(s control.Stage) bool { return stage.Of(s)[0].Lacks(j.Plan, f) != lack })
 	}
-	j.Log.Log(context.Background(), level, "left out", "stage", s, "because", lack)
+	j.Log.Log(context.Background(), level, "left out", "stages", enumerated(all), "because", lack)
+}
+
+// summary returns in a few words what a stage found, "" where it found nothing that fits into a line.
+func summary(r control.StageReport) string {
+	switch {
+	case r.LSI != nil:
+		return fmt.Sprintf("mean K %.2f, largest %d", r.LSI.Mean, r.LSI.Max)
+	case r.Accuracy != nil:
+		best := cmp.Or(r.Accuracy.Smoothed.Test, r.Accuracy.Base.Test)
+		if best == nil {
+			return ""
+		}
+		return fmt.Sprintf("test accuracy %.2f %%", 100*best.Mean)
+	case r.Stage == control.Partition:
+		return fmt.Sprintf("%d nodes", r.Rows)
+	}
+	return ""
 }
 
 // fail records why the run stopped, also when that was a cancelled context. The

@@ -24,7 +24,7 @@ for arch in amd64:x86_64:x86_64 arm64:aarch64:aarch64; do
   dpkg-deb --extract ndls_*_"$go".deb "$unpacked/deb"
   rpm --root "$unpacked/rpm" --install --nodeps --nosignature --ignorearch ndls-*."$rpm".rpm 2>/dev/null
   rpm --root "$unpacked/rpm" --verify ndls
-  python3 -m zipfile -e ndls-*"$wheel".whl "$unpacked/wheel"
+  python3 -m zipfile -e ndls_graph-*"$wheel".whl "$unpacked/wheel"
   skopeo copy --quiet --override-arch "$go" "oci:$work/oci:$tag" "dir:$unpacked/layers"
   for layer in "$unpacked"/layers/*; do
     if tar -tzf "$layer" >/dev/null 2>&1; then tar -xzf "$layer" -C "$unpacked/image"; fi

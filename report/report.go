@@ -77,14 +77,14 @@ func NewRun(p control.Plan, memory string, versions map[string]string, host *con
 	}
 	words, flags := []string{"ndls run --run DIR --memory " + memory}, named.Flags()
 	for _, name := range r.Changed {
-		words = append(words, "--"+name+"="+quoted(cmp.Or(flags[name], r.Options[name])))
+		words = append(words, "--"+name+"="+Quoted(cmp.Or(flags[name], r.Options[name])))
 	}
 	r.Command = strings.Join(words, " ")
 	return r
 }
 
-// quoted is a word as a shell reads it.
-func quoted(word string) string {
+// Quoted returns a word as a shell takes it.
+func Quoted(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
 	}

@@ -38,9 +38,9 @@ func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOp
 	}
 	switch {
 	case o.Mode == "influence-sketch" && int64(o.Probes) >= nodes:
-		o.Mode = "influence-exact"
+		o.Mode, o.Probes = "influence-exact", 0
 	case o.Mode == "feature-sketch" && 0 < features && features <= o.Probes:
-		o.Mode = "feature"
+		o.Mode, o.Probes = "feature", 0
 	}
 	return o
 }
@@ -48,11 +48,19 @@ func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOp
 // sketches says whether distances are measured with random probes.
 func sketches(o control.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sketch") }
 
-// lsiOptions are those of the plan, for the graph.
-func (env *Env) lsiOptions() control.LSIOptions {
-	s := env.Summary
-	return sized(env.Plan.LSI, s.Nodes, s.Edges, s.Features)
+// LSIOptions returns the options with which K is found in a graph: where the plan leaves the number of probes open, that is
+// chosen by the size of the graph, and a sketch that would be as wide as what it stands for is not taken. Modes that
+// measure distances exactly have no probes.
+func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
+	o := sized(p.LSI, s.Nodes, s.Edges, s.Features)
+	if !sketches(o) {
+		o.Probes = 0
+	}
+	return o
 }
+
+// lsiOptions are those of the plan, for the graph.
+func (env *Env) lsiOptions() control.LSIOptions { return LSIOptions(env.Plan, env.Summary) }
 
 // probe builds the probe of the plan's mode; free returns its memory.
 func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.Probe, free func(), err error) {

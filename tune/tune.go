@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/internal/rundir"
 )
 
 // Ways to search.
@@ -129,6 +131,9 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.possible(ctx); err != nil {
+		return nil, err
+	}
 	closeFolder, err := s.open(ctx)
 	if err != nil {
 		return nil, err
@@ -138,6 +143,20 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 		return nil, err
 	}
 	return s.finish(ctx)
+}
+
+// possible refuses a dataset with which no trial can be made, before the folder of the search is. A search that has
+// imported its dataset does not read it again.
+func (s *search) possible(ctx context.Context) error {
+	dir := folder{dir: strings.TrimRight(s.Base.Run, "/")}
+	if !rundir.Missing(dir.path(workName)) {
+		return nil
+	}
+	all := make([]ndls.Options, len(s.trials))
+	for i := range s.trials {
+		all[i] = s.trials[i].options
+	}
+	return ndls.OpenTrials(s.Base, s.smoothed, all...).Check(ctx)
 }
 
 // search is a search under way.

@@ -124,6 +124,21 @@ func TestManualPages(t *testing.T) {
 			t.Errorf("ndls-run.1 has no %q", want)
 		}
 	}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		headings := map[string]bool{}
+		for line := range strings.Lines(string(text)) {
+			if heading, ok := strings.CutPrefix(line, ".S"); ok {
+				if headings[heading[1:]] {
+					t.Errorf("%s has the heading%s twice", name, strings.TrimRight(heading[1:], "\n"))
+				}
+				headings[heading[1:]] = true
+			}
+		}
+	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		if os.Getenv("CI") == "true" {

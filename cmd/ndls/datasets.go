@@ -19,6 +19,12 @@ func datasetsTopic() *cobra.Command {
 	}
 	topic.Long = intro
 	// A topic has neither usage nor options.
-	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) { fmt.Fprint(cmd.OutOrStdout(), cmd.Long) })
+	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		w, text := cmd.OutOrStdout(), cmd.Long
+		if columns(w) != nil {
+			text = markdown(text, helpColumns(w))
+		}
+		fmt.Fprint(w, text)
+	})
 	return topic
 }

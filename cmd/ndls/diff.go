@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +53,7 @@ error; other errors have the statuses below.`,
 }
 
 func printDiff(w io.Writer, x ndls.Difference) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "\t%s\t%s\n", x.A, x.B)
 	for _, part := range []struct {
 		name string

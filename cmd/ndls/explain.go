@@ -19,13 +19,13 @@ const listedNeighbours = 10
 
 func (a *app) explainCommand() *cobra.Command {
 	var o ndls.ExplainOptions
-	cmd := a.command("explain --run DIR --node ID", "why a node has its K and its prediction",
+	cmd := a.command("explain RUN --node ID", "why a node has its K and its prediction",
 		`explain shows of one node its degree and component, K, how K of its neighbours is spread, its distance from the
 stationary state at each hop, and what the classifier says of it before and after label smoothing. ID
 is the id that the node has in the dataset.
 
 Degrees, K and predictions are read from the run directory. Distances are not stored: they are computed
-anew for the node, exactly, so that they may give another K than the estimate of a run with --lsi
+anew for the node, exactly, so that they may give another K than the estimate of a run whose distances are by
 influence-sketch. They go as far as that K and the hop at which the distance falls below --epsilon of the run, or to
 --hops. That takes 21 bytes of --memory for each node of the graph, and one reading of the edges for
 each hop where 8 bytes for each edge, in either direction, do not fit beside it.`,
@@ -50,13 +50,13 @@ each hop where 8 bytes for each edge, in either direction, do not fit beside it.
 	f.IntVar(&o.Hops, "hops", 0, "hop up to which distances are computed, at most --kmax of the run (default as far as K)")
 	f.IntVar(&o.Neighbours, "neighbours", listedNeighbours, "neighbours to list, those with the largest degrees")
 	_ = cmd.MarkFlagRequired("node")
-	cmd.Example = `  ndls explain --run RUN --node 1234
-  ndls explain --run RUN --node 10.1000/182 --json | jq .distances.hops`
+	cmd.Example = `  ndls explain RUN --node 1234
+  ndls explain RUN --node 10.1000/182 --json | jq .distances.hops`
 	return cmd
 }
 
 func printExplanation(w io.Writer, x *ndls.Explanation) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "node\t%s\n", plain(x.ID))
 	degree := count(int64(x.Degree), "neighbour")
 	if x.OutDegree != nil {
@@ -87,7 +87,7 @@ func describeK(x *ndls.Explanation) string {
 	if x.K == nil {
 		return "not found by this run"
 	}
-	text := fmt.Sprintf("%d, with --epsilon %g and --lsi %s", x.K.K, x.Epsilon, x.Mode)
+	text := fmt.Sprintf("%d, with --epsilon %g; distances by %s", x.K.K, x.Epsilon, x.Mode)
 	if x.K.Capped {
 		text = fmt.Sprintf("%d, the largest there is: the node has not settled with --epsilon %g", x.K.K, x.Epsilon)
 	}
@@ -132,7 +132,7 @@ func printNeighbours(w io.Writer, x *ndls.Explanation) {
 	if len(list) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "\nneighbour\tdegree\tK\tlabel")
 	weighted := list[0].Weight != nil
 	if weighted {
@@ -169,7 +169,7 @@ func printDistances(w io.Writer, x *ndls.Explanation) {
 		fmt.Fprintf(w, "\nno distances: the run has found K from features, and has let them go (--keep-features=false)\n")
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := newTable(w, 2, tabwriter.AlignRight)
 	fmt.Fprintf(t, "\nhop\tdistance of %s\t\n", d.Of)
 	for hop, distance := range d.Hops {
 		mark := ""
@@ -188,7 +188,7 @@ func printLabels(w io.Writer, x *ndls.Explanation) error {
 		_, err := fmt.Fprintf(w, "\nno predictions of this node\n")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "\nprediction\tbefore label smoothing\tafter label smoothing\n")
 	fmt.Fprintf(t, "class\t%s\t%s\n", predicted(x.Before), predicted(x.After))
 	for _, c := range likely(x) {

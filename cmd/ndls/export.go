@@ -12,7 +12,7 @@ import (
 
 func (a *app) exportCommand() *cobra.Command {
 	var o ndls.ExportOptions
-	cmd := a.command("export --run DIR --what ARTIFACT --format FORMAT --out FILE", "an artifact as one file, in order of input id",
+	cmd := a.command("export RUN --what ARTIFACT --format FORMAT --out FILE", "an artifact as one file, in order of input id",
 		`export writes lsi, features, smoothed, hops, soft-labels, predictions, edges or nodes
 as csv, npy, parquet or arrow; and ogb-submission as npz: the file that the evaluator
 of OGB-LSC's MAG240M saves, with the predicted classes of the test nodes. Hops as npy are one array of rows × hops × values, which
@@ -61,8 +61,8 @@ rows of the whole. A header line, or what else a format has beside rows, is in e
 	for _, name := range []string{"what", "format", "out"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
-	cmd.Example = `  ndls export --run RUN --what predictions --format parquet --out predictions.parquet
-  ndls export --run RUN --what edges --format csv --out - | head
-  ndls export --run RUN --what smoothed --format npy --part 3/8 --out smoothed-3.npy`
+	cmd.Example = `  ndls export RUN --what predictions --format parquet --out predictions.parquet
+  ndls export RUN --what edges --format csv --out - | head
+  ndls export RUN --what smoothed --format npy --part 3/8 --out smoothed-3.npy`
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 
 func (a *app) gcCommand() *cobra.Command {
 	var remove bool
-	cmd := a.command("gc --run DIR", "list or remove files that the catalogue does not name",
+	cmd := a.command("gc RUN", "list or remove files that the catalogue does not name",
 		`gc lists what interrupted runs left behind: unfinished files, spills, and files
 that are no longer in the catalogue. With --delete it removes them; it refuses
 while another ndls works on the run directory. Files that ndls did not write are
@@ -34,7 +34,7 @@ listed, too, and never removed.`,
 		})
 	a.runFlag(cmd)
 	cmd.Flags().BoolVar(&remove, "delete", false, "remove them")
-	cmd.Example = `  ndls gc --run RUN
-  ndls gc --run RUN --delete`
+	cmd.Example = `  ndls gc RUN
+  ndls gc RUN --delete`
 	return cmd
 }

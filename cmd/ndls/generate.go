@@ -27,7 +27,7 @@ the edges are written as Parquet, with a column weight.`,
 			_, err = fmt.Fprintln(a.stdout, written)
 			return err
 		})
-	cmd.Flags().StringVar(&uri, "dataset", "", "synthetic:nodes=N,edges=M,features=F,classes=C,seed=S or papers100m:scale=1/N,seed=S,tails=SHARE (required)")
+	cmd.Flags().StringVar(&uri, "dataset", "", "a generated graph, synthetic: or papers100m: with its settings (required); ndls help datasets lists them")
 	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,27 +65,34 @@ func ownWords(root *cobra.Command) {
 	}
 }
 
-// helpColumns is the width to which the help is wrapped.
-const helpColumns = 100
-
 // help prints what a verb does, examples, its options by stage and the exit statuses.
 func help(cmd *cobra.Command, _ []string) {
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "%s\n\nUSAGE\n  %s\n", strings.TrimSpace(cmd.Long), cmd.UseLine())
+	width := helpColumns(w)
+	fmt.Fprintf(w, "%s\nUSAGE\n", paragraphs(strings.TrimSpace(cmd.Long), width))
+	for _, line := range hanging("  ", 6, cmd.UseLine(), width) {
+		fmt.Fprintln(w, line)
+	}
 	if cmd.Example != "" {
-		fmt.Fprintf(w, "\nEXAMPLES\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+		fmt.Fprintf(w, "\nEXAMPLES\n")
+		for line := range strings.Lines(cmd.Example) {
+			fmt.Fprintln(w, strings.Join(fold(strings.TrimRight(line, "\n"), width), "\n"))
+		}
 	}
 	for _, g := range commandGroups(cmd) {
 		fmt.Fprintf(w, "\n%s\n", g.heading)
 		for _, c := range g.commands {
-			fmt.Fprintf(w, "  %-14s %s\n", c.Name(), c.Short)
+			item(w, c.Name(), 14, c.Short, width)
 		}
 	}
-	printOptions(w, cmd)
-	fmt.Fprintf(w, "\nENVIRONMENT\n%s", aboutVariables)
+	printOptions(w, cmd, width)
+	fmt.Fprintf(w, "\nENVIRONMENT\n")
+	for _, line := range hanging("  ", 2, aboutVariables, width) {
+		fmt.Fprintln(w, line)
+	}
 	fmt.Fprintf(w, "\nEXIT STATUS\n")
 	for _, x := range ndls.Exits {
-		fmt.Fprintf(w, "  %-4d %s\n", x.Status, x.Meaning)
+		item(w, strconv.Itoa(x.Status), 4, x.Meaning, width)
 	}
 }
 
@@ -187,8 +195,8 @@ func optionGroups(cmd *cobra.Command) (list []optionGroup) {
 }
 
 // printOptions lists the flags of cmd by group.
-func printOptions(w io.Writer, cmd *cobra.Command) {
+func printOptions(w io.Writer, cmd *cobra.Command, width int) {
 	for _, g := range optionGroups(cmd) {
-		fmt.Fprintf(w, "\n%s\n%s", g.heading, g.set.FlagUsagesWrapped(helpColumns))
+		fmt.Fprintf(w, "\n%s\n%s", g.heading, g.set.FlagUsagesWrapped(width))
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func (a *app) inferCommand() *cobra.Command {
 	var o ndls.InferOptions
-	cmd := a.command("infer --run DIR --dataset URI --out DIR", "K, smoothed features and predictions of new nodes",
+	cmd := a.command("infer RUN --dataset URI --out DIR", "K, smoothed features and predictions of new nodes",
 		`infer computes nodes that the run does not have, from the hops that the run has kept of
 its own nodes with --keep-hops 0..H --targets all. Those nodes, and their degrees, are held
 fixed. The dataset is a table of edges and a table of the new nodes with their features;
@@ -35,13 +35,13 @@ the run has a model, predictions/, as a run directory has them.`,
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.Dataset, "dataset", "", "table:EDGES?src=COLUMN&dst=COLUMN&nodes=NODES&id=COLUMN&features=COLUMN, NODES being the new nodes alone (required)")
+	f.StringVar(&o.Dataset, "dataset", "", "table: with src=, dst=, nodes=, id= and features=, as in the example; the table of nodes has the new nodes alone (required)")
 	f.StringVar(&o.Out, "out", "", "empty or new folder to write (required)")
 	f.Float64Var(&o.Epsilon, "epsilon", 0, "a new node has settled when its features are nearer to the stationary state than this (default the distance with which nodes of the run would have the K that they have)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")
 	cmd.Example = `  ndls run --dataset URI --run RUN --keep-hops 0..16
-  ndls infer --run RUN --dataset 'table:new-edges.csv?src=a&dst=b&nodes=new-nodes.parquet&id=id&features=x' --out NEW`
+  ndls infer RUN --dataset 'table:e.csv?src=a&dst=b&nodes=new.csv&id=id&features=x' --out NEW`
 	return cmd
 }
 

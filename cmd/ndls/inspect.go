@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -26,8 +25,8 @@ type inspection struct {
 func (a *app) inspectCommand() *cobra.Command {
 	var uri string
 	var flags *planFlags
-	cmd := a.command("inspect (--run DIR | --dataset URI)", "what a run directory holds, or what an import of a dataset would find",
-		`inspect --run shows the state of a run, its stages, graph and files, from run.json and
+	cmd := a.command("inspect (RUN | --dataset URI)", "what a run directory holds, or what an import of a dataset would find",
+		`inspect RUN shows the state of a run, its stages, graph and files, from run.json and
 the catalogue. It reads no data; ndls verify does.
 
 inspect --dataset reads a dataset as an import does, and writes no run directory. It
@@ -42,7 +41,7 @@ ndls help datasets lists what --dataset takes.`,
 			}
 			return a.inspectRun(ctx)
 		})
-	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory")
+	a.orRunFlag(cmd, "run directory, or a word without --run")
 	cmd.Flags().StringVar(&uri, "dataset", "", "dataset URI")
 	flags = newPlanFlags(cmd).partition().seed()
 	cmd.MarkFlagsOneRequired("run", "dataset")
@@ -50,8 +49,8 @@ ndls help datasets lists what --dataset takes.`,
 	for name := range flags.lay {
 		cmd.MarkFlagsMutuallyExclusive("run", name)
 	}
-	cmd.Example = `  ndls inspect --run RUN
-  ndls inspect --dataset 'table:cites.parquet?src=citing&dst=cited&nodes=papers.csv&id=doi&label=topic'`
+	cmd.Example = `  ndls inspect RUN
+  ndls inspect --dataset 'table:cites.csv?src=citing&dst=cited&nodes=papers.csv&id=doi'`
 	return cmd
 }
 
@@ -74,7 +73,7 @@ func (a *app) inspectRun(ctx context.Context) error {
 }
 
 func (in inspection) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	state := because(in.Word(), in.Reason)
 	if in.State == ndls.Running && !in.Working {
 		state = "RUNNING, but no process works on it; run the same command again to continue"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"ndls"
 	"ndls/internal/mem"
@@ -28,7 +27,7 @@ func (a *app) inspectDataset(ctx context.Context, uri string, flags *planFlags) 
 }
 
 func printDataset(w io.Writer, in ndls.Inspection) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	size := int64(0)
 	for _, f := range in.Files {
 		size += f.Bytes

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -57,7 +56,7 @@ func withArgs(cmd *cobra.Command, check cobra.PositionalArgs, take func(args []s
 }
 
 func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "run\tdata set\tstate\tsize\tvalid in %%\ttest in %%\tage\n")
 	for _, s := range runs {
 		accuracy := s.After
@@ -68,7 +67,7 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 		if s.Problem != "" {
 			size = "–"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(short(s.Dataset)), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -130,15 +129,4 @@ func age(at, now time.Time) string {
 		}
 	}
 	return fmt.Sprintf("%d s", d/time.Second)
-}
-
-// mostOfDataset is how many characters of a dataset a line shows; --json has all of it.
-const mostOfDataset = 60
-
-// short is a dataset as a line of the list shows it.
-func short(dataset string) string {
-	if text := []rune(dataset); len(text) > mostOfDataset {
-		return string(text[:mostOfDataset-1]) + "…"
-	}
-	return dataset
 }

@@ -76,7 +76,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		err = failed
 	}
 	if err != nil && !errors.Is(err, ndls.ErrDiffer) {
-		fmt.Fprintf(stderr, "ndls: %s\n", ndls.Message(err))
+		message := io.Writer(stderr)
+		if width := columns(stderr); width != nil {
+			message = &folding{w: stderr, columns: width}
+		}
+		fmt.Fprintf(message, "ndls: %s\n", ndls.Message(err))
 	}
 	return ndls.ExitStatus(err)
 }

@@ -142,7 +142,7 @@ func TestUsage(t *testing.T) {
 		{"help of an unknown verb", `unknown command "runn" for "ndls"; did you mean run?`, []string{"help", "runn"}},
 		{"help of an unknown kind", `unknown command "edge" for "ndls datasets"; did you mean edges?`, []string{"help", "datasets", "edge"}},
 		{"letters exchanged", "unknown flag: --rnu; did you mean --run?", []string{"lsi", "--rnu", run}},
-		{"argument", `ndls lsi takes options only, and "extra" is none`, []string{"lsi", "extra", "--run", run}},
+		{"argument", `and "extra" is no option`, []string{"lsi", "extra", "--run", run}},
 		{"missing run", "--run is needed", []string{"lsi"}},
 		{"missing options", "--dataset, --out and --run are needed", []string{"infer"}},
 		{"one run of two", "give two run directories, and not 1\nusage: ndls diff RUN RUN", []string{"diff", run}},

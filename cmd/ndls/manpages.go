@@ -106,6 +106,11 @@ func commandPage(cmd *cobra.Command) man.Page {
 	}
 	for _, g := range optionGroups(cmd) {
 		group := man.Group{Heading: g.heading}
+		if g.heading == groupVerb { // the section is called so
+			if group.Heading = ""; len(p.Groups) > 0 {
+				group.Heading = "OF THIS COMMAND"
+			}
+		}
 		g.set.VisitAll(func(f *pflag.Flag) { group.Options = append(group.Options, manOption(f)) })
 		p.Groups = append(p.Groups, group)
 	}

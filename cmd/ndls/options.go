@@ -224,9 +224,16 @@ func (f *planFlags) lsi() *planFlags {
 	f.coefficient()
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
 	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "the state that hops tend to: of each connected component, or one global state for the whole graph (the paper's equation 2)")
+	f.settling()
+	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled, in place of --deviation: hops for which a row is still computed, for its neighbours, after its own K; rows then settle in the lsi stage and in label smoothing too")
+	return f
+}
+
+// settling is for verbs that compute rows of which some may settle.
+func (f *planFlags) settling() *planFlags {
+	f.group = groupLSI
 	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly count any more, which saves time and changes smoothed rows by at most --deviation")
 	add(f, f.set.Float64Var, "deviation", func(p *ndls.Options) *float64 { return &p.Deviation }, "with --active settled: the largest mean relative deviation of smoothed rows from exact ones (default 0.005); the program chooses when rows settle, measures the deviation on a sample, and reports it")
-	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled, in place of --deviation: hops for which a row is still computed, for its neighbours, after its own K; rows then settle in the lsi stage and in label smoothing too")
 	return f
 }
 

@@ -55,7 +55,11 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 		}
 	}
 	if !v.quiet {
-		printPlanned(v.stderr, rec, stages)
+		if v.brief {
+			printTook(v.stderr, rec, stages)
+		} else {
+			printPlanned(v.stderr, rec, stages)
+		}
 	}
 	if !whole {
 		return nil
@@ -83,7 +87,12 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 	for _, x := range report.Absent {
 		fmt.Fprintf(v.stdout, "not in %s: %s (%s)\n", x.Folder, x.Why, x.Option)
 	}
-	return nil
+	seconds := 0.0
+	for _, x := range rec.Stages {
+		seconds += x.Seconds
+	}
+	_, err = fmt.Fprintf(v.stdout, "%s in all; report: %s/report.html\n", took(seconds), strings.TrimRight(v.runDir, "/"))
+	return err
 }
 
 // describe says in a line or a table what a stage found.
@@ -149,13 +158,25 @@ func describeSplits(splits map[string]int64) string {
 	return strings.Join(parts, ", ")
 }
 
+// printTook shows what stages took; the report has the rest.
+func printTook(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
+	t := newTable(w, 2, tabwriter.AlignRight)
+	fmt.Fprintln(t, "stage\ttime\tpeak memory\t")
+	for _, s := range stages {
+		if x := rec.Stage(s); x != nil && x.State == ndls.Complete {
+			fmt.Fprintf(t, "%s\t%s\t%s\t\n", s, took(x.Seconds), mem.Bytes(x.MeasuredPeak))
+		}
+	}
+	_ = t.Flush()
+}
+
 // printPlanned compares what stages took with what was planned.
 func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
 	planned := func(s ndls.Stage) bool { return rec.Stage(s) != nil && rec.Stage(s).Planned != nil }
 	if !slices.ContainsFunc(stages, planned) {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := newTable(w, 2, tabwriter.AlignRight)
 	fmt.Fprintln(t, "planned | measured\tmemory\tpeak disk\tread\twritten\tpasses\ttime\t")
 	for _, s := range stages {
 		if !planned(s) {
@@ -176,7 +197,7 @@ func printPlanned(w io.Writer, rec *ndls.Record, stages []ndls.Stage) {
 
 // printDegrees shows both histograms.
 func printDegrees(w io.Writer, d *control.DegreesReport) {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	t := newTable(w, 3, tabwriter.AlignRight)
 	for _, h := range []struct {
 		title, what string
 		ranges      []control.Range
@@ -221,7 +242,7 @@ func describeDepth(w io.Writer, d *control.LabelDepthReport) {
 
 // printAccuracy shows accuracy and the other measures, and what the deviations are.
 func printAccuracy(w io.Writer, a *control.AccuracyReport) {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	t := newTable(w, 3, 0)
 	models := count(int64(a.Runs), "model")
 	if a.Splits > 1 {
 		models = fmt.Sprintf("%d splits with %s each", a.Splits, models)
@@ -294,13 +315,13 @@ var places = []struct{ kind, where, what string }{
 }
 
 func printPlaces(w io.Writer, dir string, files []ndls.FileGroup) {
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	t := newTable(w, 3, 0)
 	fmt.Fprintf(t, "in %s\n", strings.TrimSuffix(dir, "/"))
 	for _, p := range places {
 		if slices.ContainsFunc(files, func(g ndls.FileGroup) bool { return g.Kind == p.kind }) {
 			fmt.Fprintf(t, "  %s\t%s\n", p.where, p.what)
 		}
 	}
-	fmt.Fprintf(t, "  report.html, report.json\tthis run in figures\n")
+	fmt.Fprintf(t, "  report.html, report.json\tsummary\n")
 	_ = t.Flush()
 }

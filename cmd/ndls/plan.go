@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ndls"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 )
 
@@ -28,7 +29,10 @@ what the plan takes for these. Seconds are those of one kind of machine. A plan 
 naming a --memory that would do. A dataset that does not state its size is read
 once, and so is one of which --only takes a part; without one, --half-features says
 that every feature is exactly a float16.`,
-		func(ctx context.Context, _ *cobra.Command) error {
+		func(ctx context.Context, cmd *cobra.Command) error {
+			if err := bothCounts(cmd); err != nil {
+				return err
+			}
 			if width, err := strconv.Atoi(flags.given.Partition.Features); err == nil {
 				c.Counts.Features, flags.given.Partition.Features = width, ""
 			}
@@ -40,7 +44,7 @@ that every feature is exactly a float16.`,
 			}
 			c.Resources = a.resources()
 			f, err := ndls.Plan(ctx, c)
-			if printErr := a.printForecast(f); printErr != nil {
+			if printErr := a.printForecast(f, c); printErr != nil {
 				return printErr
 			}
 			return err
@@ -67,7 +71,7 @@ that every feature is exactly a float16.`,
 	return cmd
 }
 
-func (a *app) printForecast(f ndls.Forecast) error {
+func (a *app) printForecast(f ndls.Forecast, c ndls.PlanConfig) error {
 	for _, x := range f.Stages {
 		if _, err := a.asJSON(x); err != nil {
 			return err
@@ -76,7 +80,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 	if a.json || len(f.Stages) == 0 {
 		return nil
 	}
-	t := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := newTable(a.stdout, 2, tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\tmemory used\tleast --memory\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
 	row := func(name, columns string, x ndls.Figures) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", name, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
@@ -91,6 +95,7 @@ func (a *app) printForecast(f ndls.Forecast) error {
 		return err
 	}
 	a.printAssumed(f.Assumed)
+	a.printLeftOut(c)
 	a.printGroups(f.Stages)
 	if s := f.Speeds; s != (ndls.Speeds{}) {
 		fmt.Fprintf(a.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
@@ -133,6 +138,36 @@ func (a *app) printAssumed(x ndls.Assumed) {
 	if x.Epochs < x.MostEpochs {
 		fmt.Fprintf(a.stdout, "         a model trains for %d of at most %d epochs, of which --patience are the last\n", x.Epochs, x.MostEpochs)
 	}
+}
+
+// printLeftOut says which stages are not planned because their counts were not given.
+func (a *app) printLeftOut(c ndls.PlanConfig) {
+	if c.Dataset != "" {
+		return
+	}
+	o := ndls.DefaultOptions()
+	c.Options(&o)
+	if c.Counts.Features == 0 && o.Partition.Features != "none" && !o.Embeds() {
+		fmt.Fprintln(a.stdout, "         no features, so that smooth and all stages that follow from it are left out; --features F plans for F values of each node")
+	}
+	if c.Counts.Classes == 0 {
+		fmt.Fprintln(a.stdout, "         no classes, so that train and all stages that follow from it are left out; --classes C plans for C classes")
+	} else if c.Counts.Training == 0 {
+		fmt.Fprintf(a.stdout, "         no training nodes, so that train counts no rows; --training N plans for N of them\n")
+	}
+}
+
+// bothCounts refuses nodes without edges and edges without nodes: a plan for none of them says nothing.
+func bothCounts(cmd *cobra.Command) error {
+	nodes, edges := cmd.Flags().Changed("nodes"), cmd.Flags().Changed("edges")
+	switch {
+	case cmd.Flags().Changed("dataset"):
+	case nodes && !edges:
+		return failure.Of(ndls.ErrOption, "--nodes without --edges: give --edges, too, the number of undirected edges")
+	case edges && !nodes:
+		return failure.Of(ndls.ErrOption, "--edges without --nodes: give --nodes, too")
+	}
+	return nil
 }
 
 // passBytes says what a pass reads, and what it would read otherwise if that is not the same.

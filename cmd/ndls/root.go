@@ -31,6 +31,8 @@ type app struct {
 	// started is false as long as what failed is the command line itself.
 	started bool
 	log     *slog.Logger
+	// brief says that stderr is a terminal, and that no --log-level asks for all that there is to say.
+	brief bool
 
 	runDir   string
 	memory   string
@@ -139,15 +141,24 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 				return asUsage(err)
 			}
 			runtime.GOMAXPROCS(a.threads + waiting)
+			defer a.fold(cmd)()
 			var logs io.Writer = a.stderr
-			ctx := cmd.Context()
+			ctx, width := cmd.Context(), columns(a.stderr)
 			if !a.quiet {
-				display := progress.NewDisplay(a.stderr, columns(a.stderr))
+				display := progress.NewDisplay(a.stderr, width)
 				defer display.Close()
 				ctx = progress.WithSink(ctx, display)
 				logs = display
 			}
-			a.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: a.level(), ReplaceAttr: brief}))
+			if width != nil {
+				logs = &folding{w: logs, columns: width}
+			}
+			a.brief = width != nil && !cmd.Flags().Changed("log-level")
+			if a.brief {
+				a.log = slog.New(newTerminalLog(logs, a.level()))
+			} else {
+				a.log = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: a.level(), ReplaceAttr: brief}))
+			}
 			// What libraries print by themselves comes back as errors, too.
 			log.SetFlags(0)
 			log.SetOutput(slog.NewLogLogger(a.log.Handler(), slog.LevelDebug).Writer())
@@ -161,6 +172,21 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			}
 			return err
 		},
+	}
+}
+
+// fold has text for people folded where stdout is a terminal, until the returned function is called. What is data, and
+// what stays in place on a terminal, is not text.
+func (a *app) fold(cmd *cobra.Command) (end func()) {
+	width := columns(a.stdout)
+	if width == nil || a.json || cmd.Name() == "export" {
+		return func() {}
+	}
+	before, folded := a.stdout, &folding{w: a.stdout, columns: width}
+	a.stdout = folded
+	return func() {
+		_ = folded.Flush() // checked knows of an error
+		a.stdout = before
 	}
 }
 
@@ -217,6 +243,9 @@ func (a *app) level() slog.Level {
 // terminal says how many columns and rows the terminal behind w has now; it is nil where w is no
 // terminal, or one that cannot go back on its line.
 func terminal(w io.Writer) func() (columns, rows int) {
+	if f, ok := w.(*folding); ok {
+		w = f.w
+	}
 	if c, ok := w.(*checked); ok {
 		w = c.w
 	}

@@ -8,7 +8,7 @@ import (
 
 func (a *app) smoothCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageSmooth}}
-	cmd := v.command("smooth --run DIR", "smoothed features as Arrow files",
+	cmd := v.command("smooth RUN", "smoothed features as Arrow files",
 		`smooth averages each node's features over its hops, as --rule says, and commits
 them as Arrow files. The rules ndls, ndls-reference and nafs, and --depth node, need the
 output of ndls lsi, which has --r then. The others need that of ndls partition alone.
@@ -16,8 +16,8 @@ output of ndls lsi, which has --r then. The others need that of ndls partition a
 The rule appnp propagates features before a model is trained. The paper applies the same
 linear operator to the outputs of its network while that is trained.`)
 	v.columnsFlag(cmd)
-	v.plan.precision().coefficient().smooth()
-	cmd.Example = `  ndls smooth --run RUN
-  ndls smooth --run RUN --rule sgc --hops 4 --resume=false`
+	v.plan.precision().coefficient().settling().smooth()
+	cmd.Example = `  ndls smooth RUN
+  ndls smooth RUN --rule sgc --hops 4 --resume=false`
 	return cmd
 }

@@ -8,7 +8,7 @@ import (
 
 func (a *app) smoothLabelsCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageLabelDepth, ndls.StageSmoothLabels}}
-	cmd := v.command("smooth-labels --run DIR", "smoothed soft labels, and the predictions they give",
+	cmd := v.command("smooth-labels RUN", "smoothed soft labels, and the predictions they give",
 		`smooth-labels averages each node's soft labels over its hops and commits the
 predictions. The soft labels are those of ndls train, or of any other model with
 --soft-labels; where the run has a model of its own, --resume=false discards that one.
@@ -22,8 +22,8 @@ are. Validation labels are used to choose the depth only; test labels are not us
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
 	v.plan.precision().labels().probabilities()
-	cmd.Example = `  ndls smooth-labels --run RUN --label-depth 3
-  ndls smooth-labels --run RUN --label-rule cs
-  ndls smooth-labels --run RUN --soft-labels PROBABILITIES.arrow`
+	cmd.Example = `  ndls smooth-labels RUN --label-depth 3
+  ndls smooth-labels RUN --label-rule cs
+  ndls smooth-labels RUN --soft-labels PROBABILITIES.arrow`
 	return cmd
 }

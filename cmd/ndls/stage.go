@@ -9,10 +9,22 @@ import (
 	"ndls"
 )
 
-// runFlag adds --run.
+// runFlag adds --run, which a verb cannot do without. The run directory may stand as a word in its place.
 func (a *app) runFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.runDir, "run", "", "run directory (required)")
+	a.orRunFlag(cmd, "run directory, or a word without --run (required)")
 	_ = cmd.MarkFlagRequired("run")
+}
+
+// orRunFlag adds --run to a verb that can do without it.
+func (a *app) orRunFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&a.runDir, "run", "", usage)
+	cmd.Args = runWord
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 || cmd.Flags().Changed("run") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return folders(cmd, args, begin)
+	}
 }
 
 // stageVerb is what a verb that executes stages was given.
@@ -50,9 +62,9 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 // stageCommand is the verb of a stage that a whole run leaves out.
 func (a *app) stageCommand(s ndls.Stage) *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{s}}
-	cmd := v.command(fmt.Sprintf("%s --run DIR", s), ndls.About(s),
+	cmd := v.command(fmt.Sprintf("%s RUN", s), ndls.About(s),
 		fmt.Sprintf("%s finds %s. The result is in report.json,\ntoo. ndls run leaves this stage out. It needs a partitioned run directory.", s, ndls.About(s)))
-	cmd.Example = fmt.Sprintf("  ndls %s --run RUN", s)
+	cmd.Example = fmt.Sprintf("  ndls %s RUN", s)
 	return cmd
 }
 

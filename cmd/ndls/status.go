@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -18,7 +17,7 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	v := &statusVerb{app: a}
-	cmd := a.command("status (--run DIR | --coordinator HOST:PORT)", "how a run goes",
+	cmd := a.command("status (RUN | --coordinator HOST:PORT)", "how a run goes",
 		`status asks the coordinator of a run on several machines: which stage it is in, which tasks wait, what
 each worker does, and what was lost. It proves with --keys or a token that it belongs to the job. Where no
 coordinator answers, and for ndls run on this host, it says how far the run directory is and whether a process
@@ -45,13 +44,13 @@ line each time.`,
 			return state.print(a.stdout)
 		})
 	f := cmd.Flags()
-	f.StringVar(&a.runDir, "run", "", "run directory")
+	a.orRunFlag(cmd, "run directory, or a word without --run")
 	f.BoolVar(&v.watch, "watch", false, "show it again and again until the run has ended")
 	f.DurationVar(&v.interval, "interval", 2*time.Second, "with --watch: time between two looks")
 	trustFlags(cmd, &v.Trust)
 	coordinatorFlag(cmd, &v.Coordinator)
-	cmd.Example = `  ndls status --run RUN --watch
-  ndls status --run /shared/RUN --keys KEYS`
+	cmd.Example = `  ndls status RUN --watch
+  ndls status /shared/RUN --keys KEYS`
 	return cmd
 }
 
@@ -130,6 +129,9 @@ func notComplete(rec *ndls.Record, run string) error {
 // follow looks again and again until the run has ended.
 func (v *statusVerb) follow(ctx context.Context) error {
 	s := &screen{w: v.stdout, size: terminal(v.stdout)}
+	if f, ok := v.stdout.(*folding); ok {
+		s.w = f.w // it cuts lines itself
+	}
 	for {
 		state, err := v.look(ctx)
 		if err != nil {
@@ -195,7 +197,7 @@ func (s *screen) show(text string) error {
 // printStages prints one line a stage: what is done, what is under way and what is to come. began is when the
 // stage under way began, the zero time where that is not known.
 func printStages(w io.Writer, stages []ndls.StageStatus, began time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	for _, s := range stages {
 		took := ""
 		switch {
@@ -221,7 +223,7 @@ func printStatus(w io.Writer, st ndls.Status) error {
 	if err := printStages(w, st.Stages, time.Time{}); err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := newTable(w, 2, 0)
 	if len(st.Workers) > 0 {
 		fmt.Fprintf(t, "\nworker\tseen\tmemory\tthreads\tedges/s\tread/s\twritten/s\ttask\tprogress\tlosses\n")
 	}

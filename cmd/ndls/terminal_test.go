@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"ndls"
@@ -233,4 +234,96 @@ func TestWatch(t *testing.T) {
 	_ = shared.Wait()
 	expect(t, 0, "stopped in train", "list", run)
 	expect(t, ndls.ExitUsage, "--interval", "status", "--run", run, "--watch", "--interval", "0s")
+}
+
+// TestFitsTerminal: no line of a help, a table or a message is longer than a terminal of 80 columns.
+func TestFitsTerminal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const wide = 80
+	a := &app{stdout: io.Discard, stderr: io.Discard}
+	lines := [][]string{
+		{"run", "--dataset", toy, "--run", "a", "--memory", "512MiB", "--epochs", "20", "--runs", "2"},
+		{"run", "--dataset", "karate:", "--run", "b"},
+		{"list", "."},
+		{"diff", "a", "b"},
+		{"inspect", "a"},
+		{"inspect", "--dataset", toy},
+		{"plan", "--nodes", "1000000", "--edges", "30000000", "--features", "20", "--classes", "4", "--measure=false"},
+		{"explain", "a", "--node", "5"},
+		{"status", "a"},
+		{"verify", "a"},
+		{"degrees", "a"},
+		{"run", "a", "--runs", "3"},
+		{"datasets", "--help"},
+	}
+	visitCommands(a.root(), func(cmd *cobra.Command) {
+		if cmd.IsAvailableCommand() || cmd == cmd.Root() {
+			lines = append(lines, append(strings.Fields(cmd.CommandPath())[1:], "--help"))
+		}
+	})
+	if len(lines) < 40 {
+		t.Fatalf("%d command lines", len(lines))
+	}
+	for _, args := range lines {
+		sent, _ := onTerminal(t, wide, 24, true, args...)
+		if len(sent) < 20 || strings.Contains(sent, "panic") {
+			t.Errorf("ndls %s: %q", strings.Join(args, " "), sent)
+		}
+		for line := range strings.Lines(strings.ReplaceAll(sent, "\r\n", "\n")) {
+			line = strings.TrimSuffix(line[strings.LastIndex(line, barGone)+1:], "\n")
+			line = strings.TrimPrefix(line, barGone[1:])
+			if n := utf8.RuneCountInString(line); n > wide && strings.Contains(strings.TrimSpace(line), " ") { // a word, such as a URI, stays whole
+				t.Errorf("ndls %s: a line of %d characters: %q", strings.Join(args, " "), n, line)
+			}
+		}
+	}
+	// What goes to a pipe is complete.
+	if r := expect(t, 0, "", "list", "."); !strings.Contains(r.stdout, "train=0.1,valid=0.1,noise=1") || strings.Contains(r.stdout, "…") {
+		t.Errorf("the list in a pipe is cut:\n%s", r.stdout)
+	}
+	r := expect(t, 0, "", "run", "a", "--memory", "512MiB")
+	if !strings.Contains(r.stderr, "planned | measured") || !strings.Contains(r.stderr, "level=INFO") {
+		t.Errorf("a pipe gets another log:\n%s", r.stderr)
+	}
+}
+
+// TestEndOfARun: on a terminal a run tells of each stage in a line, then what stages took, and at the end the time of
+// all and where the report is. With --log-level the log is as it is elsewhere.
+func TestEndOfARun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	sent, code := onTerminal(t, 80, 24, true, "run", "--dataset", toy, "--run", "a", "--memory", "512MiB", "--epochs", "20", "--runs", "2")
+	for _, want := range []string{
+		`✓ lsi +\d+\.\d s  mean K \d+\.\d\d, largest \d+\r\n`, `✓ evaluate +\d+\.\d s  test accuracy \d+\.\d\d %\r\n`,
+		`stage +time +peak memory\r\n`, ` lsi +\d+\.\d s +\d+\.\d MiB\r\n`, `\d s in all; report: a/report.html\r\n$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(sent) || code != 0 {
+			t.Errorf("no %s in\n%s", want, sent)
+		}
+	}
+	if strings.Contains(sent, "level=") || strings.Contains(sent, "planned |") {
+		t.Errorf("a terminal shows a log for programs:\n%s", sent)
+	}
+	sent, _ = onTerminal(t, 80, 24, true, "run", "a", "--memory", "512MiB", "--log-level", "info")
+	if !strings.Contains(sent, "level=INFO") || !strings.Contains(sent, "planned | measured") {
+		t.Errorf("--log-level info shows less than it was asked for:\n%s", sent)
+	}
+}
+
+// TestFold breaks lines where a reader, or a shell, may go on.
+func TestFold(t *testing.T) {
+	for _, tc := range []struct{ line, want string }{
+		{"short", "short"},
+		{"one two three four five", "one two three\n  four five"},
+		{"  ndls run --dataset karate: --run a", "  ndls run \\\n    --dataset \\\n    karate: \\\n    --run a"},
+		{"  ndls run --seed 7", "  ndls run \\\n    --seed 7"},
+		{"averylongwordthatstays whole", "averylongwordthatstays\n  whole"},
+		{"ä ö ü ä ö ü ä ö", "ä ö ü ä ö ü ä ö"},
+	} {
+		if got := strings.Join(fold(tc.line, 16), "\n"); got != tc.want {
+			t.Errorf("%q: %q, want %q", tc.line, got, tc.want)
+		}
+	}
+	if got := cut("edges:/data/a/long/path/edges.csv?features=x.npy", 20); got != "edges:/da…ures=x.npy" {
+		t.Error(got)
+	}
 }

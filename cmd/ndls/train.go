@@ -8,12 +8,12 @@ import (
 
 func (a *app) trainCommand() *cobra.Command {
 	v := &stageVerb{app: a, stages: []ndls.Stage{ndls.StageTrain, ndls.StagePredict}}
-	cmd := v.command("train --run DIR", "a classifier on the smoothed features, and its soft labels",
+	cmd := v.command("train RUN", "a classifier on the smoothed features, and its soft labels",
 		`train fits --runs multilayer perceptrons to the smoothed features of the training
 nodes, keeps for each the epoch that is best on the validation nodes, and commits
 the models and the soft labels of all nodes. It needs the output of ndls smooth.`)
 	v.trainOnFlag(cmd)
 	v.plan.train().probabilities()
-	cmd.Example = `  ndls train --run RUN --hidden 256 --runs 5`
+	cmd.Example = `  ndls train RUN --hidden 256 --runs 5`
 	return cmd
 }

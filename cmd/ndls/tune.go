@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/report"
 	"ndls/tune"
 )
 
@@ -107,7 +107,7 @@ func lines(indent string, s tune.Space) string {
 
 // wrapped are names in lines of the help.
 func wrapped(names []string) string {
-	const width = 90
+	const width = 76
 	text, column := "", 0
 	for i, name := range names {
 		if i > 0 {
@@ -259,7 +259,7 @@ func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
 		}
 		return fmt.Sprintf("%.2f", 100*s.Mean)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	t := newTable(w, 3, 0)
 	head := "valid in %"
 	if r.Score == tune.Smoothed {
 		head += "\tsmoothed"
@@ -295,14 +295,11 @@ func value(t tune.Trial, name string) string {
 	return ""
 }
 
-// quoted is a command line as a shell takes it.
+// quoted returns a command line as a shell takes it.
 func quoted(words []string) string {
-	var list []string
-	for _, w := range words {
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`&;|<>()[]{}*?!#~=%") && !strings.HasPrefix(w, "--") {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		list = append(list, w)
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = report.Quoted(w)
 	}
 	return strings.Join(list, " ")
 }

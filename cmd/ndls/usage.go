@@ -3,13 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"ndls/dataset"
 	"ndls/internal/meant"
+	"ndls/report"
 )
 
 // wrongUsage is the error of a command line that cannot be executed: what is wrong, what may have been meant, and how
@@ -66,6 +69,23 @@ func noWords(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return fmt.Errorf("%s takes options only, and %q is none", cmd.CommandPath(), args[0])
+}
+
+// runWord takes a word beside the options for the run directory, as if it stood behind --run.
+func runWord(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case cmd.Flags().Changed("run"):
+		return fmt.Errorf("%s has a run directory, --run %s, and %q is no option", cmd.CommandPath(), cmd.Flags().Lookup("run").Value, args[0])
+	case len(args) > 1:
+		return fmt.Errorf("%s takes one run directory and options, and %q is one word more", cmd.CommandPath(), args[1])
+	}
+	_, kinds := dataset.Formats()
+	if i := strings.IndexByte(args[0], ':'); i > 0 && slices.ContainsFunc(kinds, func(k dataset.Format) bool { return k.Name == args[0][:i+1] || k.Name == args[0][:i] }) {
+		return fmt.Errorf("%q is a dataset, and %s takes a run directory for a word; give --dataset %s", args[0], cmd.CommandPath(), report.Quoted(args[0]))
+	}
+	return cmd.Flags().Set("run", args[0])
 }
 
 // wordCount wants so many words beside the options: from least to most, or any number from least on where most is 0.

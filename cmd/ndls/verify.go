@@ -12,7 +12,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var part ndls.Part
-	cmd := a.command("verify --run DIR", "read everything again and check it",
+	cmd := a.command("verify RUN", "read everything again and check it",
 		`verify compares every file that the catalogue lists with its checksum, its rows
 with the count of the catalogue, and the counts with the graph. It names every
 damaged file and ends with status 4 if there is one. With --part several machines
@@ -42,8 +42,8 @@ command checks without it.`,
 		})
 	a.runFlag(cmd)
 	partFlag(cmd, &part, "check a share of the files, such as 3/8 for the third of eight of about as many bytes; a file is in one of them")
-	cmd.Example = `  ndls verify --run RUN
-  ndls verify --run RUN --part 3/8`
+	cmd.Example = `  ndls verify RUN
+  ndls verify RUN --part 3/8`
 	return cmd
 }
 

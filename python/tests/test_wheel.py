@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import venv
@@ -31,3 +32,15 @@ def test_wheel_installs_the_command(tmp_path: Path) -> None:
     (tmp_path / "ndls").mkdir()  # a folder of that name in the working folder is not the package
     done = subprocess.run([programs / "ndls", "version"], cwd=tmp_path, env={"PATH": str(programs)}, check=True, capture_output=True, text=True)
     assert "ndls" in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+def test_make_wheel_takes_what_it_needs(tmp_path: Path) -> None:
+    """One architecture is built where one is asked for, and hatchling alone is fetched for that."""
+    root = Path(__file__).parents[2]
+    line = ["make", "--dry-run", "--no-print-directory", "wheel", "ARCHITECTURES=amd64", f"TOOLS={tmp_path}"]
+    printed = subprocess.run(line, cwd=root, check=True, capture_output=True, text=True).stdout
+    assert "grep '^hatchling=='" in printed
+    assert "pip install --quiet --disable-pip-version-check -r" not in printed
+    assert "for platform in amd64:x86_64; do" in printed
+    assert "arm64" not in printed

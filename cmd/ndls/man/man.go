@@ -84,7 +84,9 @@ func (p Page) Write(w io.Writer) error {
 		b.WriteString(".SH OPTIONS\n")
 	}
 	for _, g := range p.Groups {
-		fmt.Fprintf(&b, ".SS %s\n", escape(g.Heading))
+		if g.Heading != "" {
+			fmt.Fprintf(&b, ".SS %s\n", escape(g.Heading))
+		}
 		for _, o := range g.Options {
 			fmt.Fprintf(&b, ".TP\n\\fB\\-\\-%s\\fR", escape(o.Name))
 			if o.Value != "" {
@@ -133,7 +135,7 @@ func text(b *strings.Builder, s string) {
 		case strings.TrimSpace(l) == "":
 			gap = true
 			continue
-		case isHeading(l):
+		case IsHeading(l):
 			stop()
 			fmt.Fprintf(b, ".SS %s\n", escape(l))
 			gap, begun = false, false
@@ -160,8 +162,8 @@ func text(b *strings.Builder, s string) {
 	stop()
 }
 
-// isHeading says whether a line is a heading: capitals and spaces.
-func isHeading(l string) bool {
+// IsHeading reports whether a line is a heading: capitals and spaces.
+func IsHeading(l string) bool {
 	letters := 0
 	for _, r := range l {
 		switch {

@@ -269,8 +269,12 @@ func (c *Client) try(ctx context.Context, call string, patience time.Duration,
 			return c.explain(call, err)
 		}
 		if attempts >= remindAfter && time.Since(told) > remindEvery {
+			if told.IsZero() && !c.met.Load() {
+				c.log.Info("no coordinator yet", "waiting", rest.Round(time.Second))
+			} else {
+				c.log.Warn("the coordinator does not answer; the call is repeated", "call", call, "for", rest.Round(time.Second), "because", c.explain(call, err))
+			}
 			told = time.Now()
-			c.log.Warn("the coordinator does not answer; the call is repeated", "call", call, "for", rest.Round(time.Second), "because", c.explain(call, err))
 		}
 		if err := sleep(ctx, min(rest, pauses.NextBackOff())); err != nil {
 			return fmt.Errorf("rpc: %s: %w", call, err)

@@ -1,9 +1,11 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"slices"
 	"strconv"
@@ -297,5 +299,33 @@ func TestAddressGoesToAStranger(t *testing.T) {
 				t.Fatalf("the stranger was asked %+v, the coordinator %+v", stranger.notes(), again.notes())
 			}
 		})
+	}
+}
+
+// A worker that comes before its coordinator says in a short line that it waits, and warns of nothing.
+func TestWaitsForTheFirstCoordinator(t *testing.T) {
+	s := token(t)
+	var d directory
+	var log bytes.Buffer
+	c, err := Dial(context.Background(), d.locate, s, Options{Patience: 5 * time.Minute, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	joined := make(chan error, 1)
+	go func() {
+		_, err := c.Join(context.Background(), control.Hello{})
+		joined <- err
+	}()
+	time.Sleep(time.Second)
+	l := listen(t, "127.0.0.1:0")
+	start(t, l, &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}, s)
+	d.address.Store(l.Addr().String())
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	text := log.String()
+	if strings.Contains(text, "WARN") || strings.Count(text, "\n") != 1 || !strings.Contains(text, `msg="no coordinator yet" waiting=5m0s`) || len(text) > 120 {
+		t.Errorf("the log says %q", text)
 	}
 }

@@ -1,0 +1,104 @@
+package coordinator
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ndls/internal/control"
+	"ndls/report"
+	"ndls/stage"
+)
+
+// otherOptions returns the error for a plan that is not the one of the run directory. begun are the stages whose output
+// the run directory holds. The error names the options that differ, and the command that makes the first of these
+// stages again with the options of the job, and discards no more than it has to.
+func (j *Job) otherOptions(there control.Plan, differ []string, begun []control.Stage) error {
+	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(stage.Diff(j.Plan, there, s)) > 0 })]
+	lost := slices.DeleteFunc(stage.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
+	return fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or discard the output of %s and make it again, then repeat this command:\n  %s: %w",
+		j.Store.URI(), strings.Join(differ, "\n  "), enumerated(lost), Again(j.Plan, there, j.Store.URI(), j.Inputs, first), control.ErrPlanMismatch)
+}
+
+// enumerated lists stages for a sentence.
+func enumerated(list []control.Stage) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return strings.Join(words, "")
+}
+
+// Again returns the command that makes a stage of a run directory again, with the options of here in place of those of
+// there. The command has the options that differ and that belong to this stage or to one before it. in has the names
+// that the user gave to files.
+func Again(here, there control.Plan, run string, in control.Inputs, s control.Stage) string {
+	ours, theirs, files := here.Values(), there.Values(), in.Flags()
+	words := []string{"ndls", stage.Verb(s), "--run", report.Quoted(run)}
+	if s == control.Partition {
+		words = append(words, "--dataset", report.Quoted(cmp.Or(files["dataset"], "URI")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		if ours[name] == theirs[name] || name == "dataset" || !belongs(here, there, name, s) {
+			continue
+		}
+		value, ok := spelt(here, name)
+		if !ok {
+			continue
+		}
+		if file := files[name]; file != "" {
+			value = file
+		}
+		words = append(words, "--"+name+"="+report.Quoted(value))
+	}
+	return strings.Join(append(words, "--resume=false"), " ")
+}
+
+// belongs reports whether an option decides the bytes of stage s or of one before it, under either plan.
+func belongs(here, there control.Plan, name string, s control.Stage) bool {
+	all := stage.Names()
+	all = all[:slices.Index(all, s)+1]
+	with, without := there, here
+	copyOption(&with, here, name)
+	copyOption(&without, there, name)
+	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
+}
+
+// copyOption gives an option of to the value that it has in from.
+func copyOption(to *control.Plan, from control.Plan, name string) {
+	switch name {
+	case "soft-labels":
+		to.Labels.SoftLabels = from.Labels.SoftLabels
+	case "train-on":
+		to.Train.On = from.Train.On
+	case "keep-features":
+		to.DropFeatures = from.DropFeatures
+	case "keep-smoothed":
+		to.DropSmoothed = from.DropSmoothed
+	default:
+		_ = to.Set(name, from.Get(name)) // what Get returns is what Set takes
+	}
+}
+
+// spelt returns the value of an option as its flag takes it. ok is false where the plan leaves an option open that its
+// rule does not have: the flag of the rule leaves it open, too.
+func spelt(p control.Plan, name string) (value string, ok bool) {
+	value = p.Values()[name]
+	if value != "0" {
+		return value, true
+	}
+	switch name {
+	case "dimensions", "sparsity":
+		return p.InForce(name), p.Embeds()
+	case "cs-correct-alpha", "cs-correct-hops", "cs-smooth-alpha":
+		return p.InForce(name), p.Labels.Corrects()
+	case "splits":
+		return "1", true
+	}
+	return value, true
+}
