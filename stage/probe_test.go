@@ -18,14 +18,14 @@ func TestProbesFitTheGraph(t *testing.T) {
 		probes       int
 	}{
 		{"as asked", "influence-sketch", 5, 111_059_956, 1_615_685_872, 128, "influence-sketch", 5},
-		{"karate", "influence-sketch", 0, 34, 78, 0, "influence-exact", 1024},
+		{"karate", "influence-sketch", 0, 34, 78, 0, "influence-exact", 0},
 		{"karate as asked", "influence-sketch", 64, 34, 78, 0, "influence-sketch", 64},
 		{"cora", "influence-sketch", 0, 2708, 5278, 1433, "influence-sketch", 1024},
 		{"cora's features", "feature-sketch", 0, 2708, 5278, 1433, "feature-sketch", 1024},
-		{"few features", "feature-sketch", 0, 2708, 5278, 100, "feature", 1024},
+		{"few features", "feature-sketch", 0, 2708, 5278, 100, "feature", 0},
 		{"pubmed", "influence-sketch", 0, 19717, 44324, 500, "influence-sketch", 144},
 		{"facebook", "influence-sketch", 0, 22470, 170823, 128, "influence-sketch", 64},
-		{"just medium", "influence-sketch", 0, 1, manyEdges/2 - 1, 0, "influence-exact", 64},
+		{"just medium", "influence-sketch", 0, 1, manyEdges/2 - 1, 0, "influence-exact", 0},
 		{"medium", "influence-sketch", 0, 1001, manyEdges/2 - 501, 0, "influence-sketch", 64},
 		{"large", "influence-sketch", 0, 1000, manyEdges/2 - 500, 0, "influence-sketch", 32},
 		{"papers", "influence-sketch", 0, 111_059_956, 1_615_685_872, 128, "influence-sketch", 32},

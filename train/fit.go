@@ -143,7 +143,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
-	f.meter = progress.Start(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
+	f.meter = progress.StartPart(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
 	defer f.meter.Done()
 	var calling sync.Mutex // of done
 	runners, ctx := errgroup.WithContext(ctx)
