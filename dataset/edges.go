@@ -47,9 +47,13 @@ type edgesURI struct {
 	stated                                 string // where nodes is stated
 	directed                               bool
 	pick                                   layout.Pick
+	text                                   source.Form
 }
 
-var edgesKeys = []string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split"}
+var edgesKeys = append([]string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split"}, source.FormKeys...)
+
+// headed are the files that may have a header.
+var headed = []string{"edges", "features", "labels", "splits"}
 
 func parseEdgesURI(rest string) (u edgesURI, err error) {
 	file, query, _ := strings.Cut(rest, "?")
@@ -77,6 +81,12 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 		}
 		if file, _, named := strings.Cut(p.Value, "#"); named && p.Key == "splits" {
 			return u, graph.BadURI("splits=%s: leave out what follows %s; the column is found by its name, which is %s (a # in the name of a file is written %%23)", p.Value, file, strings.Join(splitNames, ", "))
+		}
+		if slices.Contains(source.FormKeys, p.Key) {
+			if err := u.text.Set(p.Key, p.Value, headed); err != nil {
+				return u, err
+			}
+			continue
 		}
 		value, err := graph.PathOf(p.Value)
 		if err != nil {
@@ -167,6 +177,7 @@ func (u edgesURI) identity(noFeatures bool) string {
 	if u.pick.Given {
 		keys = append(keys, u.pick.Option())
 	}
+	keys = append(keys, u.text.Identity()...)
 	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
 		text += "?" + strings.Join(keys, "&")
@@ -222,6 +233,7 @@ func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 			if err != nil {
 				return nil, err
 			}
+			src.Encoding = u.text.Encoding
 			first := d.splits
 			defer func() { d.splits = first }()
 			err = d.openSplits(ctx, &u, src, ext)
@@ -249,6 +261,7 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 		}
 		src, ext, err := d.Open(s.path)
 		if err == nil {
+			src.Encoding = u.text.Encoding
 			err = s.open(ctx, u, src, ext)
 		}
 		if err != nil {
@@ -303,7 +316,7 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 		}
 		d.features, d.info.NumFeatures = f, f.width
 	default:
-		f, err := openTextFeatures(ctx, src, u.limit())
+		f, err := openTextFeatures(ctx, src, &u.text, u.limit())
 		if err != nil {
 			return err
 		}
@@ -333,7 +346,7 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 		if err := u.oneSplit(what, src.Name); err != nil {
 			return nil, err
 		}
-		c, err := column.OpenText(ctx, src, want, names, u.limit())
+		c, err := column.OpenText(ctx, src, u.text, column.Wanted{Name: want, Part: what, Known: names}, u.limit())
 		if err == nil {
 			d.Note(c.Note(what))
 		}
@@ -387,6 +400,7 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 		return err
 	}
 	d.info.Classes, d.info.HasLabels = d.labels.Classes, true
+	d.Note(d.labels.Notes()...)
 	if t, ok := c.(*column.Text); ok && t.ID < 0 {
 		return d.states(u, src.Name, d.labels.Rows)
 	}
@@ -462,9 +476,9 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		}
 		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
 	case ".arrow", ".feather", ".json":
-		return graph.BadData(src.Name, "edges are not read from %s files: write them as Parquet or CSV", ext)
+		return graph.BadData(src.Name, "edges: reads no %s files: write table:FILE in place of edges:FILE, or write the edges as Parquet or CSV", ext)
 	default:
-		e, err := openTextEdges(ctx, src, u.limit(), u.ends, u.weight)
+		e, err := openTextEdges(ctx, src, &u.text, u.limit(), u.ends, u.weight)
 		if err != nil {
 			return err
 		}

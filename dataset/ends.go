@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ func (c *edgeColumns) find(named ends) (u, v int, err error) {
 	}
 	for _, pair := range endpointNames {
 		if u, v = c.index(pair[0]), c.index(pair[1]); u >= 0 && v >= 0 {
-			return u, v, nil
+			return u, v, errors.Join(c.once(u), c.once(v))
 		}
 	}
 	if c.width == 2 {
@@ -97,13 +98,21 @@ func (c *edgeColumns) column(key, name string) (int, error) {
 		if i < 0 {
 			return 0, graph.BadData(c.file, "has no column %q for %s=: the columns are %s%s", name, key, c.list(), meant.Hint(name, c.titles))
 		}
-		return i, nil
+		return i, c.once(i)
 	}
 	n, err := strconv.Atoi(name)
 	if err != nil || n < 1 || n > c.width {
 		return 0, graph.BadData(c.file, "%s=%s: the file has no header, write the number of a column from 1 to %d", key, name, c.width)
 	}
 	return n - 1, nil
+}
+
+// once refuses a name that several columns have.
+func (c *edgeColumns) once(i int) error {
+	if slices.Contains(c.titles[i+1:], c.titles[i]) {
+		return graph.BadData(c.file, "has two columns named %q: give each a name of its own", c.titles[i])
+	}
+	return nil
 }
 
 // weight finds the column of weights, which is none of the ends; -1 if the URI names none.

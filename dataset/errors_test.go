@@ -188,7 +188,7 @@ func TestBadInput(t *testing.T) {
 		{"labels: which column", with("l.csv", "id,name,kind\n0,a,b\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv", "which column", "id, name, kind", "l.csv#kind"}},
 		{"labels: no such column", with("l.csv", "id,name,kind\n0,a,b\n"), "edges:%s/a.txt?labels=%s/l.csv#type", []string{"l.csv", `no column "type"`, "id, name, kind"}},
 		{"labels: quotes", with("l.csv", "id,label\n0,a\n1,\"b\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv line", "quotes"}},
-		{"labels: columns", with("l.csv", "id,label\n0,a\n1,b,c\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv line 3", "number of columns"}},
+		{"labels: columns", with("l.csv", "id,label\n0,a\n1,b,c\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv line 3", "has 3 columns"}},
 		{"labels: bad id", with("l.csv", "id,label\nx,a\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv line 2", "not a number"}},
 		{"labels: none", with("l.csv", "id,label\n0,\n"), "edges:%s/a.txt?labels=%s/l.csv", []string{"l.csv", "no label"}},
 		{"labels npy: fraction", map[string][]byte{"a.txt": []byte("0 1\n"), "l.npy": vec[float32](0, 0.5)}, "edges:%s/a.txt?labels=%s/l.npy", []string{"l.npy row 1", "no whole number"}},

@@ -58,7 +58,7 @@ func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
 }
 
 func (l *IDs) openText(ctx context.Context, src *source.Source) error {
-	c, err := column.OpenText(ctx, src, "", column.IDNames, graph.IDLimit{N: math.MaxInt64})
+	c, err := column.OpenText(ctx, src, source.Form{}, column.Wanted{Known: column.IDNames}, graph.IDLimit{N: math.MaxInt64})
 	if err != nil {
 		return err
 	}

@@ -156,7 +156,7 @@ func (e *parquetEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader
 }
 
 // CanCut implements cuttable.
-func (e *textEdges) CanCut() bool { return e.src.Unpack == nil && e.src.Checksum == nil }
+func (e *textEdges) CanCut() bool { return e.src.Cuttable() }
 
 // openShare implements cuttable: a line is in the part in which it begins.
 func (e *textEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {

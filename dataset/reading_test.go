@@ -146,7 +146,6 @@ func TestIDForms(t *testing.T) {
 		"floats.csv":   []byte("0.0,1.0\n1.0,2.0\n7.0,1.00\n"),
 		"quoted.csv":   []byte("\"0\",\"1\"\n\"1\",\"2\"\n\"7\",\"1\"\n"),
 		"R.csv":        []byte("\"from\",\"to\"\n\"0\",\"1\"\n\"1\",\"2\"\n\"7\",\"1\"\n"),
-		"zeros.txt":    []byte("0000000000000000000000 1\n1 0000000000000000000002\n7 1\n"),
 		"comment.csv":  []byte("src,dst,why\n0,1,\"a, \"\"b\"\"\"\n1,2,\"c\"\n7,1,d\n"),
 		"fortran.npy":  withDescr(column(0, 1, 7, 1, 2, 1), "False", "True "),
 		"fortran2.npy": withDescr(npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 1, 2, 7, 1}), "False", "True "),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"regexp"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
@@ -13,6 +14,7 @@ import (
 type textEdges struct {
 	src       *source.Source
 	separator source.Separator
+	stated    bool // by a line before the first one
 	header    bool
 	begin     int64 // where the first line begins, after header and mark
 	columns   int
@@ -24,15 +26,14 @@ type textEdges struct {
 }
 
 // openTextEdges looks at the first data lines.
-func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit, named ends, weight string) (_ *textEdges, err error) {
+func openTextEdges(ctx context.Context, src *source.Source, form *source.Form, limit graph.IDLimit, named ends, weight string) (_ *textEdges, err error) {
 	e := &textEdges{src: src, v: 1, w: -1, limit: limit}
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	e.begin = int64(l.Pos)
-	line, err := l.Data()
+	line, s, stated, err := l.First()
 	if err == io.EOF {
 		e.empty = true
 		return e, nil
@@ -40,21 +41,39 @@ func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit,
 	if err != nil {
 		return nil, err
 	}
-	e.separator = source.SeparatorOf(line)
+	e.separator, e.stated, e.begin = s, stated, l.Begin
+	if withData.Match(line) {
+		return nil, attributes(l)
+	}
 	first := e.separator.Fields(line)
 	e.columns = len(first)
 	if e.columns < 2 {
 		return nil, graph.BadData(l.Where(), "has one column: an edge is two node ids, separated by a comma, a tab or blanks")
 	}
 	c := edgeColumns{file: src.Name, width: e.columns}
-	if !source.StartsLikeNumber(line) {
-		e.header = true
+	if e.header, stated = form.Header("edges"); !stated {
+		e.header = !s.StartsLikeNumber(line)
+	}
+	if e.header {
 		e.begin = l.At + int64(l.Pos)
 		c.titles = e.separator.Titles(line)
 		first = nil
+		switch line, err = l.Data(); {
+		case err == io.EOF:
+			e.empty = true
+		case err != nil:
+			return nil, err
+		default:
+			if first = e.separator.Fields(line); len(first) != e.columns {
+				return nil, e.wrongWidth(l, line, len(first))
+			}
+		}
 	}
 	kinds := make([]holds, e.columns)
 	c.candidates = func() ([]int, error) {
+		if e.empty {
+			return nil, nil
+		}
 		if err := e.sample(l, first, kinds); err != nil {
 			return nil, err
 		}
@@ -72,7 +91,7 @@ func openTextEdges(ctx context.Context, src *source.Source, limit graph.IDLimit,
 
 // textPairs opens an edge list whose columns are not named.
 func textPairs(ctx context.Context, src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error) {
-	e, err := openTextEdges(ctx, src, limit, ends{}, "")
+	e, err := openTextEdges(ctx, src, &source.Form{}, limit, ends{}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +117,24 @@ func (e *textEdges) sample(l *source.Lines, fields [][]byte, kinds []holds) erro
 			return err
 		}
 		if fields = e.separator.Fields(line); len(fields) != e.columns {
-			return e.wrongWidth(l, len(fields))
+			return e.wrongWidth(l, line, len(fields))
 		}
 	}
 	return nil
 }
 
-func (e *textEdges) wrongWidth(l *source.Lines, width int) error {
+// withData is a line of NetworkX with the attributes of an edge, of which {} are none.
+var withData = regexp.MustCompile(`^\S+\s+\S+\s+\{\s*['"]`)
+
+// attributes is the error for such a line.
+func attributes(l *source.Lines) error {
+	return graph.BadData(l.Where(), "has the attributes of an edge, as networkx.write_edgelist writes them: write the list with data=False, or with data=[\"weight\"] and weight=3 in the URI")
+}
+
+func (e *textEdges) wrongWidth(l *source.Lines, line []byte, width int) error {
+	if withData.Match(line) {
+		return attributes(l)
+	}
 	return graph.BadData(l.Where(), "has %d columns, the first line has %d: an edge list has one edge a line (write adjacency lists as pairs)", width, e.columns)
 }
 
@@ -113,10 +143,8 @@ func (e *textEdges) Open(ctx context.Context) (EdgeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.header {
-		if _, err := l.Data(); err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
+	if err := l.Pass(e.stated, e.header); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return &textEdgeReader{textEdges: e, lines: l}, nil
 }
@@ -154,7 +182,7 @@ func (r *textEdgeReader) ReadWeighted(batch []Edge, weights []float32) (int, err
 // edge reads a line, and its weight if there is a column of weights.
 func (r *textEdgeReader) edge(line []byte, weight *float32) (Edge, error) {
 	var ends [2]uint32
-	more, count := true, 0
+	more, count, whole := true, 0, line
 	for ; more; count++ {
 		var field []byte
 		field, line, more = r.separator.Cut(line)
@@ -179,7 +207,7 @@ func (r *textEdgeReader) edge(line []byte, weight *float32) (Edge, error) {
 		}
 	}
 	if count != r.columns {
-		return Edge{}, r.wrongWidth(r.lines, count)
+		return Edge{}, r.wrongWidth(r.lines, whole, count)
 	}
 	return Edge{U: ends[0], V: ends[1]}, nil
 }

@@ -16,28 +16,32 @@ import (
 // textFeatures is a feature matrix as text: a line is a node id and its values.
 type textFeatures struct {
 	src       *source.Source
+	form      *source.Form
 	separator source.Separator
+	stated    bool // by a line before the first one
 	header    bool
 	width     int
 	limit     graph.IDLimit
 	note      graph.Note
 }
 
-func openTextFeatures(ctx context.Context, src *source.Source, limit graph.IDLimit) (*textFeatures, error) {
+func openTextFeatures(ctx context.Context, src *source.Source, form *source.Form, limit graph.IDLimit) (*textFeatures, error) {
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
-	line, err := l.Data()
+	line, s, stated, err := l.First()
 	if err == io.EOF {
-		return nil, graph.BadData(src.Name, "holds no rows")
+		return nil, graph.BadData(src.Name, "holds no rows: is this the file that is meant?")
 	}
 	if err != nil {
 		return nil, err
 	}
-	s := source.SeparatorOf(line)
-	f := &textFeatures{src: src, separator: s, header: !source.StartsLikeNumber(line), width: len(s.Fields(line)) - 1, limit: limit}
+	f := &textFeatures{src: src, form: form, separator: s, stated: stated, width: len(s.Fields(line)) - 1, limit: limit}
+	if f.header, stated = form.Header("features"); !stated {
+		f.header = !s.StartsLikeNumber(line)
+	}
 	if f.header {
 		titles := s.Titles(line)
 		for i, title := range titles[1:] {
@@ -59,10 +63,8 @@ func (f *textFeatures) Open(ctx context.Context) (FeatureReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.header {
-		if _, err := l.Data(); err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
+	if err := l.Pass(f.stated, f.header); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return &textFeatureReader{f, l, make([]float32, f.width)}, nil
 }
@@ -95,8 +97,11 @@ func (r *textFeatureReader) Next() (FeatureRow, error) {
 			r.row[column] = float32(field[0] - '0')
 			continue
 		}
-		v, err := strconv.ParseFloat(string(graph.Unquote(field)), 32)
-		if err != nil || !graph.Finite(float32(v)) {
+		v, ok := graph.Number(graph.Unquote(field), 32)
+		if !ok && r.form.Missing(graph.Unquote(field)) {
+			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s, which missing= makes no value: give every node its features", column+2, graph.Shorten(field))
+		}
+		if !ok || !graph.Finite(float32(v)) {
 			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import; of a table that has other columns, too, table: reads those that features= names", column+2, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
@@ -141,17 +146,17 @@ func openJSONFeatures(ctx context.Context, src *source.Source, limit graph.IDLim
 }
 
 func (f *jsonFeatures) Open(ctx context.Context) (FeatureReader, error) {
-	st, err := f.src.Open(ctx, 0)
+	text, err := f.src.OpenText(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &jsonReader{jsonFeatures: f, stream: st, buf: make([]byte, source.BufferSize), digits: make([]byte, 0, 20), line: 1}, nil
+	return &jsonReader{jsonFeatures: f, text: text, buf: make([]byte, source.BufferSize), digits: make([]byte, 0, 20), line: 1}, nil
 }
 
 // jsonReader parses the one shape of JSON that is read, as it streams by.
 type jsonReader struct {
 	*jsonFeatures
-	stream   *source.Stream
+	text     *source.Text
 	buf      []byte
 	pos, end int
 	line     int64
@@ -162,7 +167,7 @@ type jsonReader struct {
 	row      FeatureRow
 }
 
-func (r *jsonReader) Close() error { return r.stream.Close() }
+func (r *jsonReader) Close() error { return r.text.Close() }
 
 func (r *jsonReader) bad(format string, args ...any) error {
 	where := r.src.Name + " line " + strconv.FormatInt(r.line, 10) + " byte " + strconv.FormatInt(r.offset+int64(r.pos), 10)
@@ -174,14 +179,14 @@ func (r *jsonReader) fill() error {
 	r.offset += int64(r.end)
 	r.pos, r.end = 0, 0
 	for r.end == 0 {
-		n, err := r.stream.Read(r.buf)
+		n, err := r.text.Read(r.buf)
 		r.end = n
 		if n == 0 && err != nil {
 			return err
 		}
 	}
 	if r.offset == 0 {
-		return source.RefuseBinary(r.src.Name, r.buf[:min(r.end, source.Sniffed)])
+		r.pos = r.end - len(source.WithoutMark(r.buf[:r.end]))
 	}
 	return nil
 }

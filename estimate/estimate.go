@@ -76,13 +76,13 @@ func (c Counts) validate() error {
 	return nil
 }
 
-// Facts are what a graph has, as far as stages ask for it.
-type Facts struct{ Features, Labels, Splits, Directed bool }
+// Facts are what a graph has, as far as stages ask for it. OneClass says that all labels are the same.
+type Facts struct{ Features, Labels, Splits, Directed, OneClass bool }
 
 // Facts says what a graph of these counts has under plan p. Counts do not tell whether
 // there are splits: those are taken to be there.
 func (c Counts) Facts(p control.Plan) Facts {
-	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true, Directed: c.Directed}
+	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true, Directed: c.Directed, OneClass: c.Classes == 1}
 }
 
 // Stage is what an estimate asks of a stage of a run.

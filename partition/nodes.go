@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"ndls/catalog"
@@ -518,7 +519,7 @@ func (j *job) summarise() (shards.Summary, error) {
 	if !s.Directed {
 		s.Edges /= 2 // they have both directions
 	}
-	s.Warnings = j.ordered.Warnings
+	s.Warnings = slices.Concat(j.doubts, j.ordered.Warnings)
 	s.Dropped = j.ordered.Dropped
 	s.Repeated = s.InputRows - s.SelfLoops - s.Edges - s.Dropped
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -87,7 +88,7 @@ func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 	}
 	defer f.Abort()
 	unique := ds.OwnNodes()
-	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest()}, func(put func(key []byte) error) error {
+	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest(), Doubts: strings.Join(ds.Doubts(), "\n")}, func(put func(key []byte) error) error {
 		n := int64(0)
 		return s.Each(ctx, func(key []byte, times uint32) error {
 			if times > 1 && unique {
@@ -179,6 +180,9 @@ func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 	}
 	if !dense {
 		j.named = t.IDs()
+		if j.named.Doubts != "" {
+			j.doubts, j.named.Doubts = strings.Split(j.named.Doubts, "\n"), ""
+		}
 		find = func(key []byte) (uint32, bool) { return j.table.Find(key) }
 	}
 	ds.Number(n, find)

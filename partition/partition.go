@@ -194,7 +194,9 @@ type job struct {
 	// finds their numbers while the dataset is read.
 	named shards.IDs
 	table *inputid.Table
-	held  int64 // bytes of the budget for reading tables
+	// doubts says which ids may stand for something else.
+	doubts []string
+	held   int64 // bytes of the budget for reading tables
 }
 
 func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {

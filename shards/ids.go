@@ -23,6 +23,7 @@ const IDsPath = "graph/ids.parquet"
 const (
 	keyIDs     = "ndls.ids"
 	keyLongest = "ndls.longest"
+	keyDoubts  = "ndls.doubts"
 )
 
 // IDs describes the input ids of a table. The zero value stands for ids that are numbers
@@ -31,6 +32,8 @@ type IDs struct {
 	Type inputid.Type
 	// Longest is the length of the longest key.
 	Longest int
+	// Doubts says, a sentence a line, which ids may stand for something else, such as NA for a missing value.
+	Doubts string
 }
 
 // pairs are the metadata of a table with such ids.
@@ -38,7 +41,11 @@ func (ids IDs) pairs() []string {
 	if ids.Type == inputid.Number {
 		return nil
 	}
-	return []string{keyIDs, ids.Type.Name(), keyLongest, strconv.Itoa(ids.Longest)}
+	pairs := []string{keyIDs, ids.Type.Name(), keyLongest, strconv.Itoa(ids.Longest)}
+	if ids.Doubts != "" {
+		pairs = append(pairs, keyDoubts, ids.Doubts)
+	}
+	return pairs
 }
 
 // idGroupBytes bounds the ids of a row group.
@@ -172,6 +179,7 @@ func openIDTable(r storage.Reader, name, format string, columns func(t inputid.T
 		if ids.Type, err = inputid.TypeOf(text); err != nil {
 			return nil, ids, seal.Corrupt(name, "%v", err)
 		}
+		ids.Doubts = p.meta(keyDoubts)
 	}
 	return p, ids, p.check(format, columns(ids.Type, p.meta))
 }

@@ -18,6 +18,7 @@ import (
 const (
 	noFeatures  = "the run has no features; import a dataset with features, without --features none, or let --rule fastrp make some from the edges"
 	noLabels    = "the dataset has no labels"
+	oneClass    = "all labels are the same, and a model tells at least two classes apart; give other nodes another label, or leave the labels out"
 	noSplits    = "the dataset has no splits; partition with --split random:20,30 to draw them"
 	otherModel  = "--soft-labels stand in for the run's own model"
 	someTargets = "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
@@ -63,7 +64,7 @@ const DepthGiven = "--label-depth gives the depth of label smoothing"
 
 // FactsOf says what an imported graph has.
 func FactsOf(s shards.Summary) estimate.Facts {
-	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed}
+	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed, OneClass: len(s.Classes) == 1}
 }
 
 // CountsOf are the counts of an imported graph, which the catalogue lists.
@@ -93,6 +94,8 @@ func lacksTruth(f estimate.Facts) string {
 	switch {
 	case !f.Labels:
 		return noLabels
+	case f.OneClass:
+		return oneClass
 	case !f.Splits:
 		return noSplits
 	}

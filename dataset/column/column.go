@@ -1,11 +1,12 @@
 package column
 
 import (
+	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -123,7 +124,9 @@ func (r *vectorReader) NextValue() (uint32, string, error) {
 // line.
 type Text struct {
 	src       *source.Source
-	separator rune
+	form      source.Form
+	separator byte
+	stated    bool // by a line before the first one
 	header    bool
 	ID, value int // columns; id is -1 where the line number counts
 	titles    []string
@@ -134,40 +137,88 @@ type Text struct {
 // IDNames are headers of a column of node ids.
 var IDNames = []string{"id", "node", "node_id", "nodeid", "node id", "node_idx"}
 
-// OpenText finds the column named want, or the first of names that the
-// header has, or the only one there is besides the ids.
-func OpenText(ctx context.Context, src *source.Source, want string, names []string, limit graph.IDLimit) (*Text, error) {
+// Wanted says which column is looked for: the one named Name, or else the first of Known that the header has, or the
+// only one there is besides the ids. Part is the file as the key header= of a URI has it.
+type Wanted struct {
+	Name, Part string
+	Known      []string
+}
+
+// OpenText finds a column.
+func OpenText(ctx context.Context, src *source.Source, form source.Form, want Wanted, limit graph.IDLimit) (_ *Text, err error) {
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	defer l.Close()
-	line, err := l.Data()
+	line, separator, stated, err := l.First()
 	if err != nil {
 		if err == io.EOF {
 			err = graph.BadData(src.Name, "holds no rows: is this the file that is meant?")
 		}
 		return nil, err
 	}
-	c := &Text{src: src, separator: ',', ID: -1, limit: limit}
-	for _, s := range ",;\t " {
-		if strings.ContainsRune(string(line), s) {
-			c.separator = s
+	c := &Text{src: src, form: form, ID: -1, limit: limit, separator: source.TableSeparator(line, " ")}
+	if stated {
+		c.separator, c.stated = separator.Byte(), true
+	}
+	r := c.records(l)
+	first, err := r.Fields(line)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(first))
+	for i, field := range first {
+		names[i] = string(field)
+	}
+	if err := c.choose(names, want); err != nil || len(names) > 1 || c.header || want.Part == "" {
+		return c, err
+	}
+	return c, c.checkFirst(r, names[0])
+}
+
+// sampled is how many values tell whether the first line is a header.
+const sampled = 1000
+
+// checkFirst refuses a first line of text over numbers, which may be a header that is not known. It is for files with
+// one value a line.
+func (c *Text) checkFirst(r *source.Records, first string) error {
+	if _, stated := c.form.Header(""); stated || noLabel(first) || graph.IsMissing(first) {
+		return nil
+	}
+	if _, number := graph.Number([]byte(first), 64); number {
+		return nil
+	}
+	where, found := r.Where(), false
+	for range sampled {
+		record, err := r.Record()
+		if err == io.EOF {
 			break
 		}
+		if err != nil {
+			return err
+		}
+		if _, number := graph.Number(record[0], 64); !number && !noLabel(string(record[0])) {
+			return nil
+		}
+		found = found || !noLabel(string(record[0]))
 	}
-	reader := csv.NewReader(strings.NewReader(string(line)))
-	reader.Comma = c.separator
-	first, err := reader.Read()
-	if err != nil {
-		return nil, graph.BadData(l.Where(), "%v", errors.Unwrap(err))
+	if !found {
+		return nil
 	}
-	return c, c.choose(first, want, names)
+	return graph.BadData(where, "is %s, and numbers follow: if it is the name of the column, write header=true in the URI, and otherwise header=false", graph.Shorten([]byte(first)))
+}
+
+// records reads the records of the file.
+func (c *Text) records(l *source.Lines) *source.Records {
+	return &source.Records{Lines: l, Separator: c.separator, Plain: c.form.Plain, Comments: true}
 }
 
 // choose decides which columns to read from the first line.
-func (c *Text) choose(first []string, want string, names []string) error {
+func (c *Text) choose(first []string, w Wanted) error {
+	want, names := w.Name, w.Known
 	c.width = len(first)
+	has, stated := c.form.Header(w.Part)
 	title := make([]string, len(first))
 	for i, name := range first {
 		title[i] = strings.ToLower(strings.TrimSpace(name))
@@ -180,6 +231,9 @@ func (c *Text) choose(first []string, want string, names []string) error {
 		}
 		return -1
 	}
+	if stated && !has {
+		return c.chooseNumber(w)
+	}
 	c.value = known(names)
 	if want != "" {
 		if c.value = known([]string{want}); c.value < 0 {
@@ -187,13 +241,18 @@ func (c *Text) choose(first []string, want string, names []string) error {
 		}
 	}
 	if len(first) == 1 {
-		c.value, c.header = 0, c.value == 0
+		c.value, c.header = 0, c.value == 0 || has
 		return nil
 	}
 	c.ID = max(known(IDNames), 0)
-	c.header = c.value >= 0 || !source.StartsLikeNumber([]byte(first[c.ID]))
+	c.header = c.value >= 0 || has || !source.Separator(c.separator).StartsLikeNumber([]byte(first[c.ID]))
 	if c.header {
 		c.titles = first
+	}
+	for _, i := range []int{c.ID, c.value} {
+		if i >= 0 && c.header && slices.Contains(title[i+1:], title[i]) {
+			return graph.BadData(c.src.Name, "has two columns named %q: give each a name of its own", first[i])
+		}
 	}
 	switch {
 	case c.value < 0 && len(first) == 2:
@@ -207,6 +266,28 @@ func (c *Text) choose(first []string, want string, names []string) error {
 		return graph.BadData(c.src.Name, "which column holds the node ids? Name it id; the columns are %s", strings.Join(first, ", "))
 	case c.value == c.ID:
 		return graph.BadData(c.src.Name, "column %q is taken for the node ids: name the column of the ids id", first[c.ID])
+	}
+	return nil
+}
+
+// chooseNumber chooses columns of a file without header, which have numbers from 1.
+func (c *Text) chooseNumber(w Wanted) error {
+	c.value = min(c.width, 2) - 1
+	if w.Name != "" {
+		n, err := strconv.Atoi(w.Name)
+		if err != nil || n < 1 || n > c.width {
+			return graph.BadData(c.src.Name, "has no column %q: without header, columns have numbers from 1 to %d", w.Name, c.width)
+		}
+		c.value = n - 1
+	}
+	switch {
+	case c.width == 1:
+	case c.value == 0:
+		return graph.BadData(c.src.Name, "column 1 holds the node ids of a file without header")
+	case c.width > 2 && w.Name == "":
+		return graph.BadData(c.src.Name, "which column is meant? Say so behind a #, for example labels=%s#%d; columns have numbers from 1 to %d", filepath.Base(c.src.Name), c.width, c.width)
+	default:
+		c.ID = 0
 	}
 	return nil
 }
@@ -235,56 +316,45 @@ func (c *Text) Note(what string) graph.Note {
 func (c *Text) Where() string { return c.src.Name }
 
 func (c *Text) Open(ctx context.Context) (Reader, error) {
-	st, err := c.src.Open(ctx, 0)
+	l, err := source.OpenLines(ctx, c.src)
 	if err != nil {
 		return nil, err
 	}
-	r := &textColumnReader{c: c, stream: st, csv: csv.NewReader(source.SkipMark(st))}
-	r.csv.Comma, r.csv.Comment, r.csv.ReuseRecord = c.separator, '#', true
-	r.csv.FieldsPerRecord = c.width // of the line that the columns were chosen from: this reader may skip it as blank
-	r.csv.TrimLeadingSpace = c.separator != ' ' && c.separator != '\t'
+	r := &textColumnReader{c: c, records: c.records(l)}
+	if err := l.Pass(c.stated); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
 	if c.header {
-		if _, err := r.record(); err != nil {
-			return nil, errors.Join(err, st.Close())
+		if _, err := r.records.Record(); err != nil {
+			return nil, errors.Join(err, l.Close())
 		}
 	}
 	return r, nil
 }
 
 type textColumnReader struct {
-	c      *Text
-	stream *source.Stream
-	csv    *csv.Reader
-	line   int
-	row    int64
+	c       *Text
+	records *source.Records
+	row     int64
 }
 
-func (r *textColumnReader) Close() error { return r.stream.Close() }
+func (r *textColumnReader) Close() error { return r.records.Close() }
 
-func (r *textColumnReader) Position() string { return fmt.Sprintf("%s line %d", r.c.src.Name, r.line) }
-
-func (r *textColumnReader) record() ([]string, error) {
-	record, err := r.csv.Read()
-	var syntax *csv.ParseError
-	switch {
-	case errors.As(err, &syntax):
-		r.line = syntax.Line
-		if syntax.Err == csv.ErrFieldCount {
-			return nil, graph.BadData(r.Position(), "has another number of columns than the first line: correct the line, quote values that hold the separator")
-		}
-		return nil, graph.BadData(r.Position(), "%v: correct the quotes", syntax.Err)
-	case err == nil:
-		r.line, _ = r.csv.FieldPos(0)
-	}
-	return record, err
-}
+func (r *textColumnReader) Position() string { return r.records.Where() }
 
 func (r *textColumnReader) NextValue() (uint32, string, error) {
-	record, err := r.record()
+	record, err := r.records.Record()
 	if err != nil {
 		return 0, "", err
 	}
-	value := strings.TrimSpace(record[r.c.value])
+	if len(record) != r.c.width {
+		return 0, "", graph.BadData(r.Position(), "has %d columns, and the first line %d: correct the line, quote values that hold the separator", len(record), r.c.width)
+	}
+	field := bytes.TrimSpace(record[r.c.value])
+	if r.c.form.Missing(field) {
+		field = nil
+	}
+	value := string(field)
 	if r.c.ID < 0 {
 		r.row++
 		if r.row > r.c.limit.N {
@@ -292,7 +362,7 @@ func (r *textColumnReader) NextValue() (uint32, string, error) {
 		}
 		return uint32(r.row - 1), value, nil
 	}
-	id, problem := r.c.limit.Parse([]byte(strings.TrimSpace(record[r.c.ID])))
+	id, problem := r.c.limit.Parse(bytes.TrimSpace(record[r.c.ID]))
 	if problem != "" {
 		return 0, "", graph.BadData(r.Position(), "%s", problem)
 	}
@@ -305,12 +375,14 @@ type Labels struct {
 	Classes []string
 	Index   map[string]int32
 	Rows    int64
+	missing map[string]int64 // how many nodes have a class whose name is that of a missing value
 }
 
 // OpenLabels reads a column once to learn its classes: integers are sorted by
 // value, other names by their bytes.
 func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
-	l := &Labels{column: c, Index: map[string]int32{}}
+	l := &Labels{column: c, Index: map[string]int32{}, missing: map[string]int64{}}
+	fraction, fractionAt, numbers := "", "", true
 	r, err := c.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -328,13 +400,31 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 		if value == "" {
 			continue // most nodes of a large graph have no label
 		}
+		if len(l.missing) > 0 {
+			if _, known := l.missing[value]; known {
+				l.missing[value]++
+			}
+		}
 		if _, known := l.Index[value]; known || noLabel(value) {
 			continue
+		}
+		if graph.IsMissing(value) {
+			l.missing[strings.Clone(value)] = 1
+		} else if v, number := graph.Number([]byte(value), 64); !number {
+			numbers = false
+		} else if v != math.Trunc(v) && fraction == "" {
+			fraction, fractionAt = strings.Clone(value), r.Position()
+		}
+		if len(l.Index) == MaxClasses && fraction != "" && numbers {
+			return nil, realNumbers(fractionAt, fraction)
 		}
 		if len(l.Index) == MaxClasses {
 			return nil, graph.BadData(r.Position(), "more than %d different labels: is this the label column?", MaxClasses)
 		}
 		l.Index[strings.Clone(value)] = 0
+	}
+	if fraction != "" && numbers {
+		return nil, realNumbers(fractionAt, fraction)
 	}
 	for name := range l.Index {
 		l.Classes = append(l.Classes, name)
@@ -347,6 +437,19 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 		return nil, graph.BadData(c.Where(), "there is no label in any row: fill the column, or leave it out of the URI")
 	}
 	return l, nil
+}
+
+// realNumbers is the error for labels that are real numbers.
+func realNumbers(where, label string) error {
+	return graph.BadData(where, "the label is %s: labels are classes, and the column holds real numbers, each of which would be a class of its own; write a class for each range of them, as a name or a whole number, or leave the labels out", label)
+}
+
+// Notes warns of classes whose names stand for a missing value.
+func (l *Labels) Notes() (notes []graph.Note) {
+	for _, word := range slices.Sorted(maps.Keys(l.missing)) {
+		notes = append(notes, graph.WarningOf(l.column.Where(), "%d labels are %q, which is a class of its own: if it stands for a missing value, write missing=%s in the URI", l.missing[word], word, graph.EscapePath(word)))
+	}
+	return notes
 }
 
 // noLabel says whether a value stands for none: pandas writes NaN, and -1.0 in a

@@ -100,6 +100,8 @@ type Keyed interface {
 	// EachKey visits the key of each id, on so many goroutines at a time: each calls worker
 	// once, and what that gives for one id after the other.
 	EachKey(ctx context.Context, threads int, worker func(thread int) func(key []byte) error) error
+	// Doubts says which ids that EachKey has visited may stand for something else, such as NA for a missing value.
+	Doubts() []string
 	// Twice is the error for an id that the table of nodes has more than once.
 	Twice(ctx context.Context, key []byte) error
 	// Number says how many ids there are, and how to find the number of one.

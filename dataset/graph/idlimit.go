@@ -2,8 +2,10 @@ package graph
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // IDLimit is one above the largest node id of a dataset, and why.
@@ -20,7 +22,7 @@ var AnyID = IDLimit{N: MaxID + 1}
 // Parse reads a node id below the limit; problem says what is wrong with it.
 // Most fields are plain digits. Others are read by parseOther.
 func (l *IDLimit) Parse(field []byte) (id uint32, problem string) {
-	if len(field) == 0 || len(field) > 18 {
+	if len(field) == 0 || len(field) > 18 || field[0] == '0' && len(field) > 1 {
 		return l.parseOther(field)
 	}
 	var v int64
@@ -41,21 +43,28 @@ func (l *IDLimit) Parse(field []byte) (id uint32, problem string) {
 // quotes (R), with a fraction of zeros (pandas), with a plus sign.
 func (l *IDLimit) parseOther(field []byte) (uint32, string) {
 	text := string(WholeNumber(Unquote(field)))
+	digits := strings.TrimLeft(text, "+-")
+	if len(digits) > 1 && digits[0] == '0' && len(strings.Trim(digits, "0123456789")) == 0 {
+		return 0, fmt.Sprintf("node id %s has leading zeros, and here ids are numbers, of which it would be the same as %s: write the ids without leading zeros, or give the graph as table:, where %s is text",
+			Shorten(field), cmp.Or(strings.TrimLeft(digits, "0"), "0"), Shorten(field))
+	}
 	if v, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if v < 0 || v >= l.N {
 			return 0, l.Problem(v)
 		}
 		return uint32(v), ""
 	}
-	f, err := strconv.ParseFloat(text, 64)
+	f, number := Number([]byte(text), 64)
 	switch {
 	case text == "":
-		return 0, "a node id is missing"
-	case err == nil && f < 0:
+		return 0, "a node id is missing: give each row its ids, or remove the row"
+	case IsMissing(text):
+		return 0, fmt.Sprintf("node id %s stands for a missing value: give each row its ids, or remove the row", Shorten(field))
+	case number && f < 0:
 		return 0, fmt.Sprintf("node id %s is negative: ids are whole numbers from 0, "+otherIDs, Shorten(field))
-	case f >= float64(l.N): // infinite where the number is too large for a float64
+	case number && f >= float64(l.N): // infinite where the number is too large for a float64
 		return 0, fmt.Sprintf("node id %s is too large: ids go up to %d, "+otherIDs, Shorten(field), l.N-1)
-	case err == nil:
+	case number:
 		return 0, fmt.Sprintf("node id %s is not a whole number: write ids without fraction or exponent", Shorten(field))
 	}
 	return 0, fmt.Sprintf("node id %s is not a number: ids are whole numbers from 0, "+otherIDs, Shorten(field))

@@ -11,9 +11,12 @@ func ParseWeight(text string) (w float32, problem string) {
 	if text == "" {
 		return 0, "the weight is missing: give each edge one, or leave weight= out"
 	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil && !math.IsInf(v, 0) {
-		return 0, "the weight " + Shorten([]byte(text)) + " is no number"
+	v, ok := Number([]byte(text), 64)
+	if !ok {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+			return Weight(v)
+		}
+		return 0, "the weight " + Shorten([]byte(text)) + " is no number: weights are decimal numbers above 0, such as 0.5 or 1e-3"
 	}
 	return Weight(v)
 }

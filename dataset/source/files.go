@@ -68,12 +68,12 @@ func Stat(path string) (Input, error) {
 	return Input{Path: path, Size: st.Size(), Modified: st.ModTime()}, nil
 }
 
-// countLines counts the lines that end before byte end.
+// countLines counts the lines of a text that end before byte end.
 func (s *Source) countLines(ctx context.Context, end int64) (n int64) {
 	if end == 0 {
 		return 0
 	}
-	st, err := s.Open(ctx, 0)
+	st, err := s.OpenText(ctx, 0)
 	if err != nil {
 		return 0
 	}

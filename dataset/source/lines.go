@@ -15,62 +15,78 @@ import (
 // line there is.
 const maxLine = 16 << 20
 
-// Lines reads a text file line by line; "\n" and "\r\n" end a line.
+// Lines reads a text file line by line; "\n", "\r\n" and "\r" end a line.
 type Lines struct {
-	stream   *Stream
+	text     *Text
 	buf      []byte
 	Pos, end int
 	At       int64 // of buf[0] in the file
 	start    int64 // where the reading began
 	Stop     int64 // where a line may not begin any more
+	Begin    int64 // where lines begin, behind a byte order mark and a stated separator
 	number   int64 // of the line that next returned last, from 1 at start
+	before   int64 // lines before start, -1 where they are not counted yet
+	long     bool  // a line is too long
 	err      error
 }
 
+// mark begins the text that some editors write.
+const mark = "\xef\xbb\xbf"
+
+// WithoutMark takes a byte order mark off a text.
+func WithoutMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(mark)) }
+
+// OpenLines reads a text from its beginning, without a byte order mark.
 func OpenLines(ctx context.Context, s *Source) (*Lines, error) {
-	st, err := s.Open(ctx, 0)
+	l, err := OpenLinesAt(ctx, s, 0)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lines{stream: st, buf: make([]byte, BufferSize), Stop: math.MaxInt64}
-	if err := l.begin(); err != nil {
-		return nil, errors.Join(err, st.Close())
+	head, err := l.peek(len(mark))
+	if err != nil && err != io.EOF && len(head) < len(mark) {
+		return nil, errors.Join(err, l.Close())
+	}
+	if string(head) == mark {
+		l.Pos, l.Begin = len(mark), int64(len(mark))
 	}
 	return l, nil
 }
 
-// begin refuses what is no text and skips the byte order mark that some editors
-// write.
-func (l *Lines) begin() error {
-	head, err := l.peek(Sniffed)
-	if err != nil && err != io.EOF {
-		return err
-	}
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		l.Pos = 3
-	}
-	return RefuseBinary(l.stream.source.Name, head)
-}
-
 // OpenLinesAt reads from some byte on.
 func OpenLinesAt(ctx context.Context, s *Source, off int64) (*Lines, error) {
-	st, err := s.Open(ctx, off)
+	t, err := s.OpenText(ctx, off)
 	if err != nil {
 		return nil, err
 	}
-	return &Lines{stream: st, buf: make([]byte, BufferSize), At: off, start: off, Stop: math.MaxInt64}, nil
+	l := &Lines{text: t, buf: make([]byte, BufferSize), At: off, start: off, Begin: off, Stop: math.MaxInt64, before: -1}
+	if off == 0 {
+		l.before = 0
+	}
+	return l, nil
 }
 
-func (l *Lines) Close() error { return l.stream.Close() }
+// Close closes the file.
+func (l *Lines) Close() error { return l.text.Close() }
 
 // Name is the name of the file.
-func (l *Lines) Name() string { return l.stream.source.Name }
+func (l *Lines) Name() string { return l.text.source.Name }
+
+// Before says how many lines are before the byte from which the text is read.
+func (l *Lines) Before(lines int64) { l.before = lines }
+
+// Number is that of the current line, from 1.
+func (l *Lines) Number() int64 {
+	if l.before < 0 {
+		l.before = l.text.source.countLines(l.text.ctx, l.start)
+	}
+	return l.before + l.number
+}
 
 // Where names the current line.
-func (l *Lines) Where() string {
-	before := l.stream.source.countLines(l.stream.ctx, l.start)
-	return l.stream.source.Name + " line " + strconv.FormatInt(before+l.number, 10)
-}
+func (l *Lines) Where() string { return l.at(l.Number()) }
+
+// at names a line.
+func (l *Lines) at(line int64) string { return l.Name() + " line " + strconv.FormatInt(line, 10) }
 
 // peek returns the first n unread bytes without reading them; they are fewer where
 // the file ends or cannot be read, and then the reason is returned with them.
@@ -94,11 +110,12 @@ func (l *Lines) fill() error {
 	if l.end == len(l.buf) {
 		if len(l.buf) >= maxLine {
 			l.number++
+			l.long = true
 			return graph.BadData(l.Where(), "is longer than %d MiB: is this a text file?", maxLine>>20)
 		}
 		l.buf = append(l.buf, make([]byte, len(l.buf))...)
 	}
-	n, err := l.stream.Read(l.buf[l.end:])
+	n, err := l.text.Read(l.buf[l.end:])
 	l.end += n
 	l.err = err
 	if n > 0 {
@@ -151,12 +168,61 @@ func (l *Lines) Data() ([]byte, error) {
 	}
 }
 
-// Separator is what stands between the fields of a line: a comma or semicolon,
+// First returns the first line of a table or list that is neither empty nor a comment, and its separator: the one that
+// a line "sep=;" before it states, as Excel writes it, or else what [SeparatorOf] finds. Text in a form of graphs is
+// refused with the way to read it.
+func (l *Lines) First() (line []byte, s Separator, stated bool, err error) {
+	if line, err = l.Data(); err != nil {
+		return nil, 0, false, err
+	}
+	if err := l.RefuseGraph(line); err != nil {
+		return nil, 0, false, err
+	}
+	if s, ok := StatedSeparator(line); ok {
+		l.Begin = l.At + int64(l.Pos)
+		line, err = l.Data()
+		return line, s, true, err
+	}
+	return line, SeparatorOf(line), false, nil
+}
+
+// Pass passes over as many of the lines that First returns or skips as are true: a stated separator, a header.
+func (l *Lines) Pass(lines ...bool) error {
+	for _, there := range lines {
+		if !there {
+			continue
+		}
+		if _, err := l.Data(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StatedSeparator reads the line sep=; of Excel.
+func StatedSeparator(line []byte) (Separator, bool) {
+	line = bytes.Trim(graph.Unquote(bytes.TrimSpace(line)), " ")
+	if len(line) != 5 || !bytes.EqualFold(line[:4], []byte("sep=")) {
+		return 0, bytes.EqualFold(line, []byte("sep=\t")) || bytes.EqualFold(line, []byte("sep="))
+	}
+	return Separator(line[4]), true
+}
+
+// Separator is what stands between the fields of a line: a comma, semicolon or bar,
 // or for 0 any number of blanks and tabs.
 type Separator byte
 
+// Byte is the separator where it is one byte: a tab in place of blanks and tabs.
+func (s Separator) Byte() byte {
+	if s == 0 {
+		return '\t'
+	}
+	return byte(s)
+}
+
+// SeparatorOf finds the separator of a line.
 func SeparatorOf(line []byte) Separator {
-	for _, c := range []byte(",;") {
+	for _, c := range []byte(",;|") {
 		if bytes.IndexByte(line, c) >= 0 {
 			return Separator(c)
 		}
@@ -231,8 +297,8 @@ func (s Separator) Titles(header []byte) (titles []string) {
 }
 
 // StartsLikeNumber tells a data line from a header.
-func StartsLikeNumber(line []byte) bool {
-	field, _, _ := SeparatorOf(line).Cut(line)
+func (s Separator) StartsLikeNumber(line []byte) bool {
+	field, _, _ := s.Cut(line)
 	field = graph.Unquote(field)
 	return len(field) > 0 && (field[0] >= '0' && field[0] <= '9' || field[0] == '-' || field[0] == '+' || field[0] == '.')
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"bytes"
+	"regexp"
 
 	"ndls/dataset/graph"
 )
@@ -13,8 +14,8 @@ const Sniffed = 512
 // such a file. What a file holds is told by its name alone: a text reader is
 // asked to read one of these where the name is wrong or the form is not read.
 var signatures = []struct{ first, advice string }{
-	{"\xff\xfe", "is UTF-16 text: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
-	{"\xfe\xff", "is UTF-16 text: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
+	{"\xff\xfe", utf16},
+	{"\xfe\xff", utf16},
 	{"\x1f\x8b", "is gzip data: give it a name that ends in .gz"},
 	{"\x28\xb5\x2f\xfd", "is zstd data: give it a name that ends in .zst"},
 	{"PK\x03\x04", "is a zip archive: give it a name that ends in .zip, or .npz if NumPy wrote it"},
@@ -35,18 +36,73 @@ var signatures = []struct{ first, advice string }{
 
 const pickled = "is a Python pickle: save arrays with numpy.save, tables with to_csv or to_parquet"
 
-// RefuseBinary refuses a file that cannot be text by its first bytes.
-func RefuseBinary(name string, head []byte) error {
+const utf16 = "is UTF-16 text: write encoding=utf-16 in the URI, or save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"
+
+// written are forms of text that are no tables or lists, and what to do with such a file.
+var written = []struct {
+	begins *regexp.Regexp
+	advice string
+}{
+	{regexp.MustCompile(`(?is)^\s*(<\?xml.*)?<graphml`), networkx("GraphML", "read_graphml")},
+	{regexp.MustCompile(`(?is)^\s*(<\?xml.*)?<gexf`), networkx("GEXF", "read_gexf")},
+	{regexp.MustCompile(`(?is)^\s*<(!doctype\s+)?html`), "is a web page, which a server may have sent in place of the file: fetch the file again"},
+	{regexp.MustCompile(`^\s*<\?xml`), "is XML, which is not read: write its edges as CSV"},
+	{regexp.MustCompile(`(?i)^(\s*#.*\n|\s*(creator|version|comment|directed|multigraph)\s.*\n)*\s*graph\s*\[`), networkx("GML", "read_gml")},
+	{regexp.MustCompile(`(?i)^\s*(strict\s+)?(di)?graph(\s+("[^"]*"|\w+))?\s*\{`), networkx("DOT", "nx_pydot.read_dot")},
+	{regexp.MustCompile(`(?i)^\s*\*(vertices|network|arcs|edges)\b`), networkx("Pajek", "read_pajek")},
+	{regexp.MustCompile(`^version https://git-lfs\.github\.com/`), "is a pointer to a file in Git LFS: fetch the file itself (git lfs pull)"},
+}
+
+// networkx advises to write the edges of a graph as a table.
+func networkx(form, read string) string {
+	return "is " + form + ", which is not read: in Python, networkx.to_pandas_edgelist(networkx." + read + "(FILE)).to_csv(\"edges.csv\", index=False), then table:edges.csv"
+}
+
+// refuse refuses a file by its first bytes: one that cannot be text, and text in a form that no reader knows.
+func refuse(name string, head []byte, e *Encoding) error {
+	wide := e != nil && e.wide
 	for _, s := range signatures {
-		if bytes.HasPrefix(head, []byte(s.first)) {
+		if bytes.HasPrefix(head, []byte(s.first)) && !(wide && s.advice == utf16) {
 			return graph.BadData(name, "%s", s.advice)
 		}
 	}
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
 		return graph.BadData(name, "is a tar archive: unpack it (tar -xf) and name the file that is meant")
 	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return graph.BadData(name, "holds binary data, and its name makes it text: the end of the name tells what a file is (.npy, .npz, .parquet, .arrow, .u32, .u64; see `ndls help datasets`)")
+	if at := bytes.IndexByte(head, 0); at >= 0 && !wide {
+		if zeros := bytes.Count(head, []byte{0}); 2*zeros >= len(head)-1 && zeros > 1 {
+			order := "utf-16le"
+			if at == 0 {
+				order = "utf-16be"
+			}
+			return graph.BadData(name, "every other byte is 0, as in UTF-16: write encoding=%s in the URI, or save it as UTF-8", order)
+		}
+		if bytes.IndexByte(head, '\n') < 0 || bytes.Count(head, []byte{0}) > len(head)/16 {
+			return graph.BadData(name, "holds binary data, and its name makes it text: the end of the name tells what a file is (.npy, .npz, .parquet, .arrow, .u32, .u64; see `ndls help datasets`)")
+		}
+	}
+	text := bytes.TrimPrefix(head, []byte(mark))
+	for _, w := range written {
+		if w.begins.Match(text) {
+			return graph.BadData(name, "%s", w.advice)
+		}
+	}
+	return nil
+}
+
+// dimacs is the begin of a DIMACS file.
+var dimacs = regexp.MustCompile(`^(c([ \t].*)?\r?\n)*p[ \t]+(sp|edges?|col|tw)[ \t]+\d+[ \t]+\d+`)
+
+// RefuseGraph refuses a text whose first line is given, if it has another kind of URI, or another end of its name.
+func (l *Lines) RefuseGraph(line []byte) error {
+	const most = 8 << 10
+	switch {
+	case l.number == 1 && dimacs.Match(l.buf[:min(l.end, most)]):
+		return graph.BadData(l.Name(), "is a DIMACS file: write dimacs:FILE")
+	case bytes.HasPrefix(line, []byte("%%MatrixMarket")):
+		return graph.BadData(l.Where(), "is a MatrixMarket file: write mtx:FILE, or give it a name that ends in .mtx")
+	case bytes.HasPrefix(line, []byte(`{"`)) || bytes.HasPrefix(line, []byte("[{")) || bytes.HasPrefix(line, []byte("[[")):
+		return graph.BadData(l.Where(), "is JSON: objects, one a line, are read by table: from files whose names end in .jsonl")
 	}
 	return nil
 }

@@ -96,7 +96,11 @@ type Source struct {
 	Unpack   func(*bufio.Reader) (io.ReadCloser, error)
 	Size     int64 // unpacked, -1 if unknown
 	Checksum *uint32
+	Encoding *Encoding // of text, nil for UTF-8
 }
+
+// Cuttable says whether the text of the source can be read from the middle.
+func (s *Source) Cuttable() bool { return s.Unpack == nil && s.Checksum == nil && s.Encoding == nil }
 
 // Packed says whether files whose names end so are unpacked: .gz and others.
 func Packed(ext string) bool { return unpackers[ext] != nil || ext == ".zip" }
@@ -237,15 +241,6 @@ func (s *Stream) Close() error {
 		_ = s.unpacked.Close() // It releases memory; what was wrong with the data, Read has said.
 	}
 	return s.raw.Close()
-}
-
-// SkipMark skips the byte order mark that some editors write.
-func SkipMark(r io.Reader) io.Reader {
-	b := bufio.NewReaderSize(r, 64<<10)
-	if first, err := b.Peek(3); err == nil && string(first) == "\xef\xbb\xbf" {
-		_, _ = b.Discard(3)
-	}
-	return b
 }
 
 // Skip reads n bytes, or all there are if n is negative.

@@ -25,11 +25,12 @@ const (
 	numberKind      // numbers of JSON, as text
 	listKind        // lists of numbers
 	nullKind        // nothing but nulls, as far as was seen
+	mixedKind       // values of several kinds
 )
 
 var kindNames = [...]string{
 	otherKind: "values of another kind", intKind: "int64", uintKind: "uint64", floatKind: "float", textKind: "string",
-	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls",
+	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls", mixedKind: "values of several types",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -136,10 +137,10 @@ func (v *vector) value(row int) string {
 }
 
 // holdsValues says whether a column of this kind can hold labels or splits.
-func (k kind) holdsValues() bool { return k != otherKind && k != listKind }
+func (k kind) holdsValues() bool { return k != otherKind && k != listKind && k != mixedKind }
 
 // holdsNumbers says whether a column of this kind can hold features.
-func (k kind) holdsNumbers() bool { return k != otherKind && k != textKind }
+func (k kind) holdsNumbers() bool { return k != otherKind && k != textKind && k != mixedKind }
 
 // features fills to with the numbers of a row.
 func (v *vector) features(to []float32, row int) (problem string) {
@@ -156,9 +157,9 @@ func (v *vector) features(to []float32, row int) (problem string) {
 	case listKind:
 		copy(to, v.list[row*v.width:(row+1)*v.width])
 	default:
-		f, err := strconv.ParseFloat(string(v.text[row]), 32)
-		if err != nil {
-			return fmt.Sprintf("is %s: features are finite float32 numbers", graph.Shorten(v.text[row]))
+		f, ok := graph.Number(v.text[row], 32)
+		if !ok {
+			return fmt.Sprintf("is %s: features are finite float32 numbers, replace it before the import", graph.Shorten(v.text[row]))
 		}
 		to[0] = float32(f)
 	}

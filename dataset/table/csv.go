@@ -1,84 +1,166 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/csv"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 )
 
-// csvFile is a table of text with a header.
+// csvFile is a table of text. Its columns have the names of its header, or without one numbers from 1.
 type csvFile struct {
 	cuts
-	separator rune
+	separator byte
+	plain     bool // quotes are letters
 	header    []string
+	headed    bool  // the names are in the file
+	skip      int64 // lines before the first row
+	empty     bool
+	note      graph.Note
 }
 
-// sniffed is how many bytes of a text file are looked at for signs that it is none.
-const sniffed = 512
-
-// openText opens a text file behind the byte order mark that some editors write.
-func openText(ctx context.Context, src *source.Source) (*source.Stream, *bufio.Reader, error) {
-	st, err := src.Open(ctx, 0)
-	if err != nil {
-		return nil, nil, err
+// openCSV looks at the first lines. part is what the key header= of a URI calls the table; it is empty where a first
+// line of numbers may be a header.
+func openCSV(ctx context.Context, src *source.Source, form *source.Form, part string) (_ *csvFile, err error) {
+	if src.Size == 0 {
+		return nil, graph.BadData(src.Name, "is empty (0 bytes): remove the file, or write a table there, with the names of the columns")
 	}
-	r := bufio.NewReaderSize(st, source.BufferSize)
-	head, err := r.Peek(sniffed)
-	if err == io.EOF || err == bufio.ErrBufferFull {
-		err = nil
-	}
-	if err == nil {
-		err = source.RefuseBinary(src.Name, head)
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, st.Close())
-	}
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		_, _ = r.Discard(3)
-	}
-	return st, r, nil
-}
-
-func openCSV(ctx context.Context, src *source.Source) (_ *csvFile, err error) {
-	st, r, err := openText(ctx, src)
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	line, err := r.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
-		return nil, graph.BadData(src.Name, "its first line is longer than %d KiB: is this a table?", source.BufferSize>>10)
-	}
-	if err != nil && err != io.EOF {
+	defer func() { err = errors.Join(err, l.Close()) }()
+	c := &csvFile{cuts: cuts{src: src, quoted: !form.Plain}, plain: form.Plain}
+	first, comments, names, err := c.top(l)
+	if err != nil {
 		return nil, err
 	}
-	line = bytes.TrimRight(line, "\r\n")
-	c := &csvFile{cuts: cuts{src: src, quoted: true}, separator: ','}
-	for _, s := range ",\t;|" {
-		if bytes.ContainsRune(line, s) {
-			c.separator = s
-			break
+	r := &source.Records{Lines: l, Separator: c.separator, Plain: c.plain}
+	fields, err := r.Fields(first)
+	if err != nil {
+		return nil, err
+	}
+	c.header, c.headed = titlesOf(fields), true
+	has, stated := form.Header(part)
+	switch {
+	case names != nil && !stated:
+		c.header, c.skip = names, r.Line()-1
+		c.note = graph.NoteOf(src.Name, "the names of the columns are in the comment over the first row: %s", strings.Join(names, ", "))
+		return c, c.look(ctx)
+	case stated && !has:
+		c.headed, c.skip = false, r.Line()-1
+		for i := range c.header {
+			c.header[i] = strconv.Itoa(i + 1)
+		}
+	case !stated && part != "" && allNumbers(c.header):
+		return nil, graph.BadData(r.Where(), "holds numbers where the names of the columns belong: write a first line such as src,dst, or header=false in the URI, which reads the line as a row (its columns are named 1, 2, …), or header=true if these are the names")
+	default:
+		c.skip = l.Number()
+	}
+	if comments > 0 {
+		c.note = graph.NoteOf(src.Name, "%d lines at the top begin with #, and are not read", comments)
+	}
+	return c, c.look(ctx)
+}
+
+// mostComments bounds the lines at the top of a file that begin with #.
+const mostComments = 1000
+
+// top returns the first line that is neither empty nor a comment, sets the separator, and says how many comments are
+// before it. The comment above it has the names of the columns if it has as many, and begins with # and a letter or is
+// above numbers alone.
+func (c *csvFile) top(l *source.Lines) (first []byte, comments int, names []string, err error) {
+	var last []byte
+	stated := false
+	for first == nil {
+		line, err := l.Next()
+		if err == io.EOF {
+			return nil, 0, nil, graph.BadData(l.Name(), "has no line but comments and empty ones: write a table, with the names of the columns")
+		}
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		s, separates := source.StatedSeparator(line)
+		switch {
+		case separates && !stated:
+			c.separator, stated = s.Byte(), true
+		case len(bytes.TrimSpace(line)) == 0:
+		case line[0] == '#' && comments < mostComments:
+			comments++
+			last = append(last[:0], line...)
+		default:
+			first = line
 		}
 	}
-	if len(line) == 0 {
-		return nil, graph.BadData(src.Name, "its first line is empty: write the names of the columns there")
+	if err := l.RefuseGraph(first); err != nil {
+		return nil, 0, nil, err
 	}
-	header := csv.NewReader(bytes.NewReader(line))
-	header.Comma = c.separator
-	if c.header, err = header.Read(); err != nil {
-		return nil, graph.BadData(src.Name+" line 1", "%v: correct the quotes; the first line has the names of the columns", errors.Unwrap(err))
+	if !stated {
+		c.separator = source.TableSeparator(first, "")
 	}
-	for i, name := range c.header {
-		c.header[i] = strings.TrimSpace(name)
+	fields := titlesOf(bytes.Split(first, []byte{c.separator}))
+	if above := titlesOf(bytes.Split(last, []byte{c.separator})); comments > 0 && len(fields) > 1 && len(above) == len(fields) && (allNumbers(fields) || !strings.HasPrefix(string(last), "# ")) {
+		names = above
 	}
-	return c, nil
+	return first, comments, names, nil
+}
+
+// titlesOf are the names of columns in fields.
+func titlesOf(fields [][]byte) (titles []string) {
+	for _, f := range fields {
+		titles = append(titles, string(bytes.TrimSpace(f)))
+	}
+	return titles
+}
+
+// allNumbers says whether there are numbers alone, and empty names.
+func allNumbers(titles []string) bool {
+	found := false
+	for _, t := range titles {
+		_, number := graph.Number([]byte(t), 64)
+		if !number && t != "" {
+			return false
+		}
+		found = found || number
+	}
+	return found
+}
+
+// look sees whether there is a row.
+func (c *csvFile) look(ctx context.Context) (err error) {
+	l, err := source.OpenLines(ctx, c.src)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	r, err := c.behindTop(l)
+	if err != nil {
+		return err
+	}
+	if _, err = r.Record(); err == io.EOF {
+		c.empty, err = true, nil
+	}
+	if errors.Is(err, graph.ErrData) {
+		err = nil // whoever reads the row says so
+	}
+	return err
+}
+
+// behindTop passes over the lines before the first row, as far as they are among those that are read.
+func (c *csvFile) behindTop(l *source.Lines) (*source.Records, error) {
+	for l.Number() < c.skip {
+		if _, err := l.Next(); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return &source.Records{Lines: l, Separator: c.separator, Plain: c.plain}, nil
 }
 
 func (c *csvFile) titles() (titles []title) {
@@ -88,68 +170,65 @@ func (c *csvFile) titles() (titles []title) {
 	return titles
 }
 
-func (c *csvFile) rows() int64 { return -1 }
+func (c *csvFile) rows() int64 {
+	if c.empty {
+		return 0
+	}
+	return -1
+}
 
 func (c *csvFile) width(context.Context, *tableFile, int) (int, error) { return 1, nil }
 
-func (c *csvFile) open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error) {
-	st, in, lines, err := c.cuts.open(ctx, unit)
+// records opens the records of a unit.
+func (c *csvFile) records(ctx context.Context, unit int) (*source.Records, error) {
+	l, err := c.cuts.open(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	r := &csvCursor{f: f, st: st, csv: csv.NewReader(in), columns: w.columns, before: lines}
-	r.csv.Comma, r.csv.ReuseRecord, r.csv.FieldsPerRecord = c.separator, true, len(c.header)
-	if unit > 0 {
-		return r, nil
-	}
-	if _, err := r.csv.Read(); err != nil {
-		return nil, errors.Join(r.failed(err), st.Close())
+	r, err := c.behindTop(l)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return r, nil
 }
 
+func (c *csvFile) open(ctx context.Context, _ *tableFile, unit int, w want) (cursor, error) {
+	r, err := c.records(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	return &csvCursor{Records: r, columns: w.columns, width: len(c.header)}, nil
+}
+
 type csvCursor struct {
-	f       *tableFile
-	st      *source.Stream
-	csv     *csv.Reader
+	*source.Records
 	columns []int
-	before  int // lines before those that are read
+	width   int
 	row     int64
 	ends    []int
 	text    []byte
 	lines   []int
 }
 
-func (r *csvCursor) close() error { return r.st.Close() }
-
-// failed says what the parser did not take.
-func (r *csvCursor) failed(err error) error {
-	var syntax *csv.ParseError
-	if !errors.As(err, &syntax) {
-		return err
-	}
-	where := lineOf(r.f.name, r.before+syntax.Line)
-	if syntax.Err == csv.ErrFieldCount {
-		return graph.BadData(where, "has another number of columns than the first line, %d: correct the line, quote values that hold the separator", r.csv.FieldsPerRecord)
-	}
-	return graph.BadData(where, "%v: correct the quotes", syntax.Err)
-}
+func (r *csvCursor) close() error { return r.Close() }
 
 func (r *csvCursor) next(b *batch) error {
 	r.ends, r.text, r.lines = r.ends[:0], r.text[:0], r.lines[:0]
 	n := 0
-	for ; n < batchRows; n++ {
-		record, err := r.csv.Read()
+	for ; n < batchRows && len(r.text) < batchBytes; n++ {
+		record, err := r.Record()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return r.failed(err)
+			return err
 		}
-		line, _ := r.csv.FieldPos(0)
-		r.lines = append(r.lines, r.before+line)
+		if len(record) != r.width {
+			return graph.BadData(r.Where(), "has %d columns, and the first line %d: correct the line, quote values that hold the separator", len(record), r.width)
+		}
+		r.lines = append(r.lines, int(r.Line()))
 		for _, c := range r.columns {
-			r.text = append(r.text, strings.TrimSpace(record[c])...)
+			r.text = append(r.text, bytes.TrimSpace(record[c])...)
 			r.ends = append(r.ends, len(r.text))
 		}
 	}

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -37,35 +36,36 @@ type mark struct {
 
 // units is into how many parts the file is cut: one where it cannot be read from the middle.
 func (c *cuts) units() int {
-	if c.src.Unpack != nil || c.src.Checksum != nil {
+	if !c.src.Cuttable() {
 		return 1
 	}
 	return int(max(c.src.Size/unitBytes, 1))
 }
 
-// open opens a part, without a byte order mark; lines is how many lines are before it.
-func (c *cuts) open(ctx context.Context, unit int) (st *source.Stream, in *bufio.Reader, lines int, err error) {
+// open opens a part, without a byte order mark.
+func (c *cuts) open(ctx context.Context, unit int) (*source.Lines, error) {
 	if c.units() == 1 {
-		st, in, err = openText(ctx, c.src)
-		return st, in, 0, err
+		return source.OpenLines(ctx, c.src)
 	}
 	parts, err := c.find(ctx)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
-	src := *c.src
+	open := source.OpenLines
+	if unit > 0 {
+		open = func(ctx context.Context, src *source.Source) (*source.Lines, error) {
+			return source.OpenLinesAt(ctx, src, parts[unit].off)
+		}
+	}
+	l, err := open(ctx, c.src)
+	if err != nil {
+		return nil, err
+	}
+	l.Before(int64(parts[unit].lines))
 	if unit+1 < len(parts) {
-		src.Size = parts[unit+1].off
-		src.End = src.Off + src.Size
+		l.Stop = parts[unit+1].off
 	}
-	if unit == 0 {
-		st, in, err = openText(ctx, &src)
-		return st, in, 0, err
-	}
-	if st, err = src.Open(ctx, parts[unit].off); err != nil {
-		return nil, nil, 0, err
-	}
-	return st, bufio.NewReaderSize(st, source.BufferSize), parts[unit].lines, nil
+	return l, nil
 }
 
 // find returns where all parts begin.
@@ -75,7 +75,7 @@ func (c *cuts) find(ctx context.Context) (parts []mark, err error) {
 	if c.parts != nil {
 		return c.parts, nil
 	}
-	st, err := c.src.Open(ctx, 0)
+	st, err := c.src.OpenText(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

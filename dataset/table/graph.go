@@ -64,6 +64,7 @@ type Graph struct {
 	splits  values
 	classes *column.Labels
 
+	doubts  *doubts      // nil until EachKey has read ids that are text
 	keyType inputid.Type // Number until it is known
 	find    func(key []byte) (uint32, bool)
 }
@@ -100,8 +101,11 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 		s.features = nil
 	}
 	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "", AddRepeated: s.repeated != "", Directed: s.directed}
-	if g.edges, err = openTable(ctx, &g.Files, s.edges); err != nil {
+	if g.edges, err = openTable(ctx, &g.Files, s.edges, &s.form, "edges"); err != nil {
 		return err
+	}
+	if g.edges.numRows() == 0 && !s.nodes.given() {
+		return noRows(g.edges)
 	}
 	if err := g.findEnds(); err != nil {
 		return err
@@ -122,11 +126,17 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 			return err
 		}
 		g.info.Classes, g.info.HasLabels = g.classes.Classes, true
+		g.Note(g.classes.Notes()...)
 	}
 	g.info.HasSplits = g.splits.t != nil
 	g.info.EdgeHint, g.info.SizeHint = max(g.edges.numRows(), 0), g.Bytes()
 	g.describe()
 	return nil
+}
+
+// noRows is the error for a table without rows.
+func noRows(t *table) error {
+	return graph.BadData(t.place.String(), "has no rows, but for the names of columns (%s): is this the table that is meant?", list(t.titles))
 }
 
 // name is the name of a graph in reports, after the place of its edges.
@@ -213,8 +223,11 @@ func (g *Graph) checkID(t *table, name string) error {
 // openNodes opens the table of nodes.
 func (g *Graph) openNodes(ctx context.Context) (err error) {
 	s := g.spec
-	if g.nodes, err = openTable(ctx, &g.Files, s.nodes); err != nil {
+	if g.nodes, err = openTable(ctx, &g.Files, s.nodes, &g.spec.form, "nodes"); err != nil {
 		return err
+	}
+	if g.nodes.numRows() == 0 {
+		return noRows(g.nodes)
 	}
 	others := slices.Clone(s.features)
 	if !s.labels.given() {
@@ -276,7 +289,7 @@ func (t *table) featureWidth(ctx context.Context, name string) (int, error) {
 func (g *Graph) openValues(ctx context.Context, key string, own place, name string, known []string) (v values, err error) {
 	switch {
 	case own.given():
-		if v.t, err = openTable(ctx, &g.Files, own); err != nil {
+		if v.t, err = openTable(ctx, &g.Files, own, &g.spec.form, key+"s"); err != nil {
 			return v, err
 		}
 		if v.value = name; name == "" {
@@ -472,12 +485,29 @@ func (g *Graph) EachKey(ctx context.Context, threads int, worker func(thread int
 	for thread := range visits {
 		visits[thread] = worker(thread)
 	}
+	if t == inputid.String {
+		g.doubts = newDoubts(columns, g.spec.form.Missing)
+		for thread, visit := range visits {
+			visits[thread] = func(key []byte) error {
+				g.doubts.see(key)
+				return visit(key)
+			}
+		}
+	}
 	for _, c := range columns {
 		if err := c.eachKey(ctx, t, visits); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Doubts implements graph.Keyed.
+func (g *Graph) Doubts() []string {
+	if g.doubts == nil {
+		return nil
+	}
+	return g.doubts.list()
 }
 
 // eachKey visits the keys of a column, on a goroutine for each of visits.

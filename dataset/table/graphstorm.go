@@ -81,6 +81,7 @@ func (g *Graph) readDescription(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	src.Encoding = g.spec.form.Encoding
 	d, err := parseDescription(ctx, src)
 	if d == nil || err != nil {
 		return err
@@ -90,12 +91,13 @@ func (g *Graph) readDescription(ctx context.Context) error {
 
 // parseDescription reads a description; it is nil where the file is none.
 func parseDescription(ctx context.Context, src *source.Source) (_ *description, err error) {
-	st, r, err := openText(ctx, src)
+	r, err := src.OpenText(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() { err = errors.Join(err, r.Close()) }()
 	text, err := io.ReadAll(io.LimitReader(r, maxDescription+1))
+	text = source.WithoutMark(text)
 	if err != nil || len(text) > maxDescription || !bytes.Contains(text, []byte(`"graph"`)) {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package table
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,39 +8,35 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 )
 
-const (
-	// maxJSONLine is the longest line of a file of JSON lines.
-	maxJSONLine = 16 << 20
-	// sampledLines is how many lines are read to learn what columns there are and what they
-	// hold.
-	sampledLines = 1000
-)
+// sampledLines is how many lines are read to learn what columns there are and what they
+// hold.
+const sampledLines = 1000
 
 // jsonFile is a file with a JSON object a line.
 type jsonFile struct {
 	cuts
 	columns []title
-	widths  map[string]int // of lists, as the sampled lines have them
+	widths  map[string]int   // of lists, as the sampled lines have them
+	mixed   map[string]error // what is wrong with columns of several kinds
 	empty   bool
 }
 
-func lineOf(name string, line int) string { return name + " line " + strconv.Itoa(line) }
-
 func openJSON(ctx context.Context, src *source.Source) (_ *jsonFile, err error) {
-	j := &jsonFile{cuts: cuts{src: src}, widths: map[string]int{}, empty: true}
+	j := &jsonFile{cuts: cuts{src: src}, widths: map[string]int{}, mixed: map[string]error{}, empty: true}
 	r, err := openJSONLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	for range sampledLines {
-		object, err := r.object()
+		err := r.next()
 		if err == io.EOF {
 			break
 		}
@@ -49,41 +44,57 @@ func openJSON(ctx context.Context, src *source.Source) (_ *jsonFile, err error) 
 			return nil, err
 		}
 		j.empty = false
-		for _, name := range r.order {
-			raw := object[name]
-			k := jsonKind(raw)
-			at := slices.IndexFunc(j.columns, func(t title) bool { return t.name == name })
-			if at < 0 {
-				j.columns = append(j.columns, title{name, k})
-				at = len(j.columns) - 1
+		for more, err := r.member(); ; more, err = r.member() {
+			if err != nil {
+				return nil, err
 			}
-			switch t := &j.columns[at]; {
-			case k == nullKind:
-			case t.kind == nullKind:
-				t.kind = k
-			case t.kind != k:
-				return nil, graph.BadData(r.where(), "%q is %s, and %s in lines before: give the column one type", name, k, t.kind)
+			if !more {
+				break
 			}
-			if k == listKind && j.widths[name] == 0 {
-				var list []json.RawMessage
-				_ = json.Unmarshal(raw, &list)
-				j.widths[name] = len(list)
-			}
+			j.sees(string(r.key), r.value, r.Where)
 		}
 	}
 	return j, nil
 }
 
+// sees learns what a column holds from a value.
+func (j *jsonFile) sees(name string, raw []byte, where func() string) {
+	k := jsonKind(raw)
+	at := slices.IndexFunc(j.columns, func(t title) bool { return t.name == name })
+	if at < 0 {
+		j.columns = append(j.columns, title{name, k})
+		at = len(j.columns) - 1
+	}
+	switch t := &j.columns[at]; {
+	case k == nullKind:
+	case t.kind == nullKind:
+		t.kind = k
+	case t.kind != k && t.kind != mixedKind:
+		j.mixed[name] = oneType(where(), name, k, t.kind)
+		t.kind = mixedKind
+	}
+	if k == listKind && j.widths[name] == 0 {
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list)
+		j.widths[name] = len(list)
+	}
+}
+
+// oneType is the error for a value of another kind than those before.
+func oneType(where, name string, k, before kind) error {
+	return graph.BadData(where, "%q is %s, and %s in lines before: give the column one type", name, k, before)
+}
+
 // jsonKind is what a value is.
-func jsonKind(raw json.RawMessage) kind {
+func jsonKind(raw []byte) kind {
 	switch c := raw[0]; {
-	case c == 'n':
+	case c == 'n' || string(raw) == notANumber:
 		return nullKind
 	case c == '"':
 		return textKind
 	case c == '[':
 		return listKind
-	case c == '-' || c >= '0' && c <= '9', c == 't', c == 'f':
+	case c == '-' || c >= '0' && c <= '9', c == 't', c == 'f', c == 'I':
 		return numberKind
 	}
 	return otherKind
@@ -103,86 +114,165 @@ func (j *jsonFile) width(_ context.Context, f *tableFile, column int) (int, erro
 }
 
 func (j *jsonFile) open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error) {
-	st, in, lines, err := j.cuts.open(ctx, unit)
+	l, err := j.cuts.open(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	c := &jsonCursor{jsonLines: &jsonLines{name: f.src.Name, st: st, in: in, line: lines}, widths: w.widths}
+	c := &jsonCursor{jsonLines: &jsonLines{Lines: l}, widths: w.widths, found: make([]bool, len(w.columns))}
 	for i, column := range w.columns {
 		c.columns = append(c.columns, title{j.columns[column].name, w.kinds[i]})
 	}
 	return c, nil
 }
 
-// jsonLines reads the lines of a file.
+// jsonLines reads the objects of a file. Of a value it sees where it ends, so that what nobody reads may be anything.
 type jsonLines struct {
-	name  string
-	st    *source.Stream
-	in    *bufio.Reader
-	long  []byte
-	line  int
-	order []string // keys of the object that was read last, as they stand
+	*source.Lines
+	rest  []byte // of the line
+	inner bool   // a member was read
+	key   []byte // of the member that was read last
+	value []byte
 }
 
 func openJSONLines(ctx context.Context, src *source.Source) (*jsonLines, error) {
-	st, in, err := openText(ctx, src)
-	return &jsonLines{name: src.Name, st: st, in: in}, err
-}
-
-func (r *jsonLines) close() error  { return r.st.Close() }
-func (r *jsonLines) where() string { return lineOf(r.name, r.line) }
-
-// text is the next line that is not empty.
-func (r *jsonLines) text() ([]byte, error) {
-	for {
-		r.line++
-		line, err := r.in.ReadSlice('\n')
-		for r.long = r.long[:0]; err == bufio.ErrBufferFull; {
-			if r.long = append(r.long, line...); len(r.long) > maxJSONLine {
-				return nil, graph.BadData(r.where(), "is longer than %d MiB: write one JSON object a line", maxJSONLine>>20)
-			}
-			line, err = r.in.ReadSlice('\n')
-		}
-		if len(r.long) > 0 {
-			r.long = append(r.long, line...)
-			line = r.long
-		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-// object reads the next line.
-func (r *jsonLines) object() (map[string]json.RawMessage, error) {
-	line, err := r.text()
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	if line[0] != '{' {
-		return nil, graph.BadData(r.where(), "is no JSON object: write one object a line, such as {\"src\": 1, \"dst\": 2}")
-	}
-	object := map[string]json.RawMessage{}
-	if err := json.Unmarshal(line, &object); err != nil {
-		return nil, graph.BadData(r.where(), "%v: write one JSON object a line", err)
-	}
-	r.order = r.order[:0]
-	for name := range object {
-		r.order = append(r.order, name)
-	}
-	// A map has no order, and the first object of a file decides that of the columns.
-	slices.SortFunc(r.order, func(a, b string) int {
-		return bytes.Index(line, quoted(a)) - bytes.Index(line, quoted(b))
-	})
-	return object, nil
+	return &jsonLines{Lines: l}, nil
 }
 
-func quoted(name string) []byte {
-	text, _ := json.Marshal(name)
+func (r *jsonLines) close() error { return r.Close() }
+
+// bad is the error for a line that is no object.
+func (r *jsonLines) bad() error {
+	return graph.BadData(r.Where(), "is no JSON object: write one object a line, such as {\"src\": 1, \"dst\": 2}")
+}
+
+// next goes to the next line that is not empty.
+func (r *jsonLines) next() error {
+	for {
+		line, err := r.Next()
+		if err != nil {
+			return err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if line[0] == '[' {
+			return graph.BadData(r.Where(), "is a JSON list: write one object a line; pandas does with to_json(FILE, orient=\"records\", lines=True)")
+		}
+		if line[0] != '{' {
+			return r.bad()
+		}
+		r.rest, r.inner = line[1:], false
+		return nil
+	}
+}
+
+// member reads the next member of the object; more is false behind the last one.
+func (r *jsonLines) member() (more bool, err error) {
+	r.rest = skipBlanks(r.rest)
+	if len(r.rest) > 0 && r.rest[0] == '}' {
+		if rest := skipBlanks(r.rest[1:]); len(rest) > 0 {
+			return false, graph.BadData(r.Where(), "has text behind the object: write one JSON object a line")
+		}
+		return false, nil
+	}
+	if r.inner {
+		if len(r.rest) == 0 || r.rest[0] != ',' {
+			return false, r.bad()
+		}
+		r.rest = skipBlanks(r.rest[1:])
+	}
+	r.inner = true
+	end := valueEnd(r.rest)
+	if end <= 0 || r.rest[0] != '"' {
+		return false, r.bad()
+	}
+	if r.key, err = r.string(r.key[:0], r.rest[:end]); err != nil {
+		return false, err
+	}
+	r.rest = skipBlanks(r.rest[end:])
+	if len(r.rest) == 0 || r.rest[0] != ':' {
+		return false, r.bad()
+	}
+	r.rest = skipBlanks(r.rest[1:])
+	if end = valueEnd(r.rest); end <= 0 {
+		return false, r.bad()
+	}
+	r.value, r.rest = r.rest[:end], r.rest[end:]
+	return true, nil
+}
+
+func skipBlanks(text []byte) []byte {
+	for len(text) > 0 && (text[0] == ' ' || text[0] == '\t' || text[0] == '\r') {
+		text = text[1:]
+	}
 	return text
+}
+
+// valueEnd returns where the JSON value ends with which a text begins, -1 if it does not end. It looks at quotes and
+// brackets alone.
+func valueEnd(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			n := stringEnd(text[i+1:])
+			if n < 0 {
+				return -1
+			}
+			if i += n; depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ' ', '\t', '\r', ':':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// stringEnd returns how many bytes a string has behind its opening quote, with the closing one; -1 if there is none.
+func stringEnd(text []byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i + 1
+		case '\\':
+			i++
+		}
+	}
+	return -1
+}
+
+// string appends the text of a JSON string.
+func (r *jsonLines) string(to, raw []byte) ([]byte, error) {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return append(to, raw[1:len(raw)-1]...), nil
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return to, graph.BadData(r.Where(), "the string %s: %v", graph.Shorten(raw), err)
+	}
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+		return to, graph.BadData(r.Where(), "the string %s has half of a surrogate pair: write the character as UTF-8", graph.Shorten(raw))
+	}
+	if strings.IndexByte(s, 0) >= 0 {
+		return to, graph.BadData(r.Where(), "the string %s holds a character of 0, which is in no text", graph.Shorten(raw))
+	}
+	return append(to, s...), nil
 }
 
 type jsonCursor struct {
@@ -190,19 +280,24 @@ type jsonCursor struct {
 	columns []title
 	widths  []int
 	row     int64
-	text    []byte
-	ends    []int
+	texts   [][]byte // of the columns, one text behind the other
+	ends    [][]int
+	found   []bool // columns of the row
 	numbers []int
 }
 
 func (r *jsonCursor) next(b *batch) error {
-	r.text, r.ends, r.numbers = r.text[:0], r.ends[:0], r.numbers[:0]
+	r.numbers = r.numbers[:0]
+	for len(r.texts) < len(r.columns) {
+		r.texts, r.ends = append(r.texts, nil), append(r.ends, nil)
+	}
 	for c := range r.columns {
 		v := &b.cols[c]
 		v.kind, v.null, v.list, v.width = r.columns[c].kind, nil, v.list[:0], r.widths[c]
+		r.texts[c], r.ends[c] = r.texts[c][:0], r.ends[c][:0]
 	}
-	n := 0
-	for ; n < batchRows; n++ {
+	n, size := 0, 0
+	for ; n < batchRows && size < batchBytes; n++ {
 		err := r.read(b, n)
 		if err == io.EOF {
 			break
@@ -210,7 +305,11 @@ func (r *jsonCursor) next(b *batch) error {
 		if err != nil {
 			return err
 		}
-		r.numbers = append(r.numbers, r.line)
+		r.numbers = append(r.numbers, int(r.Number()))
+		size = 0
+		for c := range r.texts {
+			size += len(r.texts[c]) + 4*len(b.cols[c].list)
+		}
 	}
 	if n == 0 {
 		return io.EOF
@@ -218,67 +317,102 @@ func (r *jsonCursor) next(b *batch) error {
 	b.first, b.n, b.lines = r.row, n, r.numbers
 	r.row += int64(n)
 	for c := range r.columns {
-		b.cols[c].text = b.cols[c].text[:0]
-	}
-	start := 0
-	for i, end := range r.ends {
-		v := &b.cols[i%len(r.columns)]
-		v.text = append(v.text, r.text[start:end])
-		start = end
+		v := &b.cols[c]
+		v.text = v.text[:0]
+		start := 0
+		for _, end := range r.ends[c] {
+			v.text = append(v.text, r.texts[c][start:end])
+			start = end
+		}
 	}
 	return nil
 }
 
 // read reads a line as row n of the batch.
 func (r *jsonCursor) read(b *batch, n int) error {
-	line, err := r.jsonLines.text()
-	if err != nil {
+	if err := r.jsonLines.next(); err != nil {
 		return err
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(line, &object); err != nil {
-		return graph.BadData(r.where(), "%v: write one JSON object a line", err)
+	clear(r.found)
+	for {
+		more, err := r.member()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		for c, t := range r.columns {
+			if t.name != string(r.key) {
+				continue
+			}
+			if r.found[c] {
+				return graph.BadData(r.Where(), "has %q twice: write each key once", t.name)
+			}
+			r.found[c] = true
+			if err := r.take(&b.cols[c], c, n); err != nil {
+				return err
+			}
+		}
 	}
-	for c, t := range r.columns {
-		v := &b.cols[c]
-		raw, there := object[t.name]
-		k := nullKind
-		if there {
-			k = jsonKind(raw)
+	for c, there := range r.found {
+		if !there {
+			r.null(&b.cols[c], c, n)
 		}
-		if k != nullKind && k != t.kind {
-			return graph.BadData(r.where(), "%q is %s, and %s in lines before: give the column one type", t.name, k, t.kind)
-		}
-		switch {
-		case k == nullKind:
-			for len(v.null) < n {
-				v.null = append(v.null, false)
-			}
-			v.null = append(v.null, true)
-			v.list = append(v.list, make([]float32, v.width)...)
-		case k == textKind:
-			var s string
-			if err := json.Unmarshal(raw, &s); err != nil {
-				return graph.BadData(r.where(), "%v", err)
-			}
-			r.text = append(r.text, s...)
-		case k == listKind:
-			if v.list, err = appendList(v.list, raw, v.width); err != nil {
-				return graph.BadData(r.where(), "%q %v", t.name, err)
-			}
-		default:
-			r.text = append(r.text, raw...)
-		}
-		if v.null != nil && len(v.null) == n {
-			v.null = append(v.null, false)
-		}
-		r.ends = append(r.ends, len(r.text))
 	}
 	return nil
 }
 
+// null makes the value of column c in row n null.
+func (r *jsonCursor) null(v *vector, c, n int) {
+	for len(v.null) < n {
+		v.null = append(v.null, false)
+	}
+	v.null = append(v.null, true)
+	v.list = append(v.list, make([]float32, v.width)...)
+	r.ends[c] = append(r.ends[c], len(r.texts[c]))
+}
+
+// take takes the value of a member as that of column c in row n.
+func (r *jsonCursor) take(v *vector, c, n int) (err error) {
+	t, k := r.columns[c], jsonKind(r.value)
+	if k == nullKind {
+		if s := string(r.value); s != "null" && s != notANumber {
+			return r.bad()
+		}
+		r.null(v, c, n)
+		return nil
+	}
+	if k != t.kind {
+		return oneType(r.Where(), t.name, k, t.kind)
+	}
+	switch k {
+	case textKind:
+		if r.texts[c], err = r.string(r.texts[c], r.value); err != nil {
+			return err
+		}
+	case listKind:
+		if v.list, err = appendList(v.list, r.value, v.width); err != nil {
+			return graph.BadData(r.Where(), "%q %v", t.name, err)
+		}
+	default:
+		if !json.Valid(r.value) {
+			return graph.BadData(r.Where(), "%q is %s, which is no JSON value: numbers are decimal ones, and a missing value is null", t.name, graph.Shorten(r.value))
+		}
+		r.texts[c] = append(r.texts[c], r.value...)
+	}
+	if v.null != nil && len(v.null) == n {
+		v.null = append(v.null, false)
+	}
+	r.ends[c] = append(r.ends[c], len(r.texts[c]))
+	return nil
+}
+
+// notANumber is what Python writes for a float that is none, here null.
+const notANumber = "NaN"
+
 // appendList appends the numbers of a JSON list of a length.
-func appendList(to []float32, raw json.RawMessage, width int) ([]float32, error) {
+func appendList(to []float32, raw []byte, width int) ([]float32, error) {
 	var list []float32
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return to, fmt.Errorf("is no list of float32 numbers: %w", err)

@@ -31,7 +31,7 @@ func OpenIDs(ctx context.Context, path string, t inputid.Type) (_ *IDList, err e
 			err = errors.Join(err, l.Files.Close())
 		}
 	}()
-	ids, err := openTable(ctx, &l.Files, place{[]string{path}})
+	ids, err := openTable(ctx, &l.Files, place{[]string{path}}, &source.Form{}, "")
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func OpenRows(ctx context.Context, path string, t inputid.Type, number func(key 
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	rows, err := openTable(ctx, &g.Files, g.spec.nodes)
+	rows, err := openTable(ctx, &g.Files, g.spec.nodes, &g.spec.form, "")
 	if err != nil {
 		return nil, err
 	}

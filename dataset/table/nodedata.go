@@ -13,7 +13,7 @@ type NodeData struct{ t *table }
 
 // OpenNodeData opens such files. Each states how many rows it has.
 func OpenNodeData(ctx context.Context, files *source.Files, paths []string) (*NodeData, error) {
-	t, err := openTable(ctx, files, place{paths})
+	t, err := openTable(ctx, files, place{paths}, &source.Form{}, "")
 	if err != nil {
 		return nil, err
 	}

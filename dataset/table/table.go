@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strings"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
@@ -46,31 +47,40 @@ type cursor interface {
 	close() error
 }
 
-// batchRows is the number of rows of a batch of text and Parquet.
-const batchRows = 1024
+// batchRows is the number of rows of a batch of text and Parquet. Text of more than batchBytes ends a batch earlier.
+const (
+	batchRows  = 1024
+	batchBytes = 4 << 20
+)
 
 // table is an open table.
 type table struct {
 	place  place
 	files  []*tableFile
 	titles []title // of the first file; kinds that other files must have, too
+	form   *source.Form
 }
 
-// openTable opens all files of a table and compares their columns.
-func openTable(ctx context.Context, files *source.Files, p place) (*table, error) {
+// openTable opens all files of a table and compares their columns. part is what the key header= of a URI calls it.
+func openTable(ctx context.Context, files *source.Files, p place, form *source.Form, part string) (*table, error) {
 	opened, err := p.open(ctx, files)
 	if err != nil {
 		return nil, err
 	}
-	t := &table{place: p, files: opened}
+	t := &table{place: p, files: opened, form: form}
 	for _, f := range t.files {
+		f.src.Encoding = form.Encoding
 		switch f.format {
 		case parquetFormat:
 			f.rows, err = openParquet(f.src)
 		case arrowFormat:
 			f.rows, err = openArrow(f.src)
 		case csvFormat:
-			f.rows, err = openCSV(ctx, f.src)
+			var c *csvFile
+			if c, err = openCSV(ctx, f.src, form, part); err == nil {
+				files.Note(c.note)
+				f.rows = c
+			}
 		default:
 			f.rows, err = openJSON(ctx, f.src)
 		}
@@ -115,6 +125,12 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 		if at < 0 {
 			return nil, graph.BadData(f.name, "has no column %q: the columns are %s%s", name, list(titles), hint(titles, name))
 		}
+		if j, ok := f.rows.(*jsonFile); ok && titles[at].kind == mixedKind {
+			return nil, j.mixed[titles[at].name]
+		}
+		if twice(titles, name, at) {
+			return nil, graph.BadData(f.name, "has two columns named %q: give each a name of its own; the columns are %s", name, list(titles))
+		}
 		if of >= 0 && titles[at].kind != t.titles[of].kind && titles[at].kind != nullKind && f.rows.rows() != 0 {
 			return nil, graph.BadData(f.name, "column %q holds %s, and %s in %s: give it one type in all files of the table",
 				titles[at].name, titles[at].kind, t.titles[of].kind, t.files[0].name)
@@ -122,6 +138,14 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 		found[i] = at
 	}
 	return found, nil
+}
+
+// twice says whether a name stands for two columns: the one at a place, which find has found, and another one behind it.
+func twice(titles []title, name string, at int) bool {
+	exact := titles[at].name == name
+	return slices.ContainsFunc(titles[at+1:], func(t title) bool {
+		return t.name == name || !exact && strings.EqualFold(t.name, name)
+	})
 }
 
 // kindOf is what a column holds; there is none of that name where ok is false.
@@ -215,6 +239,7 @@ func (r *rows) next() (*batch, error) {
 		}
 		err := r.cursor.next(&r.batch)
 		if err == nil {
+			r.blank()
 			return &r.batch, nil
 		}
 		if err != io.EOF {
@@ -224,6 +249,28 @@ func (r *rows) next() (*batch, error) {
 		r.cursor = nil
 		if err != nil {
 			return nil, err
+		}
+	}
+}
+
+// blank makes those values of text null that stand for none.
+func (r *rows) blank() {
+	if !r.t.form.HasMissing() {
+		return
+	}
+	for c := range r.names {
+		v := &r.batch.cols[c]
+		if v.kind != textKind && v.kind != fieldKind {
+			continue
+		}
+		for i, text := range v.text[:r.batch.n] {
+			if !r.t.form.Missing(text) {
+				continue
+			}
+			for len(v.null) < r.batch.n {
+				v.null = append(v.null, false)
+			}
+			v.null[i] = true
 		}
 	}
 }

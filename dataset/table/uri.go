@@ -3,10 +3,12 @@ package table
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/source"
 )
 
 // spec is what a graph is read from.
@@ -17,12 +19,16 @@ type spec struct {
 	features                     []string
 	label, split                 string
 	directed                     bool
+	form                         source.Form
 	// relation is the relation of edges that is meant where a description has several.
 	relation string
 }
 
 // Keys are the keys of a URI.
-var Keys = []string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}
+var Keys = append([]string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}, source.FormKeys...)
+
+// headed are the tables that may have a header.
+var headed = []string{"edges", "nodes", "labels", "splits"}
 
 // parse reads the part of a table: URI behind the colon.
 func parse(rest string) (s spec, err error) {
@@ -47,6 +53,9 @@ func parse(rest string) (s spec, err error) {
 
 // set takes a key of the URI.
 func (s *spec) set(key, text string) (err error) {
+	if slices.Contains(source.FormKeys, key) {
+		return s.form.Set(key, text, headed)
+	}
 	switch key {
 	case "nodes":
 		s.nodes, err = parsePlace(key, text)
@@ -183,6 +192,7 @@ func (s *spec) identity(noFeatures bool) string {
 	if s.directed {
 		add("directed", "true")
 	}
+	parts = append(parts, s.form.Identity()...)
 	text := "table:" + s.edges.identity()
 	if len(parts) > 0 {
 		text += "?" + strings.Join(parts, "&")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"strconv"
 
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
@@ -132,8 +131,8 @@ func (f *csvFeatures) Next() (graph.FeatureRow, error) {
 		if field, line, more = separator.Cut(line); at >= len(f.values) {
 			continue
 		}
-		v, err := strconv.ParseFloat(string(graph.Unquote(field)), 32)
-		if f.values[at] = float32(v); err != nil || !graph.Finite(f.values[at]) {
+		v, ok := graph.Number(graph.Unquote(field), 32)
+		if f.values[at] = float32(v); !ok || !graph.Finite(f.values[at]) {
 			return graph.FeatureRow{}, graph.BadData(f.Position(), "column %d is %s: features are finite numbers, in files without header", at+1, graph.Shorten(field))
 		}
 	}

@@ -163,8 +163,8 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 		if column >= r.width {
 			continue
 		}
-		v, err := strconv.ParseFloat(string(field), 32)
-		if err != nil || !graph.Finite(float32(v)) {
+		v, ok := graph.Number(field, 32)
+		if !ok || !graph.Finite(float32(v)) {
 			return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
@@ -184,7 +184,7 @@ func (g *folder) openTextLabels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := column.OpenText(ctx, src, "", nil, g.limit())
+	c, err := column.OpenText(ctx, src, source.Form{}, column.Wanted{}, g.limit())
 	if err == nil && c.ID >= 0 {
 		err = graph.BadData(path, "has several columns: one class for each node is read")
 	}
