@@ -34,7 +34,8 @@ func TestNotesOfArrays(t *testing.T) {
 		"three.npy": npyArray(npy.Int64, []int64{2, 3}, []int64{0, 1, 2, 3, 4, 5}), "rows.npy": npyArray(npy.Int64, []int64{4, 3}, make([]int64, 12)),
 		"nine.npy": npyArray(npy.Int64, []int64{3, 3}, []int64{0, 1, 1, 1, 2, 1, 2, 0, 1}), "without.npz": without, "turned.npz": turned,
 		"weights.npz": saintMatrix("csr", vec[float32](1, 2, 1, 1, 0, 1)), "ones.npz": saintMatrix("csr", ones),
-		"hot.npy": npyArray(npy.Int64, []int64{2, 2}, []int64{0, 1, 1, 0}), "behind.npy": append(vec[int64](0, 1), 1, 2, 3),
+		"bare.npz": zipped(zip.Deflate, member{"edge_index", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1})}),
+		"hot.npy":  npyArray(npy.Int64, []int64{2, 2}, []int64{0, 1, 1, 0}), "behind.npy": append(vec[int64](0, 1), 1, 2, 3),
 	})
 	for _, c := range []struct {
 		uri  string
@@ -42,6 +43,7 @@ func TestNotesOfArrays(t *testing.T) {
 	}{
 		{"edges:%s/square.npy", []string{"shape (2, 2)"}},
 		{"edges:%s/three.npy", nil},
+		{"edges:%s/bare.npz", nil}, // a member without .npy
 		{"edges:%s/rows.npy", []string{"third one is ignored; weight=3"}},
 		{"edges:%s/nine.npy?weight=3", []string{"read as (m, 3)"}},
 		{"edges:%s/without.npz", []string{"compressed rows"}},
@@ -68,6 +70,25 @@ func TestNotesOfArrays(t *testing.T) {
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestEncryptedArchive refuses a member that is encrypted, which its part of the directory says.
+func TestEncryptedArchive(t *testing.T) {
+	data := saintMatrix("csr", ones)
+	for at := 0; ; at += 4 {
+		i := bytes.Index(data[at:], []byte("PK\x01\x02"))
+		if i < 0 {
+			break
+		}
+		at += i
+		data[at+8] |= 1
+	}
+	dir := writeFiles(t, map[string][]byte{"a.npz": data})
+	for _, kind := range []string{"npz:", "edges:"} {
+		if err := readAll(t, kind+dir+"/a.npz"); err == nil || !strings.Contains(err.Error(), "is encrypted: unpack it first") {
+			t.Errorf("%s %v", kind, err)
 		}
 	}
 }

@@ -57,8 +57,18 @@ func TestTypes(t *testing.T) {
 		want    Type
 		swapped bool
 	}{
-		{"<f4", Float32, false}, {">f4", Float32, true}, {">i8", Int64, true}, {">u2", Uint16, true}, {">f2", Float16, true}, {"<f8", Float64, false},
-		{"|b1", Bool, false}, {">b1", Bool, false}, {"|i1", Int8, false}, {"<u1", Uint8, false}, {">f8", Float64, true}, {"<u8", Uint64, false},
+		{"<f4", Float32, false},
+		{">f4", Float32, true},
+		{">i8", Int64, true},
+		{">u2", Uint16, true},
+		{">f2", Float16, true},
+		{"<f8", Float64, false},
+		{"|b1", Bool, false},
+		{">b1", Bool, false},
+		{"|i1", Int8, false},
+		{"<u1", Uint8, false},
+		{">f8", Float64, true},
+		{"<u8", Uint64, false},
 	} {
 		if got, swapped, err := ParseType(c.descr); err != nil || got != c.want || swapped != c.swapped {
 			t.Errorf("%s: %s, %v, %v", c.descr, got, swapped, err)
