@@ -23,6 +23,9 @@ FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 BENCH_COUNT ?= 10
 
+# How the program is built: without the C library, without tables for debuggers, and with the commit where git knows it.
+STATIC := CGO_ENABLED=0 $(GO) build -buildvcs=auto -ldflags='-s -w'
+
 DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
 
 .PHONY: help
@@ -30,8 +33,8 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | column -t -s $$'\t'
 
 .PHONY: build
-build: ## build/ndls
-	$(GO) build -o $(BUILD)/ndls ./cmd/ndls
+build: ## build/ndls, one static file
+	$(STATIC) -o $(BUILD)/ndls ./cmd/ndls
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -202,6 +205,10 @@ bench-tune: build ## a search of 100 trials on Cora of NDLS_DATA beside 100 runs
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
 	$(GO) test -count=1 -v ./e2e
 
+.PHONY: file-systems
+file-systems: build ## runs on FAT, exFAT, mergerfs, bindfs, tmpfs, overlay, and with calls that strace refuses (root; dosfstools, exfatprogs, fusefat, exfat-fuse, mergerfs, bindfs, strace)
+	NDLS_FILE_SYSTEMS=1 NDLS_BUILT=$(CURDIR)/$(BUILD)/ndls $(GO) test -count=1 -v -run '^(TestFileSystems|TestCallsThatTheKernelRefuses|TestReadOnlyMount|TestGroupSharesRun|TestWithoutProc|TestLimitsOfTheShell|TestBuild)$$' ./e2e
+
 .PHONY: arm64
 arm64: ## the program for arm64: it fuses no products and sums, and whole runs of it under qemu-aarch64 (qemu-user) have the same bytes
 	@command -v qemu-aarch64 >/dev/null || { echo "make arm64 was skipped: qemu-aarch64 is not installed (package qemu-user)"; exit 0; }; \
@@ -244,7 +251,7 @@ ARCHITECTURES := amd64 arm64
 .PHONY: binaries
 binaries: ## build/linux-amd64/ndls and build/linux-arm64/ndls, as in everything that is released
 	for arch in $(ARCHITECTURES); do \
-	  CGO_ENABLED=0 GOOS=linux GOARCH=$$arch $(GO) build -trimpath -buildvcs=auto -ldflags='-s -w' -o $(BUILD)/linux-$$arch/ndls ./cmd/ndls; \
+	  GOOS=linux GOARCH=$$arch $(STATIC) -trimpath -o $(BUILD)/linux-$$arch/ndls ./cmd/ndls; \
 	done
 
 # What builds wheels: hatchling and nothing else of what the package is developed with.

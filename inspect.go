@@ -67,15 +67,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	if err := stage.Validate(plan); err != nil {
 		return in, err
 	}
-	pipes, err := c.Resources.copyPipes(ctx, c.Dataset)
-	if err != nil {
-		return in, err
-	}
-	defer pipes.remove()
-	for _, note := range pipes.notes {
-		in.Notes = append(in.Notes, InspectedNote{Text: note})
-	}
-	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, c.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return in, err
 	}
@@ -108,7 +100,7 @@ func (r Resources) scratch() (dir string, remove func(), err error) {
 		if err := rundir.CheckScratch(r.Scratch); err != nil {
 			return "", nil, err
 		}
-		if _, err := vfs.MkdirAll(r.Scratch, 0o755); err != nil {
+		if _, err := vfs.MkdirAll(r.Scratch, 0o777); err != nil {
 			return "", nil, fmt.Errorf("--scratch: %w", err)
 		}
 	}
@@ -117,7 +109,7 @@ func (r Resources) scratch() (dir string, remove func(), err error) {
 
 // temporaryCatalog is a catalogue of files in a folder of its own, which remove deletes.
 func temporaryCatalog(ctx context.Context, scratch string) (_ *catalog.Catalog, remove func() error, err error) {
-	dir, err := vfs.MkdirTemp(scratch, "ndls-inspect-*")
+	dir, err := vfs.MkdirTemp(scratch, "ndls-inspect-*", 0o777)
 	if err != nil {
 		return nil, nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
 	}

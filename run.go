@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	case c.Workers.Processes < 0:
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
-		return j.processes(ctx, onlooker)
+		return orComplete(j.processes(ctx, onlooker))
 	case c.GroupSize != 0 || c.GroupColumns != 0:
 		return nil, failure.Of(ErrOption, "--group-size and --group-columns say how workers share stages: give --workers, too")
 	case c.Parallel != "":
@@ -65,7 +65,7 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	}
 	r, err := j.begin(ctx, coordinator.Options{Workers: 1, Alone: true})
 	if err != nil {
-		return nil, err
+		return orComplete(nil, err)
 	}
 	defer r.close()
 	r.onlooker = onlooker
@@ -137,26 +137,16 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
 		return nil, errNoDataset
 	}
-	r := &session{}
+	identity, counts, err := j.identity(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	r := &session{job: j}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	pipes, err := j.Resources.copyPipes(ctx, j.Dataset)
-	if err != nil {
-		return nil, err
-	}
-	r.undo = append(r.undo, pipes.remove)
-	for _, note := range pipes.notes {
-		j.Log.Info(note)
-	}
-	j.Dataset = pipes.uri
-	r.job = j
-	identity, counts, err := j.identity(ctx, base)
-	if err != nil {
-		return nil, err
-	}
 	r.made = j.creates && rundir.Missing(j.Run)
 	store, rec, err := openStore(ctx, j.Run, j.creates)
 	if err != nil {
@@ -175,13 +165,18 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
-	pipes.digests(files)
 	if o.Alone {
 		if store, err = r.near(store, &resources); err != nil {
 			return nil, err
 		}
 	} else {
 		resources = control.Resources{Scratch: resources.Scratch} // each worker has its own
+	}
+	if err := rundir.Prepare(j.Run, resources.Scratch, j.Log.Warn); err != nil {
+		if r.made {
+			_ = vfs.Remove(j.Run) // nothing is in it
+		}
+		return nil, j.refused(ctx, err, store, rec, plan, counts, files)
 	}
 	r.store = storage.NewCounting(store)
 	journal, err := coordinator.OpenJournal(ctx, r.store)

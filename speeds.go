@@ -17,7 +17,7 @@ type Speeds = control.Speeds
 // measure measures this machine with the memory, threads and kernel of r, and the disk of its
 // folder for temporary files.
 func measure(ctx context.Context, r control.Resources) (s Speeds, err error) {
-	made, err := vfs.MkdirAll(r.Scratch, 0o755)
+	made, err := vfs.MkdirAll(r.Scratch, 0o777)
 	if err != nil {
 		return s, err
 	}

@@ -192,7 +192,7 @@ func (r *session) keepMetrics(ctx context.Context, path string, o watch.Options)
 func writeMetrics(path string, r *session, o watch.Options) error {
 	text, err := watch.Metrics(r.scheduler, o)
 	if err == nil {
-		err = vfs.ReplaceFile(path, text, 0o644)
+		err = vfs.ReplaceFile(path, text, 0o666)
 	}
 	if err != nil {
 		return fmt.Errorf("--metrics-file: %w", err)

@@ -19,10 +19,12 @@ import (
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
 	"ndls/internal/failure"
+	"ndls/internal/mem"
 	"ndls/internal/ownfolder"
 	"ndls/internal/retry"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 	"ndls/worker"
 )
 
@@ -66,6 +68,9 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := mem.CheckTotal(resources.Memory); err != nil {
+		return err
+	}
 	log := logger(c.Log)
 	security, err := c.Trust.security(rpc.Worker, log)
 	if err != nil {
@@ -85,6 +90,9 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	}
 	defer remove()
 	resources.Scratch = scratch
+	if err := rundir.Prepare(c.Run, scratch, log.Warn); err != nil {
+		return err
+	}
 	copies, closeCache, err := c.Resources.cached(c.Run, store, scratch)
 	if err != nil {
 		return err
@@ -202,6 +210,9 @@ func awaitStore(ctx context.Context, dir string, wait time.Duration, log *slog.L
 func ownScratch(base, name string) (dir string, remove func(), err error) {
 	if base == "" {
 		base = filepath.Join(os.TempDir(), fmt.Sprintf("ndls-scratch-%d", os.Getuid()))
+		if _, err := vfs.MkdirAll(base, 0o700); err != nil { // others may use the folder for temporary files
+			return "", nil, fmt.Errorf("%w; give --scratch", err)
+		}
 	}
 	if dir, remove, err = ownfolder.Make(base, name, member.NamedHere); err != nil {
 		return "", nil, fmt.Errorf("--scratch: %w", err)

@@ -55,7 +55,7 @@ type content func(ctx context.Context, w *bufio.Writer, d Dataset) error
 
 // generateTables writes a graph into the files that an edges: URI names.
 func generateTables(ctx context.Context, d Dataset, dir string) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return "", fmt.Errorf("generate: %w", err)
 	}
 	at := func(name string) string { return graph.EscapePath(filepath.Join(dir, name)) }

@@ -10,7 +10,6 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
-	"ndls/dataset/npy"
 	"ndls/dataset/source"
 	"ndls/dataset/table"
 	"ndls/internal/inputid"
@@ -47,7 +46,7 @@ func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
 	if err != nil {
 		return err
 	}
-	if v.Type == npy.Bool || len(shape) != 1 {
+	if !v.Type.IsInteger() || len(shape) != 1 {
 		return graph.BadData(src.Name, "has shape %v: save a vector of integers", shape)
 	}
 	ints, err := v.Integers(ctx, 0)

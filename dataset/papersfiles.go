@@ -24,7 +24,7 @@ import (
 func generatePapers(ctx context.Context, d *papersDataset, dir string) (string, error) {
 	split := filepath.Join("split", "time")
 	for _, folder := range []string{"raw", split} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o777); err != nil {
 			return "", fmt.Errorf("generate: %w", err)
 		}
 	}

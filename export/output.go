@@ -58,6 +58,7 @@ type output struct {
 	closers []io.Closer
 	finish  func() error
 	undo    func()
+	dir     string // the folder of the file
 }
 
 // create opens the output.
@@ -106,6 +107,7 @@ func (o Options) open() (*output, error) {
 	}
 	return &output{
 		Writer: w,
+		dir:    filepath.Dir(o.Out),
 		finish: func() error {
 			if err := w.Finish(); err != nil {
 				return err
@@ -124,7 +126,7 @@ func (o *output) commit() error {
 		}
 	}
 	if err := o.finish(); err != nil {
-		return fmt.Errorf("writing --out: %w; free space there or choose another --out", err)
+		return fmt.Errorf("writing --out: %w; %s", err, vfs.Remedy(err, o.dir))
 	}
 	o.undo = func() {}
 	return nil

@@ -238,8 +238,8 @@ func (j *job) temp() (vfs.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch file: %w", err)
 	}
-	if err := vfs.Remove(f.Name()); err != nil {
-		return nil, fmt.Errorf("scratch file: %w", errors.Join(err, f.Close()))
+	if f, err = vfs.Nameless(f); err != nil {
+		return nil, fmt.Errorf("scratch file: %w", err)
 	}
 	return f, nil
 }

@@ -3,6 +3,7 @@ package machine
 import (
 	"cmp"
 	"os"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ func Host() *control.Host {
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	var h control.Host
 	h.CPU, h.Processors = processors(string(text))
+	h.Processors = cmp.Or(h.Processors, runtime.NumCPU()) // without /proc
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
 		h.Memory = int64(memory.Totalram) * int64(memory.Unit)

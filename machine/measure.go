@@ -216,7 +216,7 @@ func values(ctx context.Context, o Options) (float64, error) {
 // disk is how many bytes a second are written to a file in a folder and made durable, and read: the
 // most of some rounds, since a disk that others use may be slow for a moment.
 func disk(ctx context.Context, folder string) (write, read float64, err error) {
-	own, err := vfs.MkdirTemp(folder, "ndls-measure-*")
+	own, err := vfs.MkdirTemp(folder, "ndls-measure-*", 0o777)
 	if err != nil {
 		return 0, 0, err
 	}

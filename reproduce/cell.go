@@ -277,10 +277,10 @@ func stored[T any](path string, find func() (T, error)) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	if _, err := vfs.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if _, err := vfs.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return v, err
 	}
-	return v, vfs.ReplaceFile(path, append(text, '\n'), 0o644)
+	return v, vfs.ReplaceFile(path, append(text, '\n'), 0o666)
 }
 
 // config is that of a run in a folder, with the options of the cell and more.

@@ -131,19 +131,16 @@ func (g grid) make(ctx context.Context, j Job) (result Result, err error) {
 
 // lock keeps other processes from making tables in a folder until unlock is called.
 func lock(out string) (unlock func(), err error) {
-	if _, err := vfs.MkdirAll(out, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(out, 0o777); err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
 	folder, err := vfs.OpenFile(out, syscall.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
-	if err := folder.Lock(); err != nil {
+	if err := folder.Lock(); errors.Is(err, syscall.EWOULDBLOCK) { // where there are no locks it goes without
 		_ = folder.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, failure.Of(ndls.ErrBusy, "--out %s: another ndls makes tables there; wait for it, or choose another folder", out)
-		}
-		return nil, fmt.Errorf("--out: %w", err)
+		return nil, failure.Of(ndls.ErrBusy, "--out %s: another ndls makes tables there; wait for it, or choose another folder", out)
 	}
 	return func() { _ = folder.Close() }, nil
 }

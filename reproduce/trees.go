@@ -55,10 +55,10 @@ func (j Job) measureTrees(ctx context.Context, all splits, o *Outcome) error {
 	}
 	folder := filepath.Join(j.Out, "work", x.place("trees", "files"))
 	script := filepath.Join(folder, "trees.py")
-	if _, err := vfs.MkdirAll(folder, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(folder, 0o777); err != nil {
 		return err
 	}
-	if err := vfs.WriteFile(script, []byte(trees.Script), 0o644); err != nil {
+	if err := vfs.WriteFile(script, []byte(trees.Script), 0o666); err != nil {
 		return err
 	}
 	o.Command = strings.Join([]string{

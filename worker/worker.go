@@ -2,13 +2,16 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/sys/unix"
 
 	"ndls/catalog"
 	"ndls/group"
@@ -60,7 +63,7 @@ func (w *Worker) Close() {
 // after an error or a cancelled context, executing the same task again goes on
 // where the catalogue stands.
 func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
-	if _, err := vfs.MkdirAll(t.Resources.Scratch, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(t.Resources.Scratch, 0o777); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
 	}
 	if err := w.keep(t); err != nil {
@@ -133,6 +136,11 @@ func peakRSS(err error) (int64, error) {
 		return 0, err
 	}
 	status, err := os.ReadFile("/proc/self/status")
+	if errors.Is(err, fs.ErrNotExist) { // without /proc: the peak since the process began
+		var used unix.Rusage
+		err = unix.Getrusage(unix.RUSAGE_SELF, &used)
+		return used.Maxrss << 10, err
+	}
 	if err != nil {
 		return 0, fmt.Errorf("worker: peak memory: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func main() {
+	signal.Ignore(syscall.SIGXFSZ) // a write beyond ulimit -f is an error, and no dump
 	ctx, stop := notify(context.Background())
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

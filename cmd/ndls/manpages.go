@@ -24,7 +24,7 @@ func (a *app) manCommand() *cobra.Command {
 		`man writes what the help of each verb says as manual pages into a folder: ndls.1, ndls-run.1, and so on, and
 ndls-datasets.7. make install puts them where man finds them.`,
 		func(context.Context, *cobra.Command) error {
-			if err := os.MkdirAll(out, 0o755); err != nil {
+			if err := os.MkdirAll(out, 0o777); err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
 			pages := manPages(cmd.Root())
@@ -34,7 +34,7 @@ ndls-datasets.7. make install puts them where man finds them.`,
 					return err
 				}
 				name := fmt.Sprintf("%s.%d", p.Name, p.Section)
-				if err := vfs.ReplaceFile(filepath.Join(out, name), text.Bytes(), 0o644); err != nil {
+				if err := vfs.ReplaceFile(filepath.Join(out, name), text.Bytes(), 0o666); err != nil {
 					return fmt.Errorf("--out: %w", err)
 				}
 			}

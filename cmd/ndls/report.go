@@ -54,7 +54,7 @@ It reads records and catalogues, and no data. With --json it prints report.json 
 				_, err := a.stdout.Write(page.Bytes())
 				return err
 			}
-			if err := vfs.ReplaceFile(out, page.Bytes(), 0o644); err != nil {
+			if err := vfs.ReplaceFile(out, page.Bytes(), 0o666); err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
 			return nil

@@ -65,7 +65,7 @@ NAMES
 				return asUsage(fmt.Errorf("--%s %d is negative", n.flag, n.value))
 			}
 		}
-		if err := os.MkdirAll(j.Out, 0o755); err != nil {
+		if err := os.MkdirAll(j.Out, 0o777); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 		if len(j.Runs) == 0 && e.Needs == "" {
@@ -144,7 +144,7 @@ func (a *app) written(path string, write func(io.Writer) error) error {
 	if err := write(&text); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err := vfs.ReplaceFile(path, text.Bytes(), 0o644); err != nil {
+	if err := vfs.ReplaceFile(path, text.Bytes(), 0o666); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	_, err := fmt.Fprintln(a.stdout, path)

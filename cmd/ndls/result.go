@@ -39,7 +39,7 @@ func (a *app) prepareResult() error {
 	if !isFile(a.resultFile) {
 		return nil
 	}
-	if err := vfs.WriteFile(a.resultFile, nil, 0o644); err != nil {
+	if err := vfs.WriteFile(a.resultFile, nil, 0o666); err != nil {
 		return fmt.Errorf("--result: %w", err)
 	}
 	if err := vfs.Remove(a.resultFile); err != nil {
@@ -76,7 +76,7 @@ func isFile(path string) bool {
 // replace writes a file in one step, and to a pipe or a device.
 func replace(path string, text []byte) error {
 	if isFile(path) {
-		return vfs.ReplaceFile(path, text, 0o644)
+		return vfs.ReplaceFile(path, text, 0o666)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ func (a *app) runCommand() *cobra.Command {
 		c := v.config()
 		program, err := os.Executable()
 		if err != nil {
-			return fmt.Errorf("--workers: %w", err)
+			program = os.Args[0] // without /proc
 		}
 		if cmd.Flags().Changed("parallel") {
 			c.Parallel = parallel

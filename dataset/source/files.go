@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
 
 	"ndls/dataset/graph"
@@ -14,10 +13,10 @@ import (
 
 func (fs *Files) Notes() []graph.Note { return fs.notes }
 
-// Note adds notes; those without text are none, and each is added once.
+// Note adds notes; those without text are none.
 func (fs *Files) Note(notes ...graph.Note) {
 	for _, n := range notes {
-		if n.Text != "" && !slices.Contains(fs.notes, n) {
+		if n.Text != "" {
 			fs.notes = append(fs.notes, n)
 		}
 	}

@@ -73,7 +73,7 @@ var rules = []rule{
 	{"internal/inorder", []string{}},
 	{"internal/meant", []string{}},
 	{"internal/share", []string{}},
-	{"internal/extsort", []string{"internal/direct", "internal/inorder", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
+	{"internal/extsort", []string{"internal/direct", "internal/failure", "internal/inorder", "internal/invariants", "internal/mem", "internal/seal", "internal/storage", "internal/vfs"}},
 	{"internal", []string{"internal"}},
 }
 

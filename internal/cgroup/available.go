@@ -3,17 +3,36 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// Available is how much memory this process may still take: the smaller of what
-// the kernel says is available and of the limits of the process's control groups.
+// Available is how much memory this process may still take: the smallest of what
+// the kernel says is available, of the limits of the process's control groups, and of what
+// the limit of its address space leaves.
 func Available() (int64, error) {
+	n, err := available()
+	if left, _, limited := AddressSpace(); limited {
+		n = max(min(n, left), 0)
+	}
+	return n, err
+}
+
+func available() (int64, error) {
 	text, err := os.ReadFile("/proc/meminfo")
+	if errors.Is(err, fs.ErrNotExist) { // without /proc: what is free, page cache left out
+		var s unix.Sysinfo_t
+		if err := unix.Sysinfo(&s); err != nil {
+			return 0, fmt.Errorf("how much memory there is, without /proc: %w", err)
+		}
+		return min((int64(s.Freeram)+int64(s.Bufferram))*int64(s.Unit), Limit()), nil
+	}
 	if err != nil {
 		return 0, fmt.Errorf("how much memory there is: %w", err)
 	}
@@ -43,6 +62,29 @@ func Limit() int64 {
 		}
 	}
 	return smallest
+}
+
+// addressSlack is what the Go runtime reserves and maps after a program has begun: parts of its heap,
+// stacks of threads. Measured with runs whose limit was lowered until they failed.
+const addressSlack = 192 << 20
+
+// AddressSpace is what the limit of the process's address space (ulimit -v) leaves for memory that it
+// maps. limited is false where there is no such limit, or the kernel does not say how much is in use.
+func AddressSpace() (left, limit int64, limited bool) {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &l); err != nil || l.Cur >= math.MaxInt64 {
+		return 0, 0, false
+	}
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, 0, false
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	pages, err := strconv.ParseInt(first, 10, 50)
+	if err != nil {
+		return 0, 0, false
+	}
+	return int64(l.Cur) - pages*int64(os.Getpagesize()) - addressSlack, int64(l.Cur), true
 }
 
 func memAvailable(meminfo string) (int64, error) {

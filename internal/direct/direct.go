@@ -38,21 +38,72 @@ func aligned(p []byte, off int64) bool {
 	return off%Align == 0 && len(p)%Align == 0 && len(p) > 0 && uintptr(unsafe.Pointer(&p[0]))%Align == 0
 }
 
+// handle is an open file whose transfers are direct until the file system refuses that: when it
+// is opened, or with a transfer that is not aligned to what it asks for. From then on they are
+// buffered, and leave the page cache behind them.
+type handle struct {
+	vfs.File
+	buffered atomic.Bool
+}
+
 // openFile opens path with O_DIRECT, or without where that is refused.
-func openFile(path string, flag int, perm fs.FileMode) (vfs.File, bool, error) {
-	f, err := vfs.OpenFile(path, flag|unix.O_DIRECT, perm)
-	if errors.Is(err, syscall.EINVAL) {
-		f, err = vfs.OpenFile(path, flag&^os.O_EXCL, perm)
-		return f, false, err
+func openFile(path string, flag int, perm fs.FileMode) (*handle, error) {
+	h := &handle{}
+	var err error
+	h.File, err = vfs.OpenFile(path, flag|unix.O_DIRECT, perm)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EOPNOTSUPP) {
+		h.buffered.Store(true)
+		h.File, err = vfs.OpenFile(path, flag&^os.O_EXCL, perm)
 	}
-	return f, true, err
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// again says whether a transfer that failed is to be repeated, buffered from now on.
+func (h *handle) again(err error) bool {
+	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) || h.File.Buffered() != nil {
+		return false
+	}
+	h.buffered.Store(true)
+	return true
+}
+
+// ReadAt implements vfs.File.
+func (h *handle) ReadAt(p []byte, off int64) (int, error) {
+	direct := !h.buffered.Load()
+	n, err := h.File.ReadAt(p, off)
+	if direct && err != nil && h.again(err) {
+		n, err = h.File.ReadAt(p, off)
+	}
+	if h.buffered.Load() {
+		h.Drop(off, int64(len(p)))
+	}
+	return n, err
+}
+
+// WriteAt implements vfs.File. Where it is buffered, it waits until the bytes are on the disk, as
+// far as the file system does that.
+func (h *handle) WriteAt(p []byte, off int64) (int, error) {
+	direct := !h.buffered.Load()
+	n, err := h.File.WriteAt(p, off)
+	if direct && err != nil && h.again(err) {
+		n, err = h.File.WriteAt(p, off)
+	}
+	if err == nil && h.buffered.Load() {
+		if err = h.WriteOut(off, int64(len(p))); vfs.Unsupported(err) {
+			err = nil
+		}
+		h.Drop(off, int64(len(p)))
+	}
+	return n, err
 }
 
 // File is an open file for reading. It is safe for concurrent use.
 type File struct {
-	f      vfs.File
-	size   int64
-	direct bool
+	f    *handle
+	size int64
 }
 
 // Open opens a regular file for reading.
@@ -64,11 +115,11 @@ func Open(path string) (*File, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("open %s: not a regular file", path)
 	}
-	f, isDirect, err := openFile(path, os.O_RDONLY, 0)
+	f, err := openFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &File{f: f, size: st.Size(), direct: isDirect}, nil
+	return &File{f: f, size: st.Size()}, nil
 }
 
 // Size is the file's size when it was opened.
@@ -96,9 +147,8 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	var n int
 	var err error
 	switch {
-	case !f.direct:
+	case f.f.buffered.Load():
 		n, err = f.f.ReadAt(p[:want], off)
-		f.f.Drop(off, want)
 	case aligned(p, off):
 		n, err = readFull(f.f, p, off, want)
 	default:
@@ -111,7 +161,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 }
 
 // readFull reads want ≤ len(p) bytes at off; p is aligned and may be longer.
-func readFull(f vfs.File, p []byte, off, want int64) (int, error) {
+func readFull(f *handle, p []byte, off, want int64) (int, error) {
 	var n int64
 	for n < want {
 		m, err := f.ReadAt(p[n:], off+n)
@@ -243,8 +293,8 @@ func (s *Reader) Close() error {
 
 // Writer writes a new file front to back. Finish makes it durable.
 type Writer struct {
-	f      vfs.File
-	direct bool
+	f      *handle
+	padded bool // the last page reaches beyond the end of the file
 	free   chan *buffer
 	full   chan *buffer
 	beside chan *buffer // nil where nobody else takes the bytes
@@ -271,11 +321,11 @@ func Create(path string) (*Writer, error) { return CreateWith(path, nil) }
 
 // CreateWith is [Create] for a file whose bytes beside also gets, in order, on a goroutine of its own.
 func CreateWith(path string, beside func(p []byte)) (*Writer, error) {
-	f, isDirect, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := openFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{f: f, direct: isDirect, free: make(chan *buffer, writerBuffers), full: make(chan *buffer, writerBuffers)}
+	w := &Writer{f: f, free: make(chan *buffer, writerBuffers), full: make(chan *buffer, writerBuffers)}
 	for range writerBuffers - 1 {
 		w.free <- &buffer{}
 	}
@@ -316,18 +366,15 @@ func (w *Writer) drain() {
 	var off int64
 	for b := range w.full {
 		size := b.n
-		if w.direct {
+		if !w.f.buffered.Load() {
 			// The padding is cut off by Finish.
-			size = (size + Align - 1) &^ (Align - 1)
+			size = RoundUp(size)
 			clear((*b.bytes)[b.n:size])
+			w.padded = size > b.n
 		}
 		if w.failure() == nil {
 			if _, err := w.f.WriteAt((*b.bytes)[:size], off); err != nil {
 				w.fail(err)
-			}
-			if !w.direct {
-				_ = w.f.WriteOut(off, int64(size)) // Finish finds the errors
-				w.f.Drop(off, int64(size))
 			}
 			off += int64(b.n)
 		}
@@ -412,7 +459,7 @@ func (w *Writer) FinishTemporary() error { return w.finish(func() error { return
 func (w *Writer) finish(sync func() error) error {
 	w.Flush()
 	err := w.failure()
-	if err == nil {
+	if err == nil && w.padded {
 		err = w.f.Truncate(w.size)
 	}
 	if err == nil {

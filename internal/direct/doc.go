@@ -5,7 +5,8 @@
 //
 // Files are opened with O_DIRECT where the file system allows it; the transfers
 // are aligned here, callers may use any offset and length. Where O_DIRECT is
-// refused, transfers are buffered and the pages are dropped afterwards.
+// refused, when a file is opened or with a transfer, transfers are buffered from then on, and
+// the pages are dropped afterwards.
 //
 // # Memory
 //

@@ -144,7 +144,7 @@ func (f *File) StartAt(q *Queue, slot int, p []byte, off int64) { f.StartFor(f, 
 func (f *File) StartFor(r io.ReaderAt, q *Queue, slot int, p []byte, off int64) {
 	q.begin(slot, r, p, off)
 	fd, ours := f.f.Descriptor()
-	if !ours || !f.direct || !aligned(p, off) || q.kernel == 0 || !q.submit(slot, fd) {
+	if !ours || f.f.buffered.Load() || !aligned(p, off) || q.kernel == 0 || !q.submit(slot, fd) {
 		q.spawn(slot)
 	}
 }

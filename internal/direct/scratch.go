@@ -1,7 +1,6 @@
 package direct
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -12,10 +11,7 @@ import (
 // Scratch is a nameless temporary file: it is gone when it is closed, or when
 // the process dies. Offsets, lengths and buffers must be multiples of Align; it
 // is safe for concurrent use on ranges that do not overlap.
-type Scratch struct {
-	f      vfs.File
-	direct bool
-}
+type Scratch struct{ f *handle }
 
 // scratchRead and scratchWritten count the bytes of all scratch files.
 var scratchRead, scratchWritten atomic.Int64
@@ -39,13 +35,15 @@ func NewScratch(dir string) (*Scratch, error) {
 	}
 	name := f.Name()
 	_ = f.Close()
-	g, isDirect, err := openFile(name, os.O_RDWR, 0)
-	if removed := vfs.Remove(name); err != nil {
+	g, err := openFile(name, os.O_RDWR, 0)
+	if err != nil {
+		_ = vfs.Remove(name)
 		return nil, err
-	} else if removed != nil {
-		return nil, errors.Join(removed, g.Close())
 	}
-	return &Scratch{g, isDirect}, nil
+	if g.File, err = vfs.Nameless(g.File); err != nil {
+		return nil, err
+	}
+	return &Scratch{g}, nil
 }
 
 // ReadAt fills p from off; what was never written reads as zeros.
@@ -71,7 +69,6 @@ func (s *Scratch) ReadAt(p []byte, off int64) error {
 		n += m
 		CountScratch(int64(m), 0)
 	}
-	s.drop(off, int64(len(p)))
 	return nil
 }
 
@@ -82,17 +79,7 @@ func (s *Scratch) WriteAt(p []byte, off int64) error {
 	}
 	n, err := s.f.WriteAt(p, off)
 	CountScratch(0, int64(n))
-	if err == nil && !s.direct {
-		err = s.f.WriteOut(off, int64(len(p)))
-		s.drop(off, int64(len(p)))
-	}
 	return err
-}
-
-func (s *Scratch) drop(off, n int64) {
-	if !s.direct {
-		s.f.Drop(off, n)
-	}
 }
 
 // Close removes the file.

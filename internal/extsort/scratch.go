@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"ndls/internal/direct"
+	"ndls/internal/failure"
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 )
@@ -22,10 +23,10 @@ type Scratch struct {
 
 // NewScratch makes a folder of its own inside parent.
 func NewScratch(parent string) (*Scratch, error) {
-	if _, err := vfs.MkdirAll(parent, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(parent, 0o777); err != nil {
 		return nil, fmt.Errorf("make a scratch folder: %w", err)
 	}
-	dir, err := vfs.MkdirTemp(parent, "sort-*")
+	dir, err := vfs.MkdirTemp(parent, "sort-*", 0o777)
 	if err != nil {
 		return nil, fmt.Errorf("make a scratch folder: %w", err)
 	}
@@ -35,8 +36,15 @@ func NewScratch(parent string) (*Scratch, error) {
 // Files is how many files were made so far.
 func (s *Scratch) Files() int { return int(s.files.Load()) }
 
-// Remove removes the folder and what is left in it.
-func (s *Scratch) Remove() error { return vfs.RemoveAll(s.dir) }
+// Remove removes the folder and what is left in it. What others hold open, or NFS keeps under a
+// name of its own until they close it, stays: whoever sweeps the scratch folder finds it.
+func (s *Scratch) Remove() error {
+	err := vfs.RemoveAll(s.dir)
+	if errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENOTEMPTY) || vfs.Unsupported(err) {
+		return nil
+	}
+	return err
+}
 
 // Spill is a scratch file being written.
 type Spill struct {
@@ -74,10 +82,12 @@ func (f *Spill) Abort() {
 // from then on, so the space comes back on Close, or when the process dies.
 func (f *Spill) Finish() (*Spilled, error) {
 	r, err := f.open()
-	if err = errors.Join(err, vfs.Remove(f.path)); err != nil {
-		if r != nil {
-			r.Close()
-		}
+	if err != nil {
+		_ = vfs.Remove(f.path)
+		return nil, f.s.failed(err)
+	}
+	if r.holes, err = vfs.Nameless(r.holes); err != nil {
+		_ = r.File.Close()
 		return nil, f.s.failed(err)
 	}
 	return r, nil
@@ -146,10 +156,11 @@ func (f *Spilled) Close() {
 
 // failed says where the disk failed, and how to go on.
 func (s *Scratch) failed(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("write to the scratch folder %s: %w: %w: free space there or choose another scratch folder", s.dir, storage.ErrDisk, err)
+	marked, because := vfs.Mark(err), ""
+	if errors.Is(marked, storage.ErrDisk) {
+		because = storage.ErrDisk.Error() + ": "
 	}
-	return fmt.Errorf("write to the scratch folder %s: %w: %w", s.dir, storage.ErrDisk, err)
+	return failure.As(storage.ErrDisk, fmt.Errorf("write to the scratch folder %s: %s%w: %s", s.dir, because, marked, vfs.Remedy(marked, s.dir)))
 }
 
 // ReadError says what could not be read back. A file that ends too early, as a

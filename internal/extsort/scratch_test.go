@@ -59,7 +59,7 @@ func TestSpillErrorSaysWhatToDo(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, s.Remove()) }()
 	err = s.failed(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
-	if !errors.Is(err, storage.ErrDisk) || !errors.Is(err, syscall.ENOSPC) || !bytes.Contains([]byte(err.Error()), []byte("choose another scratch folder")) {
+	if !errors.Is(err, storage.ErrDisk) || !errors.Is(err, syscall.ENOSPC) || !bytes.Contains([]byte(err.Error()), []byte("choose another folder")) {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ndls/internal/cgroup"
 	"ndls/internal/failure"
 	"ndls/internal/invariants"
 )
@@ -53,8 +54,22 @@ type Budget struct {
 	of *Budget
 }
 
-// CheckTotal refuses, with ErrBudget, a total that is too small for a budget.
+// CheckTotal refuses, with ErrBudget, a total that is too small for a budget, or more than the
+// limit of the process's address space leaves.
 func CheckTotal(total int64) error {
+	left, limit, limited := cgroup.AddressSpace()
+	what := fmt.Sprintf("the limit of address space, %s (ulimit -v %d), leaves %s beside what the program reserves", Bytes(limit), limit>>10, Bytes(max(left, 0)))
+	if limited && left < MinBudget {
+		return failure.Of(ErrBudget, "%s, and %s are the least: ulimit -v %d would do, or unlimited", what, Bytes(MinBudget), (limit+MinBudget-left)>>10)
+	}
+	if err := checkLeast(total); err != nil || !limited || total <= left {
+		return err
+	}
+	return failure.Of(ErrBudget, "--memory %s: %s: --memory %s would do, or a higher limit", Bytes(total), what, Bytes(left>>20<<20).Exact())
+}
+
+// checkLeast refuses a total that is too small for a budget.
+func checkLeast(total int64) error {
 	if total < MinBudget {
 		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s; --memory %dMiB would do", Bytes(total), Bytes(MinBudget), MinBudget>>20)
 	}
@@ -66,7 +81,7 @@ func CheckTotal(total int64) error {
 // within its own share until the budget is closed. total below [MinBudget] gives
 // [ErrBudget].
 func NewBudget(total int64) (*Budget, error) {
-	if err := CheckTotal(total); err != nil {
+	if err := checkLeast(total); err != nil {
 		return nil, err
 	}
 	heap.limit()

@@ -31,13 +31,13 @@ func Make(base, name string, ofHost func(name string) bool) (dir string, release
 	if !ofHost(name) {
 		return "", nil, fmt.Errorf("the folder name %q is none of this host", name)
 	}
-	if _, err := vfs.MkdirAll(base, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(base, 0o777); err != nil {
 		return "", nil, err
 	}
 	sweep(base, ofHost)
 	dir = filepath.Join(base, name)
 	for {
-		if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
+		if _, err := vfs.MkdirAll(dir, 0o777); err != nil {
 			return "", nil, err
 		}
 		f, err := lock(dir)

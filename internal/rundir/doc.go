@@ -9,7 +9,9 @@
 // away when the process ends, however it ends. In an object store the journal
 // alone tells coordinators apart.
 //
+// [Prepare] finds out what the file systems are able to do, before anything is written.
+//
 // # Not supported
 //
-// File systems without locks are used without a lock.
+// File systems without locks are used without a lock; Prepare warns of that.
 package rundir

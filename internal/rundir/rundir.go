@@ -117,7 +117,7 @@ func Temporary(scratch string) (dir string, remove func(), err error) {
 	if scratch != "" {
 		return scratch, func() {}, nil
 	}
-	if dir, err = vfs.MkdirTemp(os.TempDir(), "ndls-scratch-*"); err != nil {
+	if dir, err = vfs.MkdirTemp(os.TempDir(), "ndls-scratch-*", 0o700); err != nil {
 		return "", nil, fmt.Errorf("a folder for temporary files: %w; give --scratch", err)
 	}
 	return dir, func() { _ = vfs.RemoveAll(dir) }, nil
@@ -131,12 +131,15 @@ const cacheShare = 2
 // of what is free there.
 func Cache(store storage.Store, dir string, size int64) (*storage.Cached, error) {
 	if size == 0 {
-		if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
+		if _, err := vfs.MkdirAll(dir, 0o777); err != nil {
 			return nil, fmt.Errorf("--cache: %w", err)
 		}
 		space, err := vfs.Statfs(dir)
 		if err != nil {
-			return nil, fmt.Errorf("--cache %s: %w", dir, err)
+			return nil, fmt.Errorf("--cache %s: %w; give --cache-size", dir, err)
+		}
+		if space.Total == 0 {
+			return nil, failure.Of(failure.ErrOption, "--cache %s: the file system does not say how much is free: give --cache-size", dir)
 		}
 		size = space.Free / cacheShare
 	}

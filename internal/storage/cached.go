@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/vfs"
@@ -64,14 +66,14 @@ type localCopy struct {
 // made if it is missing and belongs to this cache alone. Copies of an earlier
 // process are found again.
 func NewCached(store Store, dir string, limit int64) (*Cached, error) {
-	if _, err := vfs.MkdirAll(dir, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("storage: making cache: %w", missing(err))
 	}
-	lock, err := vfs.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := vfs.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("storage: locking cache: %w", missing(err))
 	}
-	if err := lock.Lock(); err != nil {
+	if err := lock.Lock(); errors.Is(err, unix.EWOULDBLOCK) { // where there are no locks it goes without
 		_ = lock.Close()
 		return nil, fmt.Errorf("storage: cache %s is in use by another process (%w); give each worker a folder of its own", dir, err)
 	}
@@ -308,7 +310,7 @@ func (c *Cached) download(ctx context.Context, name string, size int64, right fu
 	}
 	text, err := json.Marshal(copied.note)
 	if err == nil {
-		err = vfs.WriteFile(copied.path+noteSuffix, text, 0o644)
+		err = vfs.WriteFile(copied.path+noteSuffix, text, 0o666)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("storage: noting the copy of %s: %w", name, missing(err))

@@ -13,7 +13,7 @@
 //
 // [Local] is a folder: an attempt is name.<16 hex digits>.tmp beside the file,
 // and commit is fsync, rename, fsync of the folder. Where the file must be new,
-// a hard link stands in place of the rename, which would replace. [Bucket] is a
+// [vfs.PublishNew] stands in place of the rename, which would replace. [Bucket] is a
 // prefix of a bucket of S3, or of what else gocloud.dev opens: an attempt is an
 // upload, which the server publishes at its end, under the condition
 // If-None-Match if the file must be new. [Mem] has the same contract in memory.

@@ -42,7 +42,7 @@ func NewLocal(dir string) (*Local, error) {
 		return nil, fmt.Errorf("storage: resolving %s: %w", dir, err)
 	}
 	l := &Local{dir: abs, durable: map[string]bool{}}
-	made, err := vfs.MkdirAll(abs, 0o755)
+	made, err := vfs.MkdirAll(abs, 0o777)
 	if err == nil {
 		err = l.syncMade(made)
 	}
@@ -59,7 +59,7 @@ func NewTemporary(dir string) (*Local, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage: resolving %s: %w", dir, err)
 	}
-	if _, err := vfs.MkdirAll(abs, 0o755); err != nil {
+	if _, err := vfs.MkdirAll(abs, 0o777); err != nil {
 		return nil, fmt.Errorf("storage: making folder: %w", missing(err))
 	}
 	return &Local{dir: abs, temporary: true}, nil
@@ -69,7 +69,7 @@ func NewTemporary(dir string) (*Local, error) {
 // away. A folder that is there already may have been made by another process that died
 // before it synced the name; therefore each process syncs each name once.
 func (l *Local) makeFolder(dir string) error {
-	made, err := vfs.MkdirAll(dir, 0o755)
+	made, err := vfs.MkdirAll(dir, 0o777)
 	if err != nil || l.temporary {
 		return err
 	}
@@ -155,31 +155,18 @@ func (l *Local) Create(ctx context.Context, name string) (Writer, error) {
 	return l.create(ctx, name, vfs.Rename)
 }
 
-// CreateNew implements Store. The file system must know hard links.
+// CreateNew implements Store.
 func (l *Local) CreateNew(ctx context.Context, name string) (Writer, error) {
 	return l.create(ctx, name, publishNew)
 }
 
-// publishNew gives a finished attempt its name unless the name is taken. A
-// rename would replace what is there, so it is a link, which is atomic on NFS
-// too.
+// publishNew gives a finished attempt its name unless the name is taken.
 func publishNew(tmp, path string) error {
-	// A server of NFS that repeats a link whose reply was lost finds it made.
-	err := vfs.Link(tmp, path)
-	if made := err == nil || errors.Is(err, fs.ErrExist) && sameFile(tmp, path); !made {
-		if errors.Is(err, fs.ErrExist) {
-			err = fmt.Errorf("%w: %w", ErrExist, err)
-		}
-		return err
+	err := vfs.PublishNew(tmp, path)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: %w", ErrExist, err)
 	}
-	_ = vfs.Remove(tmp) // an attempt that stays does no harm
-	return nil
-}
-
-func sameFile(a, b string) bool {
-	x, errX := vfs.Stat(a)
-	y, errY := vfs.Stat(b)
-	return errX == nil && errY == nil && vfs.SameFile(x, y)
+	return err
 }
 
 // newAttempt returns 16 random hex digits.
@@ -229,8 +216,7 @@ func (w *localWriter) Write(p []byte) (int, error) {
 
 // explain says where the disk gave up and after how many bytes.
 func (w *localWriter) explain(doing string, err error) error {
-	return fmt.Errorf("storage: %s %s, %s so far: %w; free space in %s or choose another folder, then run again",
-		doing, w.path, mem.Bytes(w.w.Size()), missing(err), filepath.Dir(w.path))
+	return fmt.Errorf("storage: %s %s, %s so far: %w; %s", doing, w.path, mem.Bytes(w.w.Size()), missing(err), vfs.Remedy(err, filepath.Dir(w.path)))
 }
 
 // Sum implements Writer.

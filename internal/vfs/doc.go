@@ -17,6 +17,10 @@
 // each of them a value that never differs in a program. A table by folder, unlike one
 // default for the process, also lets tests in parallel use different file systems.
 //
+// [Probe] finds out which calls the file system of a folder does without. [PublishNew],
+// [SyncDir], [Nameless] and [OpenFile] go the way that is left, so that their callers do not
+// know of it.
+//
 // # Errors
 //
 // An error that tells of the disk and not of the caller is an [ErrDisk]; one that tells

@@ -2,6 +2,8 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"syscall"
 )
@@ -27,6 +29,36 @@ func Mark(err error) error {
 		return diskError{err, false}
 	}
 	return err
+}
+
+// Unsupported says whether an error of a call may mean that the file system does not know
+// the call, or does not allow it to anyone: those of FUSE, of networks and of FAT use all of these.
+func Unsupported(err error) bool {
+	var errno syscall.Errno
+	return errors.As(err, &errno) && slices.Contains(unsupported, errno)
+}
+
+var unsupported = []syscall.Errno{
+	syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSYS, syscall.EOPNOTSUPP, syscall.ENOTTY, syscall.EXDEV, syscall.EMLINK,
+	syscall.EBADF, syscall.ENOLCK, syscall.EISDIR,
+}
+
+// Remedy says what a user can do about an error of a call on a file in the folder dir.
+func Remedy(err error, dir string) string {
+	var errno syscall.Errno
+	switch errors.As(err, &errno); {
+	case errors.Is(err, ErrNoSpace):
+		return fmt.Sprintf("free space in %s or choose another folder, then run again", dir)
+	case errno == syscall.EFBIG:
+		return fmt.Sprintf("the file system of %s, or the limit that ulimit -f shows, takes no larger file (FAT: below 4 GiB): choose a folder on another one", dir)
+	case errno == syscall.EROFS || errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("make %s writable or choose another folder", dir)
+	case errors.Is(err, ErrDisk):
+		return fmt.Sprintf("see whether the disk of %s works, or choose another folder, then run again", dir)
+	case Unsupported(err):
+		return fmt.Sprintf("the file system of %s does not know this call: choose a folder on another one", dir)
+	}
+	return "run again, or choose another folder than " + dir
 }
 
 // diskError is an error with the marks ErrDisk and perhaps ErrNoSpace.

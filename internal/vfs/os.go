@@ -28,6 +28,15 @@ func (OS) Mkdir(path string, perm fs.FileMode) error { return Mark(os.Mkdir(path
 // Rename implements FS.
 func (OS) Rename(from, to string) error { return Mark(os.Rename(from, to)) }
 
+// RenameNew implements FS.
+func (OS) RenameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	if err != nil {
+		return Mark(&os.LinkError{Op: "renameat2", Old: from, New: to, Err: err})
+	}
+	return nil
+}
+
 // Link implements FS.
 func (OS) Link(from, to string) error { return Mark(os.Link(from, to)) }
 
@@ -58,7 +67,21 @@ func (OS) Statfs(path string) (Space, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return Space{}, Mark(&fs.PathError{Op: "statfs", Path: path, Err: err})
 	}
-	return Space{Total: int64(s.Blocks) * s.Bsize, Free: int64(s.Bavail) * s.Bsize}, nil
+	return spaceOf(&s), nil
+}
+
+// spaceOf is the size that a file system states in blocks. What is available counts as
+// nothing where it is below zero, as on a server of NFS whose reserve is in use.
+func spaceOf(s *unix.Statfs_t) Space {
+	bytes := func(blocks uint64) int64 {
+		size := uint64(max(s.Frsize, 1))
+		return int64(min(blocks, MaxSpace/size) * size)
+	}
+	free := s.Bavail
+	if int64(free) < 0 && free > s.Blocks {
+		free = 0
+	}
+	return Space{Total: bytes(s.Blocks), Free: bytes(free)}
 }
 
 // Chtimes implements FS.
@@ -89,6 +112,14 @@ func (f osFile) Close() error { return Mark(f.File.Close()) }
 func (f osFile) WriteOut(off, n int64) error {
 	const how = unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 	return f.marked("sync_file_range", unix.SyncFileRange(int(f.Fd()), off, n, how))
+}
+
+func (f osFile) Buffered() error {
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(f.Fd(), unix.F_SETFL, flags&^unix.O_DIRECT)
+	}
+	return f.marked("fcntl", err)
 }
 
 func (f osFile) Drop(off, n int64) { _ = unix.Fadvise(int(f.Fd()), off, n, unix.FADV_DONTNEED) }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // tempTries is how many names a temporary file or folder is tried under.
@@ -45,30 +47,36 @@ func MkdirAll(path string, perm fs.FileMode) (made []string, err error) {
 	return made, nil
 }
 
-// SyncDir makes the names in a folder durable.
+// SyncDir makes the names in a folder durable. It does nothing where the file system has no
+// such call, as CIFS and many of FUSE: names are then as durable as that makes them, and
+// [Probe] tells.
 func SyncDir(path string) error {
 	d, err := OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	err = d.Sync()
+	if Unsupported(err) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
 }
 
 // CreateTemp makes a new file in dir for reading and writing. Its name is pattern, in
 // which random digits stand for the "*".
 func CreateTemp(dir, pattern string) (f File, err error) {
 	err = temp(dir, pattern, func(path string) error {
-		f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err = OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 		return err
 	})
 	return f, err
 }
 
 // MkdirTemp makes a new folder in dir; see [CreateTemp].
-func MkdirTemp(dir, pattern string) (path string, err error) {
+func MkdirTemp(dir, pattern string, perm fs.FileMode) (path string, err error) {
 	err = temp(dir, pattern, func(name string) error {
 		path = name
-		return Mkdir(path, 0o700)
+		return Mkdir(path, perm)
 	})
 	return path, err
 }
@@ -192,4 +200,29 @@ func ReplaceFile(path string, data []byte, perm fs.FileMode) error {
 		return errors.Join(err, RemoveAll(unfinished))
 	}
 	return nil
+}
+
+// Nameless takes the name of an open file away, so that the file is gone when it is closed, also by the
+// death of the process. It closes the file if it fails. Some file systems, such as CIFS, and NFS for
+// files that it has renamed itself, cannot do that: the file that Nameless returns is then removed after
+// it was closed, and one that stays even then does no harm.
+func Nameless(f File) (File, error) {
+	err := Remove(f.Name())
+	if err == nil {
+		return f, nil
+	}
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ETXTBSY) || Unsupported(err) {
+		return named{f}, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// named is a file that is removed after it was closed.
+type named struct{ File }
+
+// Close implements File.
+func (f named) Close() error {
+	err := f.File.Close()
+	_ = Remove(f.Name())
+	return err
 }

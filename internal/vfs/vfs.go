@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // FS is a file system. Paths are absolute, or relative to the working folder where the
@@ -17,12 +19,15 @@ import (
 type FS interface {
 	// OpenFile opens a file as os.OpenFile does. A folder can be opened for reading; only
 	// Sync, Lock, Stat and Close are defined for it. An FS that has no direct I/O refuses
-	// O_DIRECT with EINVAL.
+	// O_DIRECT with EINVAL, or has [File.Buffered] to turn it off again.
 	OpenFile(path string, flag int, perm fs.FileMode) (File, error)
 	// Mkdir makes a folder in a folder that exists.
 	Mkdir(path string, perm fs.FileMode) error
 	// Rename gives a file another name, in place of the file that had it, in one step.
 	Rename(from, to string) error
+	// RenameNew is Rename to a name that must be free: it fails with fs.ErrExist if that is
+	// taken. Many file systems do not know it; [PublishNew] finds another way.
+	RenameNew(from, to string) error
 	// Link gives a file a second name. It fails with fs.ErrExist if the name is taken.
 	Link(from, to string) error
 	// Remove removes a file or an empty folder.
@@ -57,6 +62,9 @@ type File interface {
 	// WriteOut waits until a range that was written is on the disk, without the promises
 	// of Sync.
 	WriteOut(off, n int64) error
+	// Buffered turns direct I/O of an open file off: from then on transfers may begin and
+	// end anywhere.
+	Buffered() error
 	// Drop advises the file system to forget its copy of a range in memory.
 	Drop(off, n int64)
 	// Punch gives the disk space of a range back; the range then reads as zeros.
@@ -74,9 +82,13 @@ type Space struct {
 	// Total is 0 if the file system does not say how large it is, as ramfs; Free means
 	// nothing then.
 	Total int64
-	// Free is what this process may still write.
+	// Free is what this process may still write. Neither is more than [MaxSpace].
 	Free int64
 }
+
+// MaxSpace is the most that [Space] says. File systems on top of buckets and of networks
+// state sizes of up to 2^64 bytes; sums with this one do not overflow.
+const MaxSpace = 1 << 60
 
 // mount is a folder that belongs to a file system.
 type mount struct {
@@ -140,8 +152,12 @@ func of(path string) FS {
 	return OS{}
 }
 
-// OpenFile opens a file in the file system of path; see [FS].
+// OpenFile opens a file in the file system of path; see [FS]. It refuses direct I/O where
+// [Probe] has found none.
 func OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
+	if flag&unix.O_DIRECT != 0 && lackingAt(path).direct {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
+	}
 	return of(path).OpenFile(path, flag, perm)
 }
 
@@ -150,6 +166,9 @@ func Mkdir(path string, perm fs.FileMode) error { return of(path).Mkdir(path, pe
 
 // Rename gives a file another name, in place of the file that had it.
 func Rename(from, to string) error { return of(from).Rename(from, to) }
+
+// RenameNew gives a file another name, which must be free; see [FS].
+func RenameNew(from, to string) error { return of(from).RenameNew(from, to) }
 
 // Link gives a file a second name, which must be free.
 func Link(from, to string) error { return of(from).Link(from, to) }

@@ -1,5 +1,5 @@
 // Package vfstest has file systems for tests: [Faults] fails operations of another one,
-// [Mem] keeps files in memory and knows what a power failure would leave of them, and
+// [Lacking] refuses calls as FAT, network file systems and many of FUSE do, [Mem] keeps files in memory and knows what a power failure would leave of them, and
 // [Moved] shows another one under another name.
 //
 // # Model

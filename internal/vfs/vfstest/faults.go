@@ -149,6 +149,14 @@ func (f *Faults) Rename(from, to string) error {
 	return f.inner.Rename(from, to)
 }
 
+// RenameNew implements vfs.FS.
+func (f *Faults) RenameNew(from, to string) error {
+	if err := f.step(Rename, to); err != nil {
+		return err
+	}
+	return f.inner.RenameNew(from, to)
+}
+
 // Link implements vfs.FS.
 func (f *Faults) Link(from, to string) error {
 	if err := f.step(Link, to); err != nil {

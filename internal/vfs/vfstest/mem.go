@@ -214,7 +214,12 @@ func (m *Mem) Mkdir(path string, _ fs.FileMode) error {
 }
 
 // Rename implements vfs.FS.
-func (m *Mem) Rename(from, to string) error {
+func (m *Mem) Rename(from, to string) error { return m.rename(from, to, false) }
+
+// RenameNew implements vfs.FS.
+func (m *Mem) RenameNew(from, to string) error { return m.rename(from, to, true) }
+
+func (m *Mem) rename(from, to string, fresh bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	folder, name, x, err := m.find(from)
@@ -227,7 +232,7 @@ func (m *Mem) Rename(from, to string) error {
 	case err != nil:
 	case x == nil:
 		err = syscall.ENOENT
-	case there != nil && (there.names != nil || x.names != nil):
+	case there != nil && (fresh || there.names != nil || x.names != nil):
 		err = syscall.EEXIST
 	}
 	if err != nil {
@@ -448,6 +453,14 @@ func (f *memFile) Sync() error {
 
 // WriteOut implements vfs.File: it promises nothing about a power failure.
 func (f *memFile) WriteOut(int64, int64) error { return nil }
+
+// Buffered implements vfs.File.
+func (f *memFile) Buffered() error {
+	f.m.mu.Lock()
+	defer f.m.mu.Unlock()
+	f.direct = false
+	return nil
+}
 
 // Drop implements vfs.File.
 func (f *memFile) Drop(int64, int64) {}

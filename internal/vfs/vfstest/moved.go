@@ -38,6 +38,11 @@ func (m moved) Mkdir(path string, perm fs.FileMode) error {
 // Rename implements vfs.FS.
 func (m moved) Rename(from, to string) error { return m.inner.Rename(m.under(from), m.under(to)) }
 
+// RenameNew implements vfs.FS.
+func (m moved) RenameNew(from, to string) error {
+	return m.inner.RenameNew(m.under(from), m.under(to))
+}
+
 // Link implements vfs.FS.
 func (m moved) Link(from, to string) error { return m.inner.Link(m.under(from), m.under(to)) }
 
