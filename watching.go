@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"ndls/internal/control/conns"
 	"ndls/internal/failure"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
@@ -208,6 +209,18 @@ type door struct {
 	close   func() // may be called more than once
 }
 
+// Bounds of a request to the page, which anybody can send who reaches its port: how long its header and the whole of it
+// may take to arrive and its answer to be received, and the bytes of its header. What takes longer, such as events,
+// sets deadlines of its own. A connection without a request is closed after idleTimeout; package conns bounds how many
+// there are.
+const (
+	headerTimeout  = 10 * time.Second
+	requestTimeout = 20 * time.Second
+	answerTimeout  = 30 * time.Second
+	idleTimeout    = time.Minute
+	mostHeader     = 16 << 10
+)
+
 // openDoor answers requests at HOST:PORT until the door is closed. That it cannot do so any more
 // ends no run: it is told in the log.
 func openDoor(address string, log *slog.Logger) (*door, error) {
@@ -216,10 +229,13 @@ func openDoor(address string, log *slog.Logger) (*door, error) {
 		return nil, fmt.Errorf("--http: %w", err)
 	}
 	d := &door{address: l.Addr().String()}
-	server := &http.Server{Handler: d, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: d, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader,
+	}
+	tracked := conns.Track(l)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(tracked); !errors.Is(err, http.ErrServerClosed) {
 			logger(log).Warn("the page of the run is gone", "because", err)
 		}
 	})

@@ -1,11 +1,15 @@
 package ndls
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestDoor asks before a run has a page: the process answers, and says that it does not lead yet.
@@ -34,5 +38,95 @@ func TestDoor(t *testing.T) {
 	}
 	if _, err := openDoor("no address", nil); err == nil || !strings.Contains(err.Error(), "--http") {
 		t.Errorf("no address: %v", err)
+	}
+}
+
+// TestDoorIsBounded: who sends nothing, a header or a body without end, or a long header is cut off in time.
+func TestDoorIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	d, err := openDoor("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	for name, c := range map[string]struct {
+		first, again string
+		within       time.Duration
+	}{
+		"silence":    {"", "", headerTimeout},
+		"header":     {"GET /livez HTTP/1.1\r\n", "X: y\r\n", headerTimeout},
+		"body":       {"POST /stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n", "x", requestTimeout},
+		"long lines": {"GET /livez HTTP/1.1\r\nX: " + strings.Repeat("y", 64<<10), "y", time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", d.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, conn)
+				ended <- err
+			}()
+			begun := time.Now()
+			if _, err := io.WriteString(conn, c.first); err != nil {
+				t.Fatal(err)
+			}
+			for tick := time.NewTicker(200 * time.Millisecond); ; {
+				select {
+				case <-ended:
+					return
+				case <-tick.C:
+					_, _ = io.WriteString(conn, c.again)
+				}
+				if time.Since(begun) > c.within+5*time.Second {
+					t.Fatalf("the connection is open after %v", time.Since(begun))
+				}
+			}
+		})
+	}
+}
+
+// TestDoorHasRoom: a thousand connections do not keep a caller out, and are not held.
+func TestDoorHasRoom(t *testing.T) {
+	d, err := openDoor("127.0.0.1:0", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	ask := func() (net.Conn, error) {
+		conn, err := net.Dial("tcp", d.address)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprint(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, answer.Body)
+		}
+		return conn, err
+	}
+	var list []net.Conn
+	for i := range 1000 {
+		conn, err := ask()
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer conn.Close()
+		list = append(list, conn)
+	}
+	open := 0
+	for _, conn := range list {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+			open++
+		}
+	}
+	if open > 256 || open < 4 {
+		t.Errorf("%d of 1000 connections are open", open)
 	}
 }

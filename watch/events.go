@@ -34,6 +34,7 @@ func (e *events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.add(mine)
 	defer e.remove(mine)
 	to := http.NewResponseController(w)
+	_ = to.SetReadDeadline(time.Time{}) // that of the request would end the events
 	for {
 		select {
 		case <-r.Context().Done():

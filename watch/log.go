@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"ndls/internal/failure"
 )
 
 // Line is a line of the log of a run.
@@ -26,11 +28,12 @@ type Log struct {
 	lines []Line
 }
 
-// Add keeps a line.
+// Add keeps a line, without the secrets of URIs in it.
 func (l *Log) Add(x Line) {
 	if l == nil {
 		return
 	}
+	x.Text = failure.Redact(x.Text)
 	x.Text = strings.ToValidUTF8(x.Text[:min(len(x.Text), longestLine)], "\uFFFD")
 	l.mu.Lock()
 	defer l.mu.Unlock()

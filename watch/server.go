@@ -189,7 +189,9 @@ func local(h http.HandlerFunc) http.HandlerFunc {
 			http.Error(w, "profiles are given on loopback addresses alone: give --http 127.0.0.1:PORT", http.StatusForbidden)
 			return
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(longest))
+		to := http.NewResponseController(w)
+		_ = to.SetWriteDeadline(time.Now().Add(longest))
+		_ = to.SetReadDeadline(time.Now().Add(longest))
 		h(w, r)
 	}
 }

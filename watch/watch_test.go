@@ -478,10 +478,12 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestEvents: who listens gets the page at once, and again when it has changed.
+// TestEvents: who listens gets the page at once, and again when it has changed, also after the time that a request may take.
 func TestEvents(t *testing.T) {
 	f := running()
-	server := httptest.NewServer(New(f, Options{}))
+	server := httptest.NewUnstartedServer(New(f, Options{}))
+	server.Config.ReadTimeout, server.Config.WriteTimeout = interval/10, interval/10
+	server.Start()
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

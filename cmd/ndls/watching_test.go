@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,60 @@ func TestDrainedRun(t *testing.T) {
 		t.Errorf("the run directory does not say why the run has stopped:\n%s", r.stdout)
 	}
 	expect(t, 0, "", args...)
+}
+
+// TestStrangersDoNotEndARun has 600 strangers hold connections to the page of a run that may open 256 files. Its owner still
+// sees it, and it ends well.
+func TestStrangersDoNotEndARun(t *testing.T) {
+	run := filepath.Join(t.TempDir(), "run")
+	args := []string{
+		"-c", `ulimit -n 256 && exec "$0" "$@"`, binary, "run", "--dataset", "synthetic:nodes=20000,edges=200000,features=32,classes=4,seed=1",
+		"--run", run, "--memory", "512MiB", "--runs", "1", "--epochs", "1000000", "--patience", "0", "--http", "127.0.0.1:0",
+	}
+	started := exec.Command("sh", args...)
+	at := watched(t, started)
+	trains := func() bool {
+		answer, err := http.Get(at + "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(text), `"stage":"train"`)
+	}
+	for end := time.Now().Add(time.Minute); !trains(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the run does not train")
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	address := strings.TrimSuffix(strings.TrimPrefix(at, "http://"), "/")
+	for i := range 600 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer conn.Close()
+		if i%3 == 0 { // others say nothing
+			if _, err := io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if list, err := os.ReadDir("/proc/" + strconv.Itoa(started.Process.Pid) + "/fd"); err != nil || len(list) > 128 {
+		t.Errorf("%d files are open, %v", len(list), err)
+	}
+	if !trains() {
+		t.Error("the owner does not see the run")
+	}
+	steer(t, at+"stop")
+	_ = started.Wait()
+	if code := started.ProcessState.ExitCode(); code != ndls.ExitInterrupted {
+		t.Errorf("status %d of a run that was stopped", code)
+	}
+	if r := expect(t, 0, "", "inspect", "--run", run); !strings.Contains(r.stdout, "STOPPED: a request to /stop has stopped the run") {
+		t.Errorf("the run has not stopped because it was told to:\n%s", r.stdout)
+	}
 }
 
 // TestWatchedRun looks at a run over HTTP while it trains, and at its metrics in a file.

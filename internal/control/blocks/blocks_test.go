@@ -734,6 +734,10 @@ func FuzzParseTicket(f *testing.F) {
 	f.Add(testTicket(make([]byte, 640)).Encode())
 	f.Add([]byte(`{"plan":"p","stage":"lsi","first":2,"columns":32,"precision":"float16","hop":3,"row":1,"rows":2}`))
 	f.Add([]byte(`{"rows":1e3}`))
+	// The decoder puts three bytes in the place of each of these.
+	f.Add([]byte(`{"plan":"p","stage":"` + strings.Repeat("\xff", 2900) + `","columns":32,"precision":"float16","rows":2}`))
+	f.Add([]byte(`{"plan":"p","stage":"` + strings.Repeat("\xff", 9) + `","columns":32,"precision":"float16","rows":2}`))
+	f.Add([]byte(`{"plan":"p","stage":"` + strings.Repeat("<", 2900) + `","columns":32,"precision":"float16","rows":2}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		ticket, err := ParseTicket(text)
 		if err != nil {

@@ -28,6 +28,9 @@ const (
 	quiet = 30 * time.Second
 	// connectTimeout is for the handshake of a connection.
 	connectTimeout = 20 * time.Second
+	// mostRequests bounds the requests of one connection that are answered or wait: a
+	// worker asks for a few windows of each matrix at a time.
+	mostRequests = 4096
 )
 
 // Source gives out the rows of the process that owns them.
@@ -49,6 +52,7 @@ func Serve(ctx context.Context, listener net.Listener, source Source, options ..
 	s := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.ConnectionTimeout(connectTimeout),
+		grpc.MaxConcurrentStreams(mostRequests),
 		// Tickets are all that a server receives.
 		grpc.MaxRecvMsgSize(2 * maxTicket),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: quiet, Timeout: quiet}),

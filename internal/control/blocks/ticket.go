@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"ndls/internal/control"
 )
@@ -14,6 +15,8 @@ const (
 	// maxTicket is the longest ticket in bytes; those that are encoded here take
 	// less than 400.
 	maxTicket = 4096
+	// maxName is the longest name of a plan or stage. In JSON a byte of it takes six at most.
+	maxName = 256
 	// maxColumns is far above any column block that memory would hold.
 	maxColumns = 1 << 16
 	// maxRows is the number of node ids.
@@ -58,6 +61,10 @@ func (t Ticket) String() string {
 func (t Ticket) Validate() error {
 	wrong := ""
 	switch {
+	case len(t.Plan) > maxName || len(t.Stage) > maxName:
+		wrong = fmt.Sprintf("names of %d bytes", max(len(t.Plan), len(t.Stage)))
+	case !utf8.ValidString(t.Plan) || !utf8.ValidString(string(t.Stage)):
+		wrong = "a name that is no UTF-8"
 	case t.Plan == "":
 		wrong = "no plan"
 	case t.Stage == "":
@@ -91,6 +98,10 @@ func (t Ticket) Encode() []byte {
 func ParseTicket(text []byte) (Ticket, error) {
 	if len(text) > maxTicket {
 		return Ticket{}, fmt.Errorf("blocks: a ticket of %d bytes: %w", len(text), ErrTicket)
+	}
+	// The decoder would put other characters in the place of bytes that are no UTF-8.
+	if !utf8.Valid(text) {
+		return Ticket{}, fmt.Errorf("blocks: a ticket that is no UTF-8: %w", ErrTicket)
 	}
 	var t Ticket
 	d := json.NewDecoder(bytes.NewReader(text))

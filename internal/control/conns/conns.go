@@ -1,13 +1,19 @@
-// Package conns lets a server that stops close the connections of callers that have not
-// said anything, so that it need not wait for them.
+// Package conns bounds the connections of strangers to a server, and lets a server that stops
+// close the connections of callers that have not said anything, so that it need not wait for them.
 //
 // # Model
 //
+// Whoever can connect to a port takes a file descriptor of the process. A process that has none
+// left cannot open its own files, and ends. So a [Set] holds a bounded number of connections of
+// strangers: the next one takes the place of another. It closes the one that has been idle for
+// longest, of the host that has most of them. So who comes from another host than a flood keeps its
+// place, and who comes from the same host gets in. A connection is a stranger's until it has passed the
+// handshake of [Credentials]; from then on it is not counted, and never closed for another.
+//
 // A gRPC server that is told to stop waits for connections whose handshake has not
 // ended, until a timeout of up to minutes. Whoever can connect, a port scanner say,
-// could keep a process from ending for that long. A [Listener] lists its open
-// connections: [Listener.CloseSilent] closes those from which no byte has come, and
-// [Listener.CloseAll] all.
+// could keep a process from ending for that long. [Set.CloseSilent] closes the connections
+// from which no byte has come, and [Set.CloseAll] all.
 //
 // # Memory
 //
@@ -17,21 +23,26 @@ package conns
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/credentials"
+
+	"ndls/internal/vfs"
 )
 
-// Listener lists its open connections. It is safe for concurrent use.
+// Listener accepts connections into a set.
 type Listener struct {
 	net.Listener
-	mu   sync.Mutex
-	open map[*conn]bool
-	// stopping is set once connections are closed: no more are accepted.
-	stopping bool
+	*Set
 }
 
-// Track returns l as a Listener.
-func Track(l net.Listener) *Listener { return &Listener{Listener: l, open: map[*conn]bool{}} }
+// Track returns l as a Listener with room for as many strangers as this process can do without
+// the file descriptors of: an eighth of those that are free, at most 256. A process has few servers.
+func Track(l net.Listener) *Listener { return &Listener{l, NewSet(spare())} }
 
 // Accept implements net.Listener.
 func (l *Listener) Accept() (net.Conn, error) {
@@ -39,56 +50,215 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	tracked := &conn{Conn: c, of: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopping {
+	return l.Admit(c)
+}
+
+const (
+	// part is the part of the free file descriptors that a set may take, and mostStrangers and fewestStrangers
+	// bound how many these are.
+	part            = 8
+	mostStrangers   = 256
+	fewestStrangers = 4
+	// unlisted is how many files are taken to be open where /proc does not say.
+	unlisted = 64
+)
+
+// spare says how many file descriptors a set may take.
+func spare() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return fewestStrangers
+	}
+	open := unlisted
+	if list, err := vfs.ReadDir("/proc/self/fd"); err == nil {
+		open = len(list)
+	}
+	free := int64(min(limit.Cur, 1<<32)) - int64(open)
+	return int(max(fewestStrangers, min(free/part, mostStrangers)))
+}
+
+// Set is the open connections of a server. It is safe for concurrent use.
+type Set struct {
+	most int
+
+	mu    sync.Mutex
+	open  map[*conn]bool
+	hosts map[netip.Prefix]int // of strangers
+	// strangers is how many there are.
+	strangers int
+	// stopping is set once connections are closed: no more are accepted.
+	stopping bool
+}
+
+// NewSet returns an empty set that holds at most so many strangers.
+func NewSet(most int) *Set {
+	return &Set{most: max(most, 1), open: map[*conn]bool{}, hosts: map[netip.Prefix]int{}}
+}
+
+// Admit adds a connection that was accepted. It may close another one for that. What it returns must
+// be closed.
+func (s *Set) Admit(c net.Conn) (net.Conn, error) {
+	mine := &conn{Conn: c, of: s, host: hostOf(c.RemoteAddr()), stranger: true}
+	mine.seen()
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
 		return nil, errors.Join(net.ErrClosed, c.Close())
 	}
-	l.open[tracked] = true
-	return tracked, nil
+	s.hosts[mine.host]++
+	var other *conn
+	if s.strangers >= s.most {
+		other = s.idlest()
+		s.forget(other)
+	}
+	s.open[mine] = true
+	s.strangers++
+	s.mu.Unlock()
+	if other != nil {
+		_ = other.Conn.Close()
+	}
+	return mine, nil
+}
+
+// idlest is the stranger that has been idle for longest, of the host that has most of them.
+func (s *Set) idlest() (found *conn) {
+	for c := range s.open {
+		if !c.stranger {
+			continue
+		}
+		if found == nil || s.hosts[c.host] > s.hosts[found.host] ||
+			s.hosts[c.host] == s.hosts[found.host] && c.last.Load() < found.last.Load() {
+			found = c
+		}
+	}
+	return found
+}
+
+// trust says that a connection is not a stranger's.
+func (s *Set) trust(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[c] {
+		s.known(c)
+	}
+}
+
+// known takes a connection from the strangers.
+func (s *Set) known(c *conn) {
+	if !c.stranger {
+		return
+	}
+	c.stranger = false
+	s.strangers--
+	if s.hosts[c.host]--; s.hosts[c.host] == 0 {
+		delete(s.hosts, c.host)
+	}
+}
+
+// forget takes a connection from the set.
+func (s *Set) forget(c *conn) {
+	if s.open[c] {
+		s.known(c)
+		delete(s.open, c)
+	}
 }
 
 // CloseSilent closes the connections from which nothing has been read. From then on no
 // connection is accepted.
-func (l *Listener) CloseSilent() { l.close(func(c *conn) bool { return !c.heard.Load() }) }
+func (s *Set) CloseSilent() { s.close(func(c *conn) bool { return !c.heard.Load() }) }
 
 // CloseAll closes all connections. From then on none is accepted.
-func (l *Listener) CloseAll() { l.close(func(*conn) bool { return true }) }
+func (s *Set) CloseAll() { s.close(func(*conn) bool { return true }) }
 
-func (l *Listener) close(which func(*conn) bool) {
-	l.mu.Lock()
-	l.stopping = true
+func (s *Set) close(which func(*conn) bool) {
+	s.mu.Lock()
+	s.stopping = true
 	var list []*conn
-	for c := range l.open {
+	for c := range s.open {
 		if which(c) {
 			list = append(list, c)
 		}
 	}
-	l.mu.Unlock()
+	s.mu.Unlock()
 	for _, c := range list {
 		_ = c.Close()
 	}
 }
 
-// conn is an open connection of a listener.
+// hostOf is the host of an address: of IPv6 the network of 64 bits, of which a host can have all addresses.
+func hostOf(a net.Addr) netip.Prefix {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	ip := tcp.AddrPort().Addr().Unmap()
+	bits := ip.BitLen()
+	if ip.Is6() {
+		bits = 64
+	}
+	host, _ := ip.WithZone("").Prefix(bits)
+	return host
+}
+
+// conn is an open connection of a set.
 type conn struct {
 	net.Conn
-	of    *Listener
-	heard atomic.Bool // something was read
+	of   *Set
+	host netip.Prefix
+	// stranger is of.mu's.
+	stranger bool
+	heard    atomic.Bool  // something was read
+	last     atomic.Int64 // when something was read or written
 }
+
+func (c *conn) seen() { c.last.Store(int64(time.Since(epoch))) }
+
+// epoch is when the process began: a time since then is monotonic.
+var epoch = time.Now()
 
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.heard.Store(true)
+		c.seen()
+	}
+	return n, err
+}
+
+func (c *conn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		c.seen()
 	}
 	return n, err
 }
 
 func (c *conn) Close() error {
 	c.of.mu.Lock()
-	delete(c.of.open, c)
+	c.of.forget(c)
 	c.of.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// Credentials returns c for a server. A connection that passes its handshake is no stranger's any more.
+func Credentials(c credentials.TransportCredentials) credentials.TransportCredentials {
+	return trusting{c}
+}
+
+type trusting struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake implements credentials.TransportCredentials.
+func (t trusting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := t.TransportCredentials.ServerHandshake(raw)
+	if tracked, ok := raw.(*conn); ok && err == nil {
+		tracked.of.trust(tracked)
+	}
+	return c, info, err
+}
+
+// Clone implements credentials.TransportCredentials.
+func (t trusting) Clone() credentials.TransportCredentials {
+	return trusting{t.TransportCredentials.Clone()}
 }

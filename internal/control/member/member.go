@@ -173,7 +173,7 @@ func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.configure != nil {
 		o.configure(c)
 	}
-	if g.list, err = memberlist.Create(c); err != nil {
+	if g.list, err = create(c); err != nil {
 		return nil, fmt.Errorf("member: listen for gossip on %s: %w", o.Bind, err)
 	}
 	g.address = g.list.LocalNode().Address()

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"ndls/internal/control"
+	"ndls/internal/control/conns"
 )
 
 // TokenVariable is the environment variable that holds the job token where no
@@ -194,7 +195,7 @@ func (s *Security) derive(label string) []byte {
 
 // ServerOptions make a gRPC server that serves workers of the job alone.
 func (s *Security) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.serverTLS()))}
+	return []grpc.ServerOption{grpc.Creds(conns.Credentials(credentials.NewTLS(s.serverTLS())))}
 }
 
 // DialOptions make a gRPC client that talks to a server of that role in the job

@@ -103,6 +103,51 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 	}
 }
 
+// TestStrangersDoNotKeepMembersOut: a thousand connections that say nothing, or something else than TLS, before a worker comes and
+// after it, are closed, and that of the worker is not.
+func TestStrangersDoNotKeepMembersOut(t *testing.T) {
+	us := token(t)
+	l := listen(t, "127.0.0.1:0")
+	start(t, l, telling{&fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}, []byte("{}")}, us)
+	var strangers []net.Conn
+	flood := func() {
+		for i := range 500 {
+			c, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			strangers = append(strangers, c)
+			if i%2 == 0 {
+				_, _ = c.Write([]byte{22, 3, 1}) // a handshake begins so
+			}
+		}
+	}
+	flood()
+	c := dial(t, At(l.Addr().String()), us, 10*time.Second)
+	if _, err := c.Join(t.Context(), control.Hello{}); err != nil {
+		t.Fatal(err)
+	}
+	state := c.conn.GetState()
+	flood()
+	if _, err := c.Status(t.Context()); err != nil || c.conn.GetState() != state {
+		t.Errorf("the worker's connection went from %v to %v, %v", state, c.conn.GetState(), err)
+	}
+	open := len(strangers)
+	for end := time.Now().Add(10 * time.Second); open > 256 && time.Now().Before(end); { // the last may not be accepted yet
+		open = 0
+		for _, s := range strangers {
+			_ = s.SetReadDeadline(time.Now().Add(time.Millisecond))
+			if _, err := s.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+				open++
+			}
+		}
+	}
+	if open > 256 || open == 0 {
+		t.Errorf("%d connections of strangers are open", open)
+	}
+}
+
 // Who speaks without TLS, as earlier versions did with a token, is not served.
 func TestNoTokenAtAll(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
