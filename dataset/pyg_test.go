@@ -235,6 +235,9 @@ func TestBadPyG(t *testing.T) {
 		{"g.pt", with("data/0", []byte{1}), []string{"g.pt x", "lie outside of the 1 bytes"}},
 		{"g.pt", with("data.pkl", []byte("\x80\x02cos\nsystem\n.")), []string{"os.system", "tensors"}},
 		{"g.pt", with("data.pkl", []byte("\x80\x02NQ.")), []string{"no storage"}},
+		{"g.pt", with("data.pkl", []byte("\x80\x02]q\x00h\x00a.")), []string{"more than 16 objects in each other"}}, // a list that holds itself
+		{"g.pt", with("data.pkl", []byte("\x80\x02}U\tnum_nodesK\x01"+strings.Repeat("2\x86", 60)+"s.")), []string{"num_nodes is a tuple of 2 items"}},
+		{"g.pt", with("data.pkl", []byte("\x80\x02"+strings.Repeat("N2", 1<<21)+".")), []string{"too large", "torch.save({"}},
 	})
 	for i := 0; i < len(good); i += 7 {
 		broken := bytes.Clone(good)

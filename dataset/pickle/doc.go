@@ -22,8 +22,9 @@
 //
 // # Memory
 //
-// At most [MaxObjects] bytes of pickle apart from skipped strings, which become
-// about three times as much; a list of integers keeps 8 bytes for each.
+// At most [MaxObjects] bytes of pickle are read apart from skipped strings, and the objects that they make take at
+// most [MaxHeld], whatever the pickle asks for: each object is counted before it is made. A list of integers keeps 8
+// bytes for each. Nobody may follow a value without a bound on the depth: a list may hold itself.
 //
 // # Not supported
 //

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strconv"
 )
 
 const (
@@ -14,6 +16,26 @@ const (
 	MaxText = 256
 	// MaxObjects is how many bytes of pickle apart from skipped strings are read.
 	MaxObjects = 8 << 20
+	// MaxHeld bounds the bytes of memory that the objects of a pickle take. A byte of pickle can
+	// make a hundred of them.
+	MaxHeld = 32 << 20
+
+	// maxStack bounds the values that wait for the object of which they become a part: Python
+	// makes lists and dicts a thousand items at a time, and a tuple of all of its items.
+	maxStack = 1 << 18
+	// maxDims bounds the dimensions of an array, and maxType the name of a type of its elements.
+	maxDims = 16
+	maxType = 16
+)
+
+// What is counted for objects towards MaxHeld, in bytes: what they take of the heap, with what a slice or map
+// that grows has to spare.
+const (
+	tableCost  = 64 // of an entry of the memo
+	objectCost = 64 // of a list, a dict, a tuple, a text or a class, beside what is in it
+	arrayCost  = 512
+	itemCost   = 28 // of a value within another one; a number is on the heap by itself
+	intCost    = 10 // of a number of a list of numbers
 )
 
 var (
@@ -21,7 +43,7 @@ var (
 	ErrFormat = errors.New("damaged or unsupported pickle")
 	// ErrClass reports a class that is not on the list of known ones.
 	ErrClass = errors.New("class is not allowed in a pickle")
-	// ErrTooLarge reports more than MaxObjects bytes of objects.
+	// ErrTooLarge reports more than MaxObjects bytes of pickle, or objects that take more than MaxHeld.
 	ErrTooLarge = errors.New("pickle is too large")
 )
 
@@ -84,6 +106,35 @@ func (d *Dict) Get(key string) (any, bool) {
 	return nil, false
 }
 
+// Describe says in a few words what a value is, for a message. It does not look into a value that holds others: such a
+// value may hold itself.
+func Describe(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case bool, int64, float64:
+		return fmt.Sprint(v)
+	case Bytes:
+		if v.Len <= MaxText {
+			return strconv.Quote(v.Text)
+		}
+		return "a long text"
+	case Tuple:
+		return fmt.Sprintf("a tuple of %d items", len(v))
+	case *List:
+		return fmt.Sprintf("a list of %d items", v.Len())
+	case *Dict:
+		return fmt.Sprintf("a dict of %d entries", len(v.Pairs))
+	case *Array:
+		return "an array"
+	case *Object:
+		return "a " + v.Class.Name
+	case Class:
+		return "the class " + v.Name
+	}
+	return "another object"
+}
+
 // Len is the number of items.
 func (l *List) Len() int { return max(len(l.Ints), len(l.Items)) }
 
@@ -93,11 +144,20 @@ func (l *List) add(v any) {
 		l.Ints = append(l.Ints, n)
 		return
 	}
+	l.Items = slices.Grow(l.Items, len(l.Ints)+1)
 	for _, i := range l.Ints {
 		l.Items = append(l.Items, i)
 	}
 	l.Ints = nil
 	l.Items = append(l.Items, v)
+}
+
+// cost is what add will take.
+func (l *List) cost(v any) int64 {
+	if _, isInt := v.(int64); isInt && len(l.Items) == 0 {
+		return intCost
+	}
+	return itemCost * int64(len(l.Ints)+1)
 }
 
 // allowed is every class and function that a pickle may name.
@@ -132,7 +192,7 @@ func newList(args Tuple) (any, error) {
 
 func newType(args Tuple) (any, error) {
 	if len(args) > 0 {
-		if b, ok := args[0].(Bytes); ok && b.Len <= MaxText {
+		if b, ok := args[0].(Bytes); ok && b.Len <= maxType {
 			return &dtype{kind: b.Text, descr: "|" + b.Text}, nil
 		}
 	}
@@ -188,7 +248,7 @@ func setState(target, state any) error {
 			return errors.New("dtype state")
 		}
 		order, ok := t[1].(Bytes)
-		if !ok || t[2] != nil || t[3] != nil {
+		if !ok || order.Len > 1 || t[2] != nil || t[3] != nil {
 			return errors.New("structured dtypes are not supported")
 		}
 		target.descr = order.Text + target.kind
@@ -213,6 +273,9 @@ func (a *Array) setState(state any) error {
 	fortran, fortranOK := t[3].(bool)
 	if !shapeOK || !kindOK || !fortranOK {
 		return errors.New("array state")
+	}
+	if len(shape) > maxDims {
+		return fmt.Errorf("an array of %d dimensions", len(shape))
 	}
 	a.Descr, a.Fortran, a.Shape = kind.descr, fortran, make([]int64, len(shape))
 	for i, d := range shape {
@@ -263,6 +326,7 @@ type machine struct {
 	skipped int64
 	stack   []any
 	memo    map[int64]any
+	held    int64 // of what was made so far, also of what is not used any more
 	err     error
 }
 
@@ -295,6 +359,13 @@ func ReadWith(r io.Reader, e Extension) (any, error) {
 func (m *machine) fail(reason string) {
 	if m.err == nil {
 		m.err = fmt.Errorf("%w: at byte %d: %s", ErrFormat, m.pos, reason)
+	}
+}
+
+// hold counts n bytes of objects.
+func (m *machine) hold(n int64) {
+	if m.held += n; m.held > MaxHeld && m.err == nil {
+		m.err = fmt.Errorf("%w: at byte %d its objects take more than %d MiB", ErrTooLarge, m.pos, MaxHeld>>20)
 	}
 }
 
@@ -335,7 +406,9 @@ func (m *machine) text(n uint64) {
 		return
 	}
 	b := Bytes{Off: m.pos, Len: int64(n)}
+	m.hold(objectCost)
 	if n <= MaxText {
+		m.hold(int64(n))
 		buf := make([]byte, n)
 		if _, err := io.ReadFull(m.r, buf); err != nil {
 			m.readFailed(err)
@@ -377,7 +450,28 @@ func (m *machine) line() string {
 	return string(s[:len(s)-1])
 }
 
-func (m *machine) push(v any) { m.stack = append(m.stack, v) }
+func (m *machine) push(v any) {
+	if len(m.stack) >= maxStack && m.err == nil {
+		m.err = fmt.Errorf("%w: at byte %d more than %d values wait", ErrTooLarge, m.pos, maxStack)
+	}
+	if m.err == nil {
+		m.stack = append(m.stack, v)
+	}
+}
+
+// tuple pushes a tuple.
+func (m *machine) tuple(t Tuple) {
+	m.hold(objectCost + itemCost*int64(len(t)))
+	m.push(t)
+}
+
+// put keeps the value on top of the stack under a number.
+func (m *machine) put(key int64) {
+	v := m.top()
+	if m.hold(tableCost); m.err == nil {
+		m.memo[key] = v
+	}
+}
 
 func (m *machine) pop() any {
 	v := m.top()
@@ -431,6 +525,7 @@ func (m *machine) class(module, name string) {
 		m.err = fmt.Errorf("%w: %s.%s at byte %d: only NumPy arrays, SciPy CSR matrices, lists and dicts%s are read, nothing is executed",
 			ErrClass, module, name, m.pos, m.Known)
 	}
+	m.hold(objectCost + int64(len(module)+len(name)))
 	m.push(c)
 }
 
@@ -454,6 +549,20 @@ func (m *machine) construct(callable, args any) {
 	if o, ok := v.(*Object); ok {
 		o.Class = c
 	}
+	m.made(v)
+}
+
+// made pushes what a call has made.
+func (m *machine) made(v any) {
+	switch v := v.(type) {
+	case nil, bool, int64, float64:
+	case Bytes:
+		m.hold(objectCost + int64(len(v.Text)))
+	case *List, *Dict:
+		m.hold(objectCost)
+	default:
+		m.hold(arrayCost)
+	}
 	m.push(v)
 }
 
@@ -464,6 +573,9 @@ func (m *machine) appendAll(items ...any) {
 		return
 	}
 	for _, v := range items {
+		if m.hold(list.cost(v)); m.err != nil {
+			return
+		}
 		list.add(v)
 	}
 }
@@ -472,6 +584,9 @@ func (m *machine) setItems(items ...any) {
 	dict, ok := m.top().(*Dict)
 	if !ok || len(items)%2 != 0 {
 		m.fail("entries for something that is no dict")
+		return
+	}
+	if m.hold(itemCost * int64(len(items))); m.err != nil {
 		return
 	}
 	for i := 0; i < len(items); i += 2 {
@@ -525,13 +640,13 @@ func (m *machine) step(op byte) {
 	case 0x8d, 0x8e: // BINUNICODE8, BINBYTES8
 		m.text(m.uint(8))
 	case ')': // EMPTY_TUPLE
-		m.push(Tuple{})
+		m.tuple(Tuple{})
 	case 't': // TUPLE
-		m.push(append(Tuple{}, m.popMark()...))
+		m.tuple(append(Tuple{}, m.popMark()...))
 	case 0x85, 0x86, 0x87: // TUPLE1, TUPLE2, TUPLE3
-		m.push(m.popN(int(op - 0x84)))
+		m.tuple(m.popN(int(op - 0x84)))
 	case ']': // EMPTY_LIST
-		m.push(&List{})
+		m.made(&List{})
 	case 'a': // APPEND
 		v := m.pop()
 		m.appendAll(v)
@@ -539,7 +654,7 @@ func (m *machine) step(op byte) {
 		items := m.popMark()
 		m.appendAll(items...)
 	case '}': // EMPTY_DICT
-		m.push(&Dict{})
+		m.made(&Dict{})
 	case 's': // SETITEM
 		t := m.popN(2)
 		m.setItems(t...)
@@ -577,13 +692,13 @@ func (m *machine) step(op byte) {
 			m.fail(err.Error())
 			return
 		}
-		m.push(v)
+		m.made(v)
 	case 'q': // BINPUT
-		m.memo[int64(m.byte())] = m.top()
+		m.put(int64(m.byte()))
 	case 'r': // LONG_BINPUT
-		m.memo[int64(m.uint(4))] = m.top()
+		m.put(int64(m.uint(4)))
 	case 0x94: // MEMOIZE
-		m.memo[int64(len(m.memo))] = m.top()
+		m.put(int64(len(m.memo)))
 	case 'h': // BINGET
 		m.recall(int64(m.byte()))
 	case 'j': // LONG_BINGET

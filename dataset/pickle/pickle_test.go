@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +114,81 @@ func TestRefused(t *testing.T) {
 		_, err := Read(strings.NewReader(c.program))
 		if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestBombs reads pickles of a few MiB, which pack into kilobytes, that ask for far more memory. Reading all of them takes little:
+// what is allocated in all bounds what is held at any time.
+func TestBombs(t *testing.T) {
+	const full = MaxObjects - 4096
+	times := func(s string, n int) string { return strings.Repeat(s, n) }
+	wide := "\x80\x02(" + times("K\x01", 200_000) + "tq\x00"
+	shape := "\x80\x02(" + times("K\x01", 10_000) + "tq\x000cnumpy\ndtype\nU\x02f4\x85Rq\x010"
+	for name, program := range map[string]string{
+		"marks":             "\x80\x02" + times("(", full),
+		"duplicates":        "\x80\x02N" + times("2", full),
+		"nested lists":      "\x80\x02" + times("]", full/2) + times("a", full/2),
+		"lists in lists":    "\x80\x02]q\x00" + times("0]h\x00aq\x00", full/7) + ".",
+		"lists dropped":     "\x80\x02" + times("]0", full/2),
+		"dicts":             "\x80\x02(" + times("}", full),
+		"tuples":            "\x80\x02" + times(")0", full/2),
+		"memo":              "\x80\x04N" + times("\x94", full),
+		"wide tuples":       wide + times("0h\x00h\x00h\x00\x87q\x00", full/9),
+		"growing tuples":    "\x80\x02)q\x00" + times("0("+times("h\x00", 100)+"tq\x00", full/205),
+		"numbers":           "\x80\x02](" + times("M\xff\xff", 200_000) + times("e("+times("M\xff\xff", 200_000), 12) + "e.",
+		"numbers and text":  "\x80\x02]" + times("("+times("M\xff\xff", 200_000)+"e", 12) + "U\x01aa.",
+		"items":             "\x80\x02]q\x00" + times("h\x00a", full/3),
+		"entries":           "\x80\x02}" + times("NNs", full/3),
+		"texts":             "\x80\x02" + times("U\x000", full/3),
+		"classes":           "\x80\x02" + times("cnumpy\ndtype\n0", full/14),
+		"types":             "\x80\x02cnumpy\ndtype\nq\x00U\x02f4\x85q\x01" + times("0h\x00h\x01R", full/6),
+		"shapes":            shape + times("cnumpy.core.multiarray\n_reconstruct\n)R(K\x01h\x00h\x01\x89U\x00tb0", full/60),
+		"a negative length": "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
+		"a huge length":     "\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\x0f.",
+		"a huge number":     "\x80\x02\x8b\xff\xff\xff\x7f.",
+		"a long name":       "\x80\x02c" + times("a", full) + "\nb\n.",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Read(strings.NewReader(program))
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrFormat) && err != nil {
+			t.Errorf("%s: %v has no kind", name, err)
+		}
+		// Slices and maps that grow are copied a few times.
+		if n := after.TotalAlloc - before.TotalAlloc; n > 6*MaxHeld {
+			t.Errorf("%s: %d MiB were allocated, %v", name, n>>20, err)
+		}
+	}
+}
+
+// TestDescribe: a list that holds itself, and tuples that would print without end, are described in a few words.
+func TestDescribe(t *testing.T) {
+	tuples := Tuple{int64(1)}
+	for range 60 {
+		tuples = Tuple{tuples, tuples}
+	}
+	list := &List{}
+	list.add(list)
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{nil, "None"},
+		{true, "true"},
+		{int64(5), "5"},
+		{Bytes{Len: 1, Text: "a"}, `"a"`},
+		{Bytes{Len: 1 << 40}, "a long text"},
+		{tuples, "a tuple of 2 items"},
+		{list, "a list of 1 items"},
+		{&Dict{}, "a dict of 0 entries"},
+		{&Object{Class: Class{"m", "Data"}}, "a Data"},
+		{Class{"m", "Data"}, "the class Data"},
+		{mark{}, "another object"},
+	} {
+		if got := Describe(c.v); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
 }

@@ -139,21 +139,6 @@ func Of(f File, name string) (*Source, string, error) {
 	return s, ext, nil
 }
 
-// ZipMembers lists the files of an archive.
-func ZipMembers(f File, name string) ([]*zip.File, error) {
-	z, err := zip.NewReader(f, f.Size())
-	if err != nil {
-		return nil, graph.Damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
-	}
-	var members []*zip.File
-	for _, m := range z.File {
-		if !strings.HasSuffix(m.Name, "/") {
-			members = append(members, m)
-		}
-	}
-	return members, nil
-}
-
 // ZipSource is a member of an archive; entry is its part of the directory.
 func ZipSource(f File, archive string, entry *zip.File) (*Source, error) {
 	name := archive + " member " + entry.Name

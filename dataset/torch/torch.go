@@ -149,6 +149,9 @@ func persistent(id any) (any, error) {
 	return storage{types[class.Name], key.Text}, nil
 }
 
+// maxDims bounds the dimensions of a tensor.
+const maxDims = 16
+
 // rebuild reads (storage, first element, shape, stride, …).
 func rebuild(args pickle.Tuple) (any, error) {
 	if len(args) < 4 {
@@ -164,6 +167,9 @@ func rebuild(args pickle.Tuple) (any, error) {
 		dims, isTuple := args[2+i].(pickle.Tuple)
 		if !isTuple {
 			return nil, errors.New("the shape of a tensor is no tuple")
+		}
+		if len(dims) > maxDims {
+			return nil, fmt.Errorf("a tensor of %d dimensions", len(dims))
 		}
 		*to = []int64{}
 		for _, d := range dims {

@@ -257,7 +257,7 @@ func (d *dictEdges) Read(batch []graph.Edge) (int, error) {
 		node, isID := d.pairs[0].Key.(int64)
 		list, isList := d.pairs[0].Value.(*pickle.List)
 		if !isID || !isList || len(list.Items) > 0 {
-			return 0, graph.BadData(d.name, "the entry of %v is not a node with a list of nodes: fetch it again", d.pairs[0].Key)
+			return 0, graph.BadData(d.name, "the entry of %s is not a node with a list of nodes: fetch it again", pickle.Describe(d.pairs[0].Key))
 		}
 		if d.pos == len(list.Ints) {
 			d.pairs, d.pos = d.pairs[1:], 0

@@ -85,13 +85,13 @@ func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
 	if r.file, err = torch.Open(ctx, &r.Files, r.path); err != nil {
 		return err
 	}
-	if r.data, err = r.single(r.file.Value); err != nil {
+	if r.data, err = r.single(r.file.Value, mostNested); err != nil {
 		return err
 	}
 	if n, ok := r.get("num_nodes"); ok {
 		nodes, isNumber := n.(int64)
 		if !isNumber || nodes < 1 || nodes > graph.MaxID+1 {
-			return graph.BadData(r.path, "num_nodes is %v: a number from 1 to %d is needed", n, int64(graph.MaxID+1))
+			return graph.BadData(r.path, "num_nodes is %s: a number from 1 to %d is needed", pickle.Describe(n), int64(graph.MaxID+1))
 		}
 		r.Known.NumNodes = nodes
 	}
@@ -125,8 +125,14 @@ func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
 	return nil
 }
 
-// single finds the tensors of the one graph of the file.
-func (r *reader) single(value any) (*pickle.Dict, error) {
+// mostNested bounds how deep the tensors of a graph lie in objects. PyG has five of them around each other.
+const mostNested = 16
+
+// single finds the tensors of the one graph of the file, within so many values around each other.
+func (r *reader) single(value any, depth int) (*pickle.Dict, error) {
+	if depth == 0 {
+		return nil, graph.BadData(r.path, "holds more than %d objects in each other: it is damaged; save torch.save(data.to_dict(), file)", mostNested)
+	}
 	switch value := value.(type) {
 	case pickle.Tuple:
 		if len(value) == 0 {
@@ -137,10 +143,10 @@ func (r *reader) single(value any) (*pickle.Dict, error) {
 				return nil, err
 			}
 		}
-		return r.single(value[0])
+		return r.single(value[0], depth-1)
 	case *pickle.List:
 		if value.Len() == 1 && len(value.Items) == 1 {
-			return r.single(value.Items[0])
+			return r.single(value.Items[0], depth-1)
 		}
 		return nil, graph.BadData(r.path, "holds a list of %d graphs: a file of one graph is read", value.Len())
 	case *pickle.Object:
@@ -154,9 +160,9 @@ func (r *reader) single(value any) (*pickle.Dict, error) {
 		for _, inner := range []string{"_store", "_mapping"} {
 			if v, ok := state.Get(inner); ok {
 				if object, isObject := v.(*pickle.Object); isObject {
-					return r.single(object)
+					return r.single(object, depth-1)
 				}
-				return r.single(v)
+				return r.single(v, depth-1)
 			}
 		}
 		return state, nil
