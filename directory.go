@@ -125,7 +125,17 @@ type Verified = coordinator.Verified
 // whole files allow. What does not belong to one file is checked with one of the parts, so that all together check what
 // Part{} does. The error wraps [ErrCorrupt] and names every damaged file.
 func (d *Directory) Verify(ctx context.Context, p Part) (Verified, error) {
-	v, err := coordinator.Verify(ctx, d.cat, d.record, p)
+	return d.VerifyWithin(ctx, p, 0)
+}
+
+// VerifyWithin does what Verify does, within so many bytes of memory, 0 for the default of [Resources].
+func (d *Directory) VerifyWithin(ctx context.Context, p Part, memory int64) (Verified, error) {
+	budget, err := Resources{Memory: memory}.Budget()
+	if err != nil {
+		return Verified{}, err
+	}
+	defer budget.Close()
+	v, err := coordinator.Verify(ctx, d.cat, d.record, p, budget)
 	return v, interruption(ctx, err)
 }
 

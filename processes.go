@@ -34,8 +34,9 @@ func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, erro
 	// The coordinator computes nothing; it has what every process of Go takes.
 	share := (memory - mem.RuntimeShare) / int64(j.Workers.Processes)
 	if share < mem.MinBudget {
-		return nil, failure.Of(ErrBudget, "--workers %d: %s of --memory leave %s for each; %s are the least",
-			j.Workers.Processes, mem.Bytes(memory), mem.Bytes(max(share, 0)), mem.Bytes(mem.MinBudget))
+		least := mem.RuntimeShare + int64(j.Workers.Processes)*mem.MinBudget
+		return nil, failure.Of(ErrBudget, "--workers %d: %s of --memory leave %s for each; %s are the least: --memory %dMiB would do",
+			j.Workers.Processes, mem.Bytes(memory), mem.Bytes(max(share, 0)), mem.Bytes(mem.MinBudget), (least+1<<20-1)>>20)
 	}
 	token := rpc.MakeToken()
 	security, err := rpc.TokenSecurity(token, "memory")

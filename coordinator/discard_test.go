@@ -10,6 +10,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/internal/storage"
@@ -197,7 +198,12 @@ func TestVerifyChecksTheCatalogueFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		cat.Bind(stage.Binding(rec.Plan))
-		if _, err := Verify(ctx, cat, rec, share.Part{}); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), catalog.Name) {
+		budget, err := mem.NewBudget(mem.MinBudget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer budget.Close()
+		if _, err := Verify(ctx, cat, rec, share.Part{}, budget); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), catalog.Name) {
 			t.Errorf("%s: %v, want ErrCorrupt that names %s", name, err, catalog.Name)
 		}
 	}

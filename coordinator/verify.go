@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/failure"
+	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
 	"ndls/internal/share"
@@ -17,8 +18,13 @@ import (
 	"ndls/stage"
 )
 
-// mostVerified bounds how many files are read at a time: each has buffers.
-const mostVerified = 16
+const (
+	// mostVerified bounds how many files are read at a time.
+	mostVerified = 16
+	// fileMemory is what a file takes of the heap that is read: buffers, and a row group of the node table, which is decoded as a
+	// whole. Edges take a third of that.
+	fileMemory = 24 << 20
+)
 
 // Verified says what was read and checked.
 type Verified struct {
@@ -37,15 +43,23 @@ type Verified struct {
 //
 // Of the files it reads those of a part. The part that has the graph summary, or the first one where there is none,
 // checks what does not belong to one file: counts, record and journal.
-func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.Part) (v Verified, err error) {
+//
+// Files are read as many at a time as the budget b has the memory for.
+func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.Part, b *mem.Budget) (v Verified, err error) {
 	if err := part.Validate(); err != nil {
 		return v, failure.As(failure.ErrOption, err)
 	}
+	atOnce := int(max(1, min(int64(runtime.GOMAXPROCS(0)), mostVerified, b.Free()/fileMemory)))
+	release, err := b.ReserveHeap(int64(atOnce)*fileMemory, "reading files")
+	if err != nil {
+		return v, err
+	}
+	defer release()
 	entries, rest := filesOf(cat.All(), part, &v)
 	m := progress.Start(ctx, "verify", v.Bytes, "bytes")
 	defer m.Done()
 	wrong := make([]error, len(entries)) // in the order of the catalogue
-	if err := share.Each(min(runtime.GOMAXPROCS(0), mostVerified), len(entries), func(i int) error {
+	if err := share.Each(atOnce, len(entries), func(i int) error {
 		if err := verifyFile(ctx, cat, entries[i]); err != nil {
 			wrong[i] = stage.Explain(err, cat)
 		}

@@ -135,8 +135,9 @@ func exportEdges(ctx context.Context, cat *catalog.Catalog, o Options, out io.Wr
 			hi++
 		}
 		if hi == lo {
-			return 0, fmt.Errorf("the %d edges of node %s need %s more; give more --memory: %w",
-				counts.S[lo], names.quote(int64(r.id.S[lo])), mem.Bytes((int64(counts.S[lo])-room)*perEdge), mem.ErrBudget)
+			more := (int64(counts.S[lo]) - room) * perEdge
+			return 0, fmt.Errorf("the %d edges of node %s need %s more; %s: %w",
+				counts.S[lo], names.quote(int64(r.id.S[lo])), mem.Bytes(more), o.Budget.Would(more), mem.ErrBudget)
 		}
 		if n > 0 {
 			if err := r.writeRange(ctx, files, uint32(lo), counts.S[lo:hi], edges.slice(0, int(n)), w, m); err != nil {

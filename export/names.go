@@ -93,11 +93,15 @@ func loadNames(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (_ *nam
 	}); err != nil {
 		return nil, err
 	}
-	if n.ends, err = mem.Alloc[uint64](b, t.Rows(), "input ids"); err == nil {
-		n.text, err = mem.Alloc[byte](b, int64(total), "input ids")
+	const pages = 2 * 4096 // to which both arrays are rounded up
+	if need := 8*t.Rows() + int64(total) + pages; need > b.Free() {
+		return nil, fmt.Errorf("an export of edges holds all input ids in memory, %s, and %s are free; %s: %w", mem.Bytes(need), mem.Bytes(b.Free()), b.Would(need-b.Free()), mem.ErrBudget)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("an export of edges holds all input ids in memory, %s; give more --memory: %w", mem.Bytes(8*t.Rows()+int64(total)), err)
+	if n.ends, err = mem.Alloc[uint64](b, t.Rows(), "input ids"); err != nil {
+		return nil, err
+	}
+	if n.text, err = mem.Alloc[byte](b, int64(total), "input ids"); err != nil {
+		return nil, err
 	}
 	at := 0
 	err = t.Each(func(first int64, keys [][]byte) error {

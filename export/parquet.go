@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/apache/arrow/go/v14/parquet"
@@ -103,7 +104,17 @@ func (w *parquetWriter) write(cols [][]byte, n int) (err error) {
 			return err
 		}
 	}
-	return group.Close()
+	if err := group.Close(); err != nil {
+		return err
+	}
+	// The library writes the levels of lists into buffers of a pool, which it lets grow by 64 bytes whenever it writes to
+	// them (arrow v14, PooledBufferWriter.Reserve with an offset): over two million rows to 50 MiB. Two collections empty
+	// the pool.
+	if slices.ContainsFunc(w.columns, func(c column) bool { return c.list > 0 }) {
+		runtime.GC()
+		runtime.GC()
+	}
+	return nil
 }
 
 func writeChunk(chunk file.ColumnChunkWriter, c column, values []byte, n int, names *names) error {

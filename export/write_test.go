@@ -2,6 +2,8 @@ package export
 
 import (
 	"bytes"
+	"io"
+	"runtime"
 	"testing"
 
 	"ndls/internal/mem"
@@ -37,5 +39,34 @@ func TestTextOnAllThreads(t *testing.T) {
 	}
 	if !bytes.Equal(one, text(5)) {
 		t.Error("five threads write other text than one")
+	}
+}
+
+// TestListsDoNotGrow: what a writer of lists holds does not grow with the rows that it has written.
+func TestListsDoNotGrow(t *testing.T) {
+	const rows, width = 60_000, 8
+	columns := []column{idColumn, {"x", float32Kind, width}}
+	ids, values := make([]int64, rows), make([]float32, width*rows)
+	w, err := newParquet(io.Discard, columns, &names{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func() uint64 {
+		runtime.GC() // one leaves what is in pools
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := held()
+	for range 8 {
+		if err := w.write([][]byte{mem.AsBytes(ids), mem.AsBytes(values)}, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := int64(held()) - int64(before); n > 4<<20 {
+		t.Errorf("the writer holds %d KiB after %d rows", n>>10, 8*rows)
+	}
+	if err := w.close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -109,8 +109,8 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 		return 0, err
 	}
 	n := min(cmp.Or(o.Rows, RowBytes), b.Free()/4) / (4 * packed.PanelColumns)
-	if n < packed.StripRows {
-		return 0, fmt.Errorf("machine: %s are free: %w", mem.Bytes(b.Free()), mem.ErrBudget)
+	if least := int64(4 * packed.PanelColumns * packed.StripRows); n < packed.StripRows {
+		return 0, fmt.Errorf("machine: measuring needs %s, %s are free; %s: %w", mem.Bytes(4*least), mem.Bytes(b.Free()), b.Would(4*least-b.Free()), mem.ErrBudget)
 	}
 	rows, err := mem.Alloc[float32](b, n*packed.PanelColumns, "measured rows")
 	if err != nil {

@@ -23,7 +23,7 @@ command checks without it.`,
 			if err != nil {
 				return err
 			}
-			v, err := d.Verify(ctx, part)
+			v, err := d.VerifyWithin(ctx, part, a.memoryBytes)
 			if err != nil {
 				return err
 			}

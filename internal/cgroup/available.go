@@ -46,14 +46,19 @@ func available() (int64, error) {
 // Limit is the smallest memory limit of the process's control groups, [math.MaxInt64] where
 // there is none.
 func Limit() int64 {
-	smallest := int64(math.MaxInt64)
 	groups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		// No control groups, no limit of theirs.
-		return smallest
+		return math.MaxInt64
 	}
-	for _, path := range limitFiles(string(groups)) {
-		text, err := os.ReadFile(path)
+	return limitIn("/", string(groups))
+}
+
+// limitIn is the smallest limit of groups in the files below a root.
+func limitIn(root, groups string) int64 {
+	smallest := int64(math.MaxInt64)
+	for _, path := range limitFiles(groups) {
+		text, err := os.ReadFile(filepath.Join(root, path))
 		if err != nil {
 			continue
 		}
@@ -112,6 +117,9 @@ func limitFiles(cgroup string) []string {
 			}
 			for dir := filepath.Clean(parts[2]); ; dir = filepath.Dir(dir) {
 				files = append(files, filepath.Join(v.root, dir, v.limit))
+				if v.high != "" {
+					files = append(files, filepath.Join(v.root, dir, v.high))
+				}
 				if dir == "/" || dir == "." {
 					break
 				}

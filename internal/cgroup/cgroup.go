@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// version names the files of one version of control groups.
-type version struct{ root, controller, limit, peak string }
+// version names the files of one version of control groups. Above the bytes in high, where there is such a file, the
+// kernel takes memory back and slows the processes of the group down, until they stand still: it is a limit, too.
+type version struct{ root, controller, limit, high, peak string }
 
 // The versions, as the kernel's admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst
 // have them.
 var versions = []version{
-	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"},
-	{"/sys/fs/cgroup", "", "memory.max", "memory.peak"},
+	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "", "memory.max_usage_in_bytes"},
+	{"/sys/fs/cgroup", "", "memory.max", "memory.high", "memory.peak"},
 }
 
 // Group is a control group below that of this process.

@@ -15,7 +15,7 @@
 // are not seen by the garbage collector: element types must not hold pointers.
 //
 // While a budget is open, the garbage collector keeps the Go heap near three quarters of
-// [RuntimeShare], above what was on the heap before. [Budget.Close] ends that.
+// [RuntimeShare], above what was on the heap before, and what [Budget.ReserveHeap] has charged. [Budget.Close] ends that.
 //
 // # Memory
 //

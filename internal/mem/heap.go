@@ -17,6 +17,8 @@ type heapLimit struct {
 	mu     sync.Mutex
 	open   int   // how many budgets are open
 	before int64 // the soft limit of the program, in bytes
+	own    int64 // the soft limit while budgets are open, without extra
+	extra  int64 // what budgets have reserved for the heap beside the share
 }
 
 func (h *heapLimit) limit() {
@@ -25,7 +27,17 @@ func (h *heapLimit) limit() {
 	if h.open++; h.open == 1 {
 		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		metrics.Read(sample)
-		h.before = debug.SetMemoryLimit(int64(sample[0].Value.Uint64()) + RuntimeShare*3/4)
+		h.own = int64(sample[0].Value.Uint64()) + RuntimeShare*3/4
+		h.before = debug.SetMemoryLimit(h.own + h.extra)
+	}
+}
+
+// raise adds n bytes to the limit.
+func (h *heapLimit) raise(n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.extra += n; h.open > 0 {
+		debug.SetMemoryLimit(h.own + h.extra)
 	}
 }
 

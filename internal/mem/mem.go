@@ -132,13 +132,38 @@ func (b *Budget) Peak() int64 {
 func (b *Budget) Reserve(n int64, what string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n < 0 || b.used+n > b.limit {
-		return fmt.Errorf("mem: %s needs %s, %s of %s are free: %w",
-			what, Bytes(n), Bytes(b.limit-b.used), Bytes(b.limit), ErrBudget)
+	if n < 0 || n > b.limit-b.used {
+		return fmt.Errorf("mem: %s needs %s, %s of %s are free; %s: %w",
+			what, Bytes(n), Bytes(b.limit-b.used), Bytes(b.limit), b.Would(n-(b.limit-b.used)), ErrBudget)
 	}
 	b.used += n
 	b.peak = max(b.peak, b.used)
 	return nil
+}
+
+// ReserveHeap charges n bytes for what is on the Go heap, and has the garbage collector leave it as much more, until release is
+// called. It is for what libraries hold that know nothing of budgets.
+func (b *Budget) ReserveHeap(n int64, what string) (release func(), err error) {
+	if err := b.Reserve(n, what); err != nil {
+		return nil, err
+	}
+	heap.raise(n)
+	return func() {
+		heap.raise(-n)
+		b.Release(n)
+	}, nil
+}
+
+// Would says which --memory would do, in words that end a message, where so many bytes more are needed than the budget has.
+func (b *Budget) Would(more int64) string {
+	root := b
+	for root.of != nil {
+		root = root.of
+	}
+	if total := Total(root.limit + more); more > 0 && total > 0 {
+		return fmt.Sprintf("--memory %dMiB would do", (total+1<<20-1)>>20)
+	}
+	return "no --memory would do"
 }
 
 // Release returns n bytes taken with Reserve.

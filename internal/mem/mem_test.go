@@ -2,6 +2,9 @@ package mem
 
 import (
 	"errors"
+	"regexp"
+	"runtime/debug"
+	"strconv"
 	"testing"
 	"unsafe"
 )
@@ -74,6 +77,55 @@ func TestPart(t *testing.T) {
 	for range 2 {
 		if part.Close(); b.Free() != b.Limit() {
 			t.Errorf("%d of %d are free", b.Free(), b.Limit())
+		}
+	}
+}
+
+// TestReserveHeap: what is reserved for the heap is charged, and the garbage collector leaves it.
+func TestReserveHeap(t *testing.T) {
+	b, err := NewBudget(MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	limit := debug.SetMemoryLimit(-1)
+	release, err := b.ReserveHeap(10<<20, "a library")
+	if err != nil || b.Free() != b.Limit()-10<<20 || debug.SetMemoryLimit(-1) != limit+10<<20 {
+		t.Errorf("%d are free, the heap's limit went from %d to %d: %v", b.Free(), limit, debug.SetMemoryLimit(-1), err)
+	}
+	if _, err := b.ReserveHeap(b.Free()+1, "a library"); !errors.Is(err, ErrBudget) || debug.SetMemoryLimit(-1) != limit+10<<20 {
+		t.Errorf("too much gave %v, and the limit %d", err, debug.SetMemoryLimit(-1))
+	}
+	if release(); b.Free() != b.Limit() || debug.SetMemoryLimit(-1) != limit {
+		t.Errorf("%d of %d are free, the heap's limit is %d", b.Free(), b.Limit(), debug.SetMemoryLimit(-1))
+	}
+}
+
+// TestWould: the memory that an error names is the least that would have done, also for a part of a budget.
+func TestWould(t *testing.T) {
+	b, err := NewBudget(MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	part, err := b.Part(1<<20, "a part")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.Close()
+	for _, of := range []*Budget{b, part} {
+		more := int64(100<<20) + 5
+		err := of.Reserve(of.Free()+more, "rows")
+		if err == nil {
+			t.Fatal("it fits")
+		}
+		found := regexp.MustCompile(`; --memory (\d+)MiB would do`).FindStringSubmatch(err.Error())
+		if found == nil {
+			t.Fatal(err)
+		}
+		mib, _ := strconv.ParseInt(found[1], 10, 64)
+		if Usable(mib<<20) < b.Limit()+more || Usable((mib-1)<<20) >= b.Limit()+more {
+			t.Errorf("%v", err)
 		}
 	}
 }
