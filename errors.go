@@ -5,6 +5,8 @@ import (
 	"errors"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"ndls/coordinator"
 	"ndls/dataset"
 	"ndls/estimate"
@@ -53,9 +55,17 @@ var (
 	// the run.
 	ErrInterrupted = errors.New("interrupted by the user; run again to continue")
 	// ErrTerminated is a cause for which a command cancels the context when the system
-	// tells it to stop. It is an [ErrInterrupted], too.
+	// tells it to stop. It is an [ErrInterrupted], too. [TerminatedBy] names another signal.
 	ErrTerminated = failure.Of(ErrInterrupted, "interrupted by SIGTERM; run again to continue")
 )
+
+// TerminatedBy returns an [ErrTerminated] that names the signal by which the system has told a command to stop.
+func TerminatedBy(s syscall.Signal) error {
+	if s == syscall.SIGTERM {
+		return ErrTerminated
+	}
+	return failure.Of(ErrTerminated, "interrupted by %s; run again to continue", unix.SignalName(s))
+}
 
 // An Exit is one row of the table of exit statuses.
 type Exit struct {

@@ -14,7 +14,7 @@ import (
 // ErrConservation reports a pass after which Σ_i d̃_i Z_i differs: an edge was
 // lost, doubled or misplaced. In a graph with directions it reports a pass after which
 // Σ_i v_i Z_i, with the divisors v, is not the sum before of each row times how often it was added.
-var ErrConservation = errors.New("conservation of the degree-weighted sum is violated")
+var ErrConservation = errors.New("conservation of the degree-weighted sum is violated: edges or rows are not what they were; run ndls verify, and then the same command, and look at the memory of this machine if it fails again")
 
 // TooLarge is the error about values that a column block, or what is added up of it,
 // cannot hold.
@@ -132,10 +132,10 @@ func (s *balance) gather(ctx context.Context, g group.Group) error {
 // weights a row adds degree + 1 values and counts d̃ = strength + 1 times. With directions what the
 // rows hold may come together in a few of them, so that the largest sum bounds the share.
 func (s *balance) check(p Precision) error {
-	tolerance, tiny := 1e-6+0x1p-24*max(s.squares/s.volume, s.largest), 0.0
+	tolerance, tiny := 1e-6+0x1p-24*max(s.squares/s.volume, s.largest), floatTiny*max(s.volume, s.squares)
 	if p == Float16 {
 		tolerance += halfTolerance
-		tiny = halfTiny * s.volume
+		tiny += halfTiny * s.volume
 	}
 	for c := range packed.PanelColumns {
 		if !finite(s.before[c]) || !finite(s.after[c]) {
@@ -151,9 +151,12 @@ func (s *balance) check(p Precision) error {
 // halfTolerance is the share of Σ d̃|Z| that rounding every row to float16 may
 // move at most: half a unit in the last of 11 places, all in one direction.
 // halfTiny is what it may move each value that is too small for that.
+// floatTiny is what a product or quotient of float32 may lose that is too small for 24 places: a value has one of
+// each row that is added, with weights, and one of its divisor.
 const (
 	halfTolerance = 0x1p-11
 	halfTiny      = 0x1p-25
+	floatTiny     = 0x1p-149
 )
 
 // finite says whether x is a number, and not too large for one.

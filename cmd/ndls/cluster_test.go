@@ -37,7 +37,8 @@ func TestHangupStops(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-			if ignored || !errors.Is(context.Cause(ctx), ndls.ErrTerminated) || ndls.ExitStatus(context.Cause(ctx)) != ndls.ExitTerminated {
+			if ignored || !errors.Is(context.Cause(ctx), ndls.ErrTerminated) || ndls.ExitStatus(context.Cause(ctx)) != ndls.ExitTerminated ||
+				ndls.Message(context.Cause(ctx)) != "interrupted by SIGHUP; run again to continue" {
 				t.Errorf("ignored %v, cause %v", ignored, context.Cause(ctx))
 			}
 		case <-time.After(300 * time.Millisecond):

@@ -39,10 +39,10 @@ func notify(ctx context.Context) (context.Context, func()) {
 			return
 		}
 		signal.Stop(signals)
-		if s == os.Interrupt {
-			cancel(ndls.ErrInterrupted)
+		if signal, ok := s.(syscall.Signal); ok && signal != syscall.SIGINT {
+			cancel(ndls.TerminatedBy(signal))
 		} else {
-			cancel(ndls.ErrTerminated)
+			cancel(ndls.ErrInterrupted)
 		}
 	}()
 	return ctx, func() {

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -851,10 +852,13 @@ func TestSignals(t *testing.T) {
 		signal syscall.Signal
 		code   int
 		reason string
-	}{{syscall.SIGINT, ndls.ExitInterrupted, "by the user"}, {syscall.SIGTERM, ndls.ExitTerminated, "SIGTERM"}} {
+	}{{syscall.SIGINT, ndls.ExitInterrupted, "by the user"}, {syscall.SIGTERM, ndls.ExitTerminated, "by SIGTERM"}, {syscall.SIGHUP, ndls.ExitTerminated, "by SIGHUP"}, {syscall.SIGUSR1, ndls.ExitTerminated, "by SIGUSR1"}} {
 		t.Run(tc.signal.String(), func(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")
 			args := []string{"run", "--dataset", toy, "--run", run, "--memory", "512MiB", "--epochs", "1000000", "--patience", "0", "--runs", "1"}
+			heard := make(chan os.Signal, 1)
+			signal.Notify(heard, tc.signal) // nohup may have started the tests
+			defer signal.Stop(heard)
 			cmd := exec.Command(binary, args...)
 			pipe, err := cmd.StderrPipe()
 			if err != nil {

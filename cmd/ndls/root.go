@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"ndls"
+	"ndls/internal/failure"
 	"ndls/internal/meant"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
@@ -140,6 +141,9 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 			if err := cmp.Or(a.checkCommon(cmd), a.prepareResult()); err != nil {
 				return asUsage(err)
 			}
+			if err := a.checkMemory(cmd); err != nil {
+				return err
+			}
 			runtime.GOMAXPROCS(a.threads + waiting)
 			defer a.fold(cmd)()
 			var logs io.Writer = a.stderr
@@ -219,6 +223,14 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	return nil
 }
 
+// checkMemory refuses a --memory in which no command can stay. plan says of any how much it lacks.
+func (a *app) checkMemory(cmd *cobra.Command) error {
+	if a.memoryBytes == 0 || cmd.Name() == "plan" {
+		return nil
+	}
+	return mem.CheckTotal(a.memoryBytes)
+}
+
 // resources are those that the flags give.
 func (a *app) resources() ndls.Resources {
 	return ndls.Resources{
@@ -276,11 +288,13 @@ func columns(w io.Writer) func() int {
 	}
 }
 
-// brief rounds times and seconds to what a reader of the log can use.
+// brief rounds times and seconds to what a reader of the log can use, and leaves secrets of URIs out.
 func brief(_ []string, attr slog.Attr) slog.Attr {
 	switch attr.Value.Kind() {
 	case slog.KindTime:
 		return slog.String(attr.Key, attr.Value.Time().Format(time.TimeOnly))
+	case slog.KindString:
+		return slog.String(attr.Key, failure.Redact(attr.Value.String()))
 	case slog.KindFloat64:
 		return slog.String(attr.Key, strconv.FormatFloat(attr.Value.Float64(), 'f', 1, 64))
 	}

@@ -88,7 +88,7 @@ var packages = regexp.MustCompile(`(^|: |\n)(?:(?:` + strings.Join([]string{
 }, "|") + `): )+`)
 
 // Text is what a user reads of err: its text without the names of packages, and without
-// its kinds where they stand at the end of a line.
+// its kinds where they stand at the end of a line, and without secrets of URIs.
 func Text(err error) string {
 	text := err.Error() + "\n"
 	for before := ""; before != text; {
@@ -97,5 +97,5 @@ func Text(err error) string {
 			text = strings.ReplaceAll(text, ": "+k.text+"\n", "\n")
 		}
 	}
-	return packages.ReplaceAllString(strings.TrimSuffix(text, "\n"), "$1")
+	return Redact(packages.ReplaceAllString(strings.TrimSuffix(text, "\n"), "$1"))
 }

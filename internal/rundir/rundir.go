@@ -36,7 +36,7 @@ func Open(ctx context.Context, dir string, create bool) (storage.Store, error) {
 	}
 	store, err := storage.OpenURI(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("--run %s: %w", dir, err)
+		return nil, fmt.Errorf("--run %s: %w", failure.Redact(dir), err)
 	}
 	return store, nil
 }
@@ -50,7 +50,7 @@ func Check(dir string, create bool) error {
 	case strings.HasPrefix(dir, "s3://"):
 		return nil
 	case Remote(dir):
-		return failure.Of(ErrName, "--run %s: give a local folder or s3://bucket/prefix", dir)
+		return failure.Of(ErrName, "--run %s: give a local folder or s3://bucket/prefix", failure.Redact(dir))
 	}
 	switch st, err := vfs.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist) && create:

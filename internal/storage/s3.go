@@ -121,20 +121,17 @@ func OpenBucket(ctx context.Context, uri string) (*Bucket, error) {
 func parseBucket(uri string) (name, prefix string, query url.Values, err error) {
 	u, err := url.Parse(uri)
 	if err != nil {
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err
-		}
-		return "", "", nil, fmt.Errorf("storage: parsing the URI of a bucket: %w", err)
+		return "", "", nil, errors.New("storage: the URI of a bucket has the form s3://bucket/prefix?region=R; this one is no URI")
 	}
-	if u.User != nil {
+	query = u.Query()
+	if u.User != nil || strings.Contains(query.Get("endpoint"), "@") {
 		return "", "", nil, errors.New("storage: the URI of a bucket holds credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment and take them out of the URI")
 	}
 	prefix = strings.Trim(u.Path, "/")
 	if u.Scheme != "s3" || u.Host == "" || prefix != "" && !fs.ValidPath(prefix) {
 		return "", "", nil, errors.New("storage: the URI of a bucket has the form s3://bucket/prefix?region=R")
 	}
-	return u.Host, prefix, u.Query(), nil
+	return u.Host, prefix, query, nil
 }
 
 // dial makes the client of a bucket's server. Its retryer is the one place that

@@ -251,20 +251,23 @@ func TestS3OpenTellsWhatIsWrong(t *testing.T) {
 		want     string
 		requests int
 	}{
-		"no such bucket":       {uri: storagetest.BucketURI(u, "none", ""), want: "make the bucket", requests: 1},
-		"wrong secret":         {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, want: "AWS_SECRET_ACCESS_KEY", requests: 1},
-		"unknown key":          {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, want: "AWS_ACCESS_KEY_ID", requests: 1},
-		"no credentials":       {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir()}, want: "set AWS_ACCESS_KEY_ID"},
-		"no server":            {uri: storagetest.BucketURI(dead, storagetest.Bucket, ""), want: "check endpoint"},
-		"no region":            {uri: "s3://graph", want: "region=", env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()}},
-		"secret in the URI":    {uri: "s3://key:" + storagetest.Secret + "@graph/p", want: "in the environment"},
-		"secret in a bad URI":  {uri: "s3://key:" + storagetest.Secret + "@graph:port/p", want: "URI of a bucket"},
-		"unknown parameter":    {uri: "s3://graph/p?secret=" + storagetest.Secret, want: "secret"},
-		"path style of maybe":  {uri: "s3://graph/p?use_path_style=maybe", want: "true or false"},
-		"no bucket":            {uri: "s3:///p", want: "s3://bucket/prefix"},
-		"prefix leaves":        {uri: "s3://graph/a/../../p", want: "s3://bucket/prefix"},
-		"scheme of another":    {uri: "gs://graph/p", want: "gs"},
-		"scheme without slash": {uri: "file:///tmp", want: "file"},
+		"no such bucket":                {uri: storagetest.BucketURI(u, "none", ""), want: "make the bucket", requests: 1},
+		"wrong secret":                  {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_SECRET_ACCESS_KEY": "not-the-secret"}, want: "AWS_SECRET_ACCESS_KEY", requests: 1},
+		"unknown key":                   {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "nobody"}, want: "AWS_ACCESS_KEY_ID", requests: 1},
+		"no credentials":                {uri: storagetest.BucketURI(u, storagetest.Bucket, ""), env: map[string]string{"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": t.TempDir()}, want: "set AWS_ACCESS_KEY_ID"},
+		"no server":                     {uri: storagetest.BucketURI(dead, storagetest.Bucket, ""), want: "check endpoint"},
+		"no region":                     {uri: "s3://graph", want: "region=", env: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()}},
+		"secret in the URI":             {uri: "s3://key:" + storagetest.Secret + "@graph/p", want: "in the environment"},
+		"secret in a bad URI":           {uri: "s3://key:" + storagetest.Secret + "@graph:port/p", want: "URI of a bucket"},
+		"secret in the endpoint":        {uri: "s3://graph/p?endpoint=http://key:" + storagetest.Secret + "@host", want: "in the environment"},
+		"secret in an escaped endpoint": {uri: "s3://graph/p?endpoint=http%3A%2F%2Fkey%3A" + storagetest.Secret + "%40host", want: "in the environment"},
+		"secret with a slash":           {uri: "s3://key:" + storagetest.Secret + "/x@graph/p", want: "URI of a bucket"},
+		"unknown parameter":             {uri: "s3://graph/p?secret=" + storagetest.Secret, want: "secret"},
+		"path style of maybe":           {uri: "s3://graph/p?use_path_style=maybe", want: "true or false"},
+		"no bucket":                     {uri: "s3:///p", want: "s3://bucket/prefix"},
+		"prefix leaves":                 {uri: "s3://graph/a/../../p", want: "s3://bucket/prefix"},
+		"scheme of another":             {uri: "gs://graph/p", want: "gs"},
+		"scheme without slash":          {uri: "file:///tmp", want: "file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for key, value := range c.env {
