@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from conftest import Arrays, imported
 
@@ -136,6 +137,135 @@ def test_what_is_refused() -> None:
         ndls.from_arrow(pa.table({"src": [1], "dst": [2]}), weight="weight")
     with pytest.raises(ValueError, match="table of nodes"):
         ndls.from_arrow(pa.table({"src": [1], "dst": [2]}), label="y")
+
+
+def masked(values: Any, mask: Any) -> Any:
+    return np.ma.masked_array(values, mask=np.array(mask, bool))
+
+
+class OnMeta:
+    """What _array looks at of a tensor of torch without values."""
+
+    device = SimpleNamespace(type="meta")
+
+    def detach(self) -> OnMeta:
+        return self
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": masked(np.ones((4, 2)), [[0, 1]] * 4)}, r"features: 4 values are masked.*features\.filled"),
+        ({"weights": masked([1.0, 2.0], [0, 1])}, r"weights: 1 values are masked"),
+        ({"splits": {"train": masked([0, 1], [0, 1])}, "nodes": 4}, r"splits: train: 1 values are masked"),
+        ({"features": np.ones((4, 2), complex)}, "complex128 of shape"),
+        ({"features": np.ones((4, 2), "datetime64[s]")}, r"datetime64\[s\] of shape"),
+        ({"features": np.array([["a", 1], ["b", 2]], object)}, "object of shape"),
+        ({"features": np.zeros(4, [("a", "f4"), ("b", "f4")])}, "no matrix of numbers"),
+        ({"features": np.float32(1)}, r"shape \(\) is no matrix"),
+        ({"features": OnMeta()}, "meta has no values"),
+        ({"weights": np.ones(2, complex)}, "weights are complex128"),
+        ({"weights": np.ones(2, "timedelta64[s]")}, "weights are timedelta64"),
+        ({"weights": ["a", "b"]}, "weights are <U1"),
+        ({"labels": np.array(["2026-01-01"] * 4, "datetime64[D]")}, "labels are datetime64"),
+        ({"labels": np.ones(4, complex)}, "labels are complex128"),
+        ({"labels": np.int64(1)}, r"labels: shape \(\) is no vector"),
+    ],
+)
+def test_arrays_of_other_kinds_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ndls.from_arrays([0, 1], [1, 0], **options)
+
+
+def test_ends_that_are_missing() -> None:
+    cases: list[tuple[Any, str]] = [
+        (masked([0, 1], [0, 1]), "src and dst: 1 values are masked"),
+        ([0.0, float("nan")], "src and dst are float64.*astype"),
+        ([0, None], "src and dst are object"),
+        (np.int64(1), r"shape \(\) is no vector"),
+    ]
+    for ends, message in cases:
+        with pytest.raises(ValueError, match=message):
+            ndls.from_arrays(ends, [1, 0])
+
+
+def test_sparse_features_say_what_to_do() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    for kind in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
+        with pytest.raises(ValueError, match=r"features: a sparse .*features\.toarray"):
+            ndls.from_arrays([0, 1], [1, 0], features=kind(np.eye(2)))
+
+
+def test_arrays_of_many_forms(tmp_path: Path) -> None:
+    plain = np.arange(8, dtype=np.float32).reshape(4, 2)
+    readonly = plain.copy()
+    readonly.flags.writeable = False
+    forms: list[Any] = [
+        plain.astype(np.float16),
+        plain.astype(np.longdouble),
+        plain.astype(">f4"),
+        plain.astype(object).astype(np.float64),
+        np.asfortranarray(plain),
+        np.repeat(plain, 2, axis=1)[:, ::2],
+        readonly,
+        np.ma.masked_array(plain, mask=False),
+        np.matrix(plain),
+        plain.astype(int).tolist(),
+    ]
+    for form in forms:
+        graph = ndls.from_arrays(np.array([0, 1], object), [1, 0], features=form)
+        np.testing.assert_array_equal(np.load(graph.folder / "features.npy"), plain)
+
+
+def test_masked_labels_are_none(tmp_path: Path) -> None:
+    for labels, expected in (
+        (masked([0, 1, 0, 1], [0, 0, 1, 0]), [0, 1, -1, 1]),
+        (masked([0.0, 1.0, 0.0, 1.0], [0, 0, 1, 0]), [0, 1, -1, 1]),
+        (np.array([0, 1, None, 1], object), [0, 1, -1, 1]),
+    ):
+        graph = ndls.from_arrays([0, 1], [1, 0], labels=labels)
+        assert np.load(graph.folder / "labels.npy").tolist() == expected
+    graph = ndls.from_arrays([0, 1], [1, 0], labels=masked(["a", "b"], [0, 1]))
+    assert (graph.folder / "labels.csv").read_text().splitlines()[1:] == ['0,"a"', "1,"]
+
+
+def test_columns_of_pandas(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    series = pandas.Series
+    graph = ndls.from_arrays(series([0, 1], dtype="Int64"), series([1, 0]), labels=series([0, None], dtype="Int64"), nodes=2)
+    assert np.load(graph.folder / "labels.npy").tolist() == [0, -1]
+    graph = ndls.from_arrays([0, 1], [1, 0], labels=series(["a", None], dtype="category"))
+    assert (graph.folder / "labels.csv").read_text().splitlines()[1:] == ['0,"a"', "1,"]
+    graph = ndls.from_arrays([0, 1], [1, 0], labels=series(["a", pandas.NA], dtype="string"))
+    assert (graph.folder / "labels.csv").read_text().splitlines()[1:] == ['0,"a"', "1,"]
+    with pytest.raises(ValueError, match="src and dst are"):
+        ndls.from_arrays(series([0, None], dtype="Int64"), series([1, 0]))
+    with pytest.raises(ValueError, match="labels are datetime64"):
+        ndls.from_arrays([0, 1], [1, 0], labels=series(pandas.to_datetime(["2026-01-01", None])))
+    with pytest.raises(ValueError, match="of shape"):
+        ndls.from_arrays([0, 1], [1, 0], features=pandas.DataFrame({"a": series([1, None], dtype="Int64"), "b": [1, 2]}))
+
+    edges = pandas.DataFrame({"src": [0, 1], "dst": [1, 2]})
+    nodes = pandas.DataFrame({"id": [0, 1, 2], "x": pandas.arrays.SparseArray([0.0, 1.0, 0.0])})
+    run = imported(ndls.from_pandas(edges, nodes, features="x"), tmp_path / "run")
+    assert in_input_order(run, run.hops["hop_0"]).tolist() == [[0], [1], [0]]
+    with pytest.raises(ValueError, match="2 levels"):
+        ndls.from_pandas(pandas.DataFrame({("e", "src"): [0], ("e", "dst"): [1]}))
+    with pytest.raises(ValueError, match="name all of its levels"):
+        ndls.from_pandas(edges.set_index(pandas.MultiIndex.from_tuples([(0, 0), (0, 1)], names=["a", None])))
+    with pytest.raises(ndls.Error, match="1"):  # an id twice
+        imported(ndls.from_pandas(edges, nodes.assign(id=[0, 1, 1]).set_index("id"), features="x"), tmp_path / "twice")
+
+
+def test_lazy_frames_of_polars(arrays: Arrays, tmp_path: Path) -> None:
+    polars = pytest.importorskip("polars")
+    edges, nodes = (polars.LazyFrame(t) for t in tables(arrays))
+    check_tables(imported(ndls.from_polars(edges, nodes, **COLUMNS), tmp_path / "run"), arrays)
+
+
+def test_record_batches() -> None:
+    graph = ndls.from_arrow(pa.record_batch({"src": [1, 2], "dst": [2, 3]}))
+    assert pa.parquet.read_table(graph.folder / "edges.parquet").num_rows == 2
 
 
 def tables(arrays: Arrays) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -94,6 +94,8 @@ def from_arrays(
     if len(ends[0]) != len(ends[1]):
         raise ValueError(f"src has {len(ends[0])} nodes and dst {len(ends[1])}: each edge has two ends")
     for end in ends:
+        if end.dtype.kind in "fc":
+            raise ValueError(f"src and dst are {end.dtype}: nodes are integers; none may be missing, and src.astype(int) makes integers")
         if end.dtype.kind not in "iu":
             raise ValueError(f"src and dst are {end.dtype}: nodes are integers; use from_pandas, from_polars or from_arrow for ids that are text")
     out, temporary = _folder(folder)
@@ -108,6 +110,8 @@ def from_arrays(
         del both
     else:
         name, weight = "edges.parquet", _vector(weights, "weights")
+        if weight.dtype.kind not in "iuf":
+            raise ValueError(f"weights are {weight.dtype}: a weight is a positive number")
         if len(weight) != len(ends[0]):
             raise ValueError(f"there are {len(weight)} weights for {len(ends[0])} edges")
         _write(pa.table({"src": pa.array(ends[0]), "dst": pa.array(ends[1]), "weight": pa.array(weight)}), out / name)
@@ -153,7 +157,7 @@ def from_pyg(
     edges = getattr(data, "edge_index", None)
     if edges is None:
         raise ValueError(f"{type(data).__name__} has no edge_index: a torch_geometric.data.Data with one type of nodes and of edges is needed")
-    src, dst = _array(edges)
+    src, dst = _array(edges, "edge_index")
     if splits is None:
         masks = {name: getattr(data, f"{key}_mask", None) for name, key in (("train", "train"), ("valid", "val"), ("test", "test"))}
         splits = {name: mask for name, mask in masks.items() if mask is not None} or None
@@ -321,7 +325,7 @@ def from_arrow(
     """Writes a graph that is in tables. Ids are integers or text, and keep their type in a run.
 
     Args:
-        edges: A row for each edge.
+        edges: A row for each edge. Whatever ``pyarrow.table`` takes will do, such as a record batch.
         nodes: A row for each node. Without it the nodes are those that occur in edges.
         src: The column of ``edges`` with the id of one end. Without it both columns are found by
             names such as ``src`` and ``dst``, or ``source`` and ``target``.
@@ -338,6 +342,8 @@ def from_arrow(
     Raises:
         KeyError: A table has no such column.
     """
+    edges = edges if isinstance(edges, pa.Table) else pa.table(edges)
+    nodes = nodes if nodes is None or isinstance(nodes, pa.Table) else pa.table(nodes)
     names = [features] if isinstance(features, str) else list(features or [])
     if nodes is None and (id or names or label or split):
         raise ValueError("id, features, label and split name columns of a table of nodes: give it as nodes")
@@ -360,14 +366,27 @@ def from_pandas(edges: pandas.DataFrame, nodes: pandas.DataFrame | None = None, 
 
     def table(frame: pandas.DataFrame) -> pa.Table:
         named = all(name is not None for name in frame.index.names)
+        if not named and any(name is not None for name in frame.index.names):
+            raise ValueError(f"the index has the names {list(frame.index.names)}: name all of its levels, or none")
+        if frame.columns.nlevels > 1:
+            raise ValueError(f"columns have {frame.columns.nlevels} levels: frame.columns = ['_'.join(c) for c in frame.columns] makes one of them")
+        dense = {name: frame[name].sparse.to_dense() for name, kind in frame.dtypes.items() if str(kind).startswith("Sparse")}
+        frame = frame.assign(**dense) if dense else frame
         return pa.Table.from_pandas(frame.reset_index() if named else frame, preserve_index=False)
 
     return from_arrow(table(edges), None if nodes is None else table(nodes), **columns)
 
 
-def from_polars(edges: polars.DataFrame, nodes: polars.DataFrame | None = None, **columns: Any) -> Graph:
-    """Writes a graph that is in polars tables; ``columns`` are those of ``from_arrow``."""
-    return from_arrow(edges.to_arrow(), None if nodes is None else nodes.to_arrow(), **columns)
+def from_polars(edges: polars.DataFrame | polars.LazyFrame, nodes: polars.DataFrame | polars.LazyFrame | None = None, **columns: Any) -> Graph:
+    """Writes a graph that is in polars tables; ``columns`` are those of ``from_arrow``.
+
+    A LazyFrame is collected by the streaming engine of polars: its result has to fit in memory.
+    """
+
+    def table(frame: Any) -> pa.Table:
+        return (frame.collect(engine="streaming") if hasattr(frame, "collect") else frame).to_arrow()
+
+    return from_arrow(table(edges), None if nodes is None else table(nodes), **columns)
 
 
 def _folder(folder: Folder) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
@@ -392,20 +411,54 @@ def _uri(kind: str, path: Path, keys: Mapping[str, Any]) -> str:
     return f"{kind}:{escape(path)}" + (f"?{given}" if given else "")
 
 
-def _array(values: Any) -> npt.NDArray[Any]:
+def _array(values: Any, what: str) -> npt.NDArray[Any]:
     """Returns an array or a tensor as NumPy array, without a copy where that is possible."""
     if hasattr(values, "detach"):  # a tensor of torch
-        values = values.detach().cpu()
-        if str(values.layout) != "torch.strided":  # a sparse one
-            values = values.to_dense()
-        if str(values.dtype) == "torch.bfloat16":
-            values = values.float()
-        values = values.numpy()
-    return np.asarray(values)
+        values = _tensor(values, what)
+    if hasattr(values, "tocsr"):  # of scipy.sparse
+        raise ValueError(f"{what}: a sparse {type(values).__name__} of shape {values.shape}; give {what}.toarray()")
+    if np.ma.isMaskedArray(values):
+        if hidden := int(np.ma.getmaskarray(values).sum()):
+            raise ValueError(f"{what}: {hidden} values are masked, and what is below a mask is no value; give {what}.filled(…)")
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{what}: a {type(values).__name__} is no array: {error}") from error
+    if array.dtype.kind == "O" and array.ndim == 1:  # of pandas with a type of its own, or of numbers one by one
+        inferred = _inferred(array)
+        array = inferred if inferred.shape == array.shape and inferred.dtype.kind in "iufbc" else array
+    elif array.dtype.name == "bfloat16":
+        array = array.astype(np.float32)
+    elif array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    return array
+
+
+def _inferred(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns an array of objects as one of the type that its values have."""
+    try:
+        return np.array(array.tolist())
+    except (TypeError, ValueError, OverflowError):  # lists of unequal lengths, or values without a type in common
+        return array
+
+
+def _tensor(tensor: Any, what: str) -> Any:
+    """Returns a tensor of torch as NumPy array."""
+    if tensor.device.type == "meta":
+        raise ValueError(f"{what}: a tensor on the device meta has no values")
+    tensor = tensor.detach().cpu()
+    if tensor.is_quantized:
+        tensor = tensor.dequantize()
+    if str(tensor.layout) != "torch.strided":
+        tensor = tensor.to_dense()
+    if tensor.dtype.is_floating_point and str(tensor.dtype) not in ("torch.float16", "torch.float32", "torch.float64"):
+        tensor = tensor.float()  # NumPy has no bfloat16 and no float8
+    return tensor.resolve_conj().resolve_neg().numpy()
 
 
 def _vector(values: Any, what: str) -> npt.NDArray[Any]:
-    array = _array(values)
+    array = _array(values, what)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -420,7 +473,7 @@ def _features(features: Any, out: Path) -> tuple[Path, int]:
         return path, len(np.load(path, mmap_mode="r"))
     if isinstance(features, np.memmap) and (whole := _file_of(features)):
         return whole, len(features)
-    array = _array(features)
+    array = _array(features, "features")
     if array.ndim != 2 or array.dtype.kind not in "iufb":
         raise ValueError(f"features: {array.dtype} of shape {array.shape} is no matrix of numbers with a row for each node")
     if array.dtype == bool:
@@ -442,7 +495,15 @@ def _file_of(array: np.memmap[Any, Any]) -> Path | None:
 
 def _labels(labels: Any, out: Path) -> tuple[Path, int]:
     """Writes the labels."""
+    if np.ma.isMaskedArray(labels):  # what is masked is none
+        values = np.ma.getdata(labels).astype(object)
+        values[np.ma.getmaskarray(labels)] = None
+        labels = values
     array = _vector(labels, "labels")
+    if array.dtype.kind in "mMcV":
+        raise ValueError(f"labels are {array.dtype}: a label is a whole number or a name")
+    if array.dtype.kind == "O":
+        array = _whole(array)
     if array.dtype.kind == "f":
         none = np.isnan(array)
         whole = np.where(none, -1, array)
@@ -452,15 +513,33 @@ def _labels(labels: Any, out: Path) -> tuple[Path, int]:
     if array.dtype.kind in "iub":
         np.save(out / "labels.npy", array.astype(np.int32 if array.dtype.kind == "b" else array.dtype.newbyteorder("<"), copy=False))
         return out / "labels.npy", len(array)
-    names = pa.array([None if v is None or v != v or v == "" else str(v) for v in array.tolist()], pa.string())
+    names = pa.array([None if _none(v) or v == "" else str(v) for v in array.tolist()], pa.string())
     pyarrow.csv.write_csv(pa.table({"id": pa.array(np.arange(len(array))), "label": names}), out / "labels.csv")
     return out / "labels.csv", len(array)
+
+
+def _none(value: Any) -> bool:
+    """Says whether a value is None, NaN, or the NA of pandas, which is neither equal to itself nor different."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True
+
+
+def _whole(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Returns numbers among which some are missing as integers, -1 for those, or floats, NaN; other objects as they are."""
+    values = array.tolist()
+    if all(_none(v) or isinstance(v, (int, np.integer)) for v in values):
+        return np.array([-1 if _none(v) else int(v) for v in values], np.int64)
+    if all(_none(v) or isinstance(v, (int, float, np.number)) for v in values):
+        return np.array([np.nan if _none(v) else float(v) for v in values])
+    return array
 
 
 def _splits(splits: Any, nodes: int | None) -> npt.NDArray[np.uint8]:
     """Returns a code for each node, and for each split where there are several."""
     if not isinstance(splits, Mapping):
-        codes = _array(splits)
+        codes = _array(splits, "splits")
         if codes.dtype.kind in "UOS":
             names = {name: code for code, name in enumerate(SPLITS)} | {"val": 2, "validation": 2, "none": 0, None: 0}
             try:
@@ -475,7 +554,7 @@ def _splits(splits: Any, nodes: int | None) -> npt.NDArray[np.uint8]:
     for name, value in splits.items():
         if name not in known:
             raise ValueError(f"splits: {name!r} is none of train, valid, test")
-        parts[known[name]] = _one_column(_array(value))
+        parts[known[name]] = _one_column(_array(value, f"splits: {name}"))
     masks = [p for p in parts.values() if p.dtype == bool]
     if masks and len(masks) < len(parts):
         raise ValueError("splits: give masks for all of them, or arrays of nodes for all")
