@@ -10,6 +10,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
@@ -21,6 +22,8 @@ SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/e
 LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestRangesEqualRun|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
+FUZZ_LIMIT ?= $(FUZZ_COUNT)x
+FUZZ_ONLY ?= .
 BENCH_COUNT ?= 10
 
 # How the program is built: without the C library, without tables for debuggers, and with the commit where git knows it.
@@ -167,13 +170,23 @@ generate-check: ## fail if generated code is not what the generators write
 .PHONY: fuzz
 fuzz: ## every fuzz target, FUZZ_COUNT inputs each, guided by coverage; FUZZ_BUILD= builds without coverage, which is faster and unguided
 	mkdir -p $(BUILD)/fuzz
-	for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	failed=; for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  $(GO) test -c $(FUZZ_BUILD) -o $(BUILD)/fuzz/test $$pkg; \
-	  for target in $$(cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.list '^Fuzz'); do \
-	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_COUNT)x -test.fuzzminimizetime 1x \
-	      -test.fuzzcachedir $(CURDIR)/$(BUILD)/fuzz/inputs/$$target); \
+	  for target in $$(cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.list '^Fuzz' | grep -E '$(FUZZ_ONLY)'); do \
+	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_LIMIT) -test.fuzzminimizetime 1x \
+	      -test.fuzzcachedir $(CURDIR)/$(BUILD)/fuzz/inputs/$$pkg/$$target) || failed="$$failed $$pkg:$$target"; \
 	  done; \
-	done
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+FUZZ_TIME ?= 10m
+
+.PHONY: fuzz-long
+fuzz-long: ## make fuzz for FUZZ_TIME each target (10m: a working day in all); FUZZ_ONLY= a pattern of targets; it goes on with the inputs of before
+	$(MAKE) --no-print-directory fuzz FUZZ_LIMIT=$(FUZZ_TIME)
+
+.PHONY: fuzz-keep
+fuzz-keep: ## the smallest inputs that reach more code, of those that fuzzing has found, into testdata of their packages: 20 a target, of 2 KiB at most
+	$(GO) run ./bench/corpora -only '$(FUZZ_ONLY)' $(BUILD)/fuzz/inputs
 
 .PHONY: bench
 bench: build $(TOOLS)/venv-bench/installed ## ours beside scipy, torch, DuckDB, ... to bench/RESULTS.md; options in BENCH (libgraphblas-dev, 6 GB from PyPI)
@@ -317,8 +330,15 @@ release-try: ## tries what make release has made: each part is unpacked, install
 	deploy/release-try.sh
 
 .PHONY: release-check
-release-check: ## make release of HEAD twice, in fresh clones: the same bytes; then make release-try
+release-check: vulnerabilities ## make vulnerabilities; make release of HEAD twice, in fresh clones: the same bytes; then make release-try
 	deploy/release-check.sh $(TOOLS)
+
+.PHONY: vulnerabilities
+vulnerabilities: $(TOOLS)/bin/govulncheck ## known vulnerabilities in code that is called; VULNERABILITIES= a folder or URL in place of https://vuln.go.dev, or "unchecked"
+	GOFLAGS= deploy/vulnerabilities.sh $(TOOLS)/bin/govulncheck
+
+$(TOOLS)/bin/govulncheck:
+	GOBIN=$(TOOLS)/bin $(GO) install $(GOVULNCHECK)
 
 # The environment in which Python finds the sources of the package, and the program.
 PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/python/src PYTHONDONTWRITEBYTECODE=1

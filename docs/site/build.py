@@ -20,7 +20,7 @@ import pyarrow.parquet
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "site" / "pages"
 # What becomes pages: files by their place in the repository.
-SOURCES = ["README.md", "CONTRIBUTING.md", "docs/*.md", "docs/decisions/*.md", "bench/**/*.md", "examples/README.md", "examples/*/README.md"]
+SOURCES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/decisions/*.md", "bench/**/*.md", "examples/README.md", "examples/*/README.md"]
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 

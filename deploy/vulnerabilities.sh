@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Looks for known vulnerabilities in the code that the program of this module calls, its modules and the standard library:
+#
+#   vulnerabilities.sh GOVULNCHECK
+#
+# VULNERABILITIES names the database: a URL, by default https://vuln.go.dev, or a folder with a copy of it. With
+# VULNERABILITIES=unchecked nothing is checked, which the output says, and the status is 0.
+set -euo pipefail
+tool=${1:?is the program govulncheck}
+database=${VULNERABILITIES:-https://vuln.go.dev}
+if [ "$database" = unchecked ]; then
+  echo "NOT CHECKED: known vulnerabilities, because of VULNERABILITIES=unchecked"
+  exit 0
+fi
+case $database in
+  *://*) url=$database ;;
+  *) url=file://$(cd "$database" && pwd) ;;
+esac
+status=0
+report=$("$tool" -db "$url" ./... 2>&1) || status=$?
+case $status in
+  0) echo "no known vulnerability is in code that is called, by $url" ;;
+  3) echo "$report" ;;
+  *)
+    echo "$report"
+    if grep -q 'fetching vulnerabilities' <<<"$report"; then
+      echo "NOT CHECKED: the database of vulnerabilities, $url, cannot be read. Try again where it can, give a folder with a copy of it (VULNERABILITIES=FOLDER), or go on without (VULNERABILITIES=unchecked)."
+    fi
+    ;;
+esac >&2
+exit $status
