@@ -17,6 +17,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
+	"ndls/shards"
 	"ndls/watch"
 )
 
@@ -124,7 +125,7 @@ func (o onlooker) close() {
 func (r *session) watched(ctx context.Context) (stop func()) {
 	o := watch.Options{
 		Watch: r.onlooker.progress, Log: r.onlooker.log, Limits: r.limits.Load, Versions: Versions(), Hosts: r.Watching.Hosts, Profile: r.Watching.Profile,
-		Token: r.onlooker.token,
+		Token: r.onlooker.token, Graph: r.graph,
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	finish := func() {}
@@ -167,6 +168,16 @@ func (r *session) watched(ctx context.Context) (stop func()) {
 		cancel()
 		services.Wait()
 	}
+}
+
+// graph says what is worked on: the data set, and once that is imported its size.
+func (r *session) graph(ctx context.Context) string {
+	text := r.work.Plan.Partition.Dataset
+	s, err := shards.ReadSummary(ctx, r.work.Catalog)
+	if err != nil {
+		return text // not imported yet
+	}
+	return fmt.Sprintf("%s: %d nodes, %d edges, %d features, %d classes", text, s.Nodes, s.Edges, s.Features, len(s.Classes))
 }
 
 // keepMetrics writes the metrics to a file at once, then now and again, and a last time when ctx ends.

@@ -178,7 +178,7 @@ func (t *task) pieces() (list []piece) {
 func (l *leases) endGang(t *task) {
 	for _, x := range l.byNumber() {
 		if gangName(x.task) == gangName(t) {
-			l.drop(x)
+			l.drop(x, "stopped")
 		}
 	}
 	delete(l.broken, gangName(t))

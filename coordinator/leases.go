@@ -37,6 +37,8 @@ type leases struct {
 	failed  *givenUp
 	holds   map[string]map[piece]bool // what a worker has a copy of
 	heard   time.Time                 // when something of a worker was written down last
+	live    bool                      // the journal was replayed: what ends from now on ends now
+	history []Span                    // the last tasks that have ended, MostSpans at most
 	gangState
 	quarantine
 }
@@ -109,7 +111,7 @@ func (l *leases) apply(now time.Time, e event) error {
 		if lease == nil || e.Outcome == nil {
 			return impossible
 		}
-		l.drop(lease)
+		l.drop(lease, howEnded(*e.Outcome))
 		l.end(lease.task, lease.worker, *e.Outcome, e.Loss)
 		if e.Outcome.Report == nil && l.together() {
 			l.leave(lease.task, lease.worker, *e.Outcome)
@@ -120,7 +122,7 @@ func (l *leases) apply(now time.Time, e event) error {
 			return impossible
 		}
 		if lease != nil {
-			l.drop(lease)
+			l.drop(lease, "lost")
 		}
 		if l.together() {
 			l.endGang(t) // also those that run out at the same time
@@ -153,6 +155,7 @@ func (l *leases) note(now, at time.Time) time.Time {
 // replayed sets the last sign of life of the leases that a journal leaves open:
 // that of any worker, since renewals are not written down.
 func (l *leases) replayed() {
+	l.live = true
 	for _, x := range l.open {
 		x.renewed = l.heard
 	}
@@ -211,7 +214,9 @@ func (l *leases) hold(worker string, p piece) {
 	l.holds[worker][p] = true
 }
 
-func (l *leases) drop(x *lease) {
+// drop ends a lease; how says why.
+func (l *leases) drop(x *lease, how string) {
+	l.remember(x, how)
 	delete(l.open, x.fencing)
 	if l.with[x.worker] == x {
 		delete(l.with, x.worker)
@@ -230,7 +235,7 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 		t.report = o.Report
 		l.release(worker)
 		for _, other := range slices.Clone(t.leases) {
-			l.drop(other)
+			l.drop(other, "late")
 		}
 	case o.Kind == control.Drained || o.Kind == control.Broken:
 	case o.Kind == control.Unable && l.together(): // its gang goes on without it

@@ -66,6 +66,11 @@ func TestStatus(t *testing.T) {
 			t.Errorf("worker b: %+v", b)
 		}
 
+		history := s.History()
+		if len(history) != 2 || history[0].Worker != "a" || history[0].How != "lost" || history[1].Worker != `b"<b>` || history[1].How != "under way" ||
+			history[0].Task != lost.Task.ID() || history[0].Stage != control.Smooth || history[1].End.Sub(history[1].Begin) != 10*time.Second || history[0].Begin.After(history[1].Begin) {
+			t.Errorf("history %+v", history)
+		}
 		if !s.Leading() {
 			t.Error("the coordinator leads, and says it does not")
 		}

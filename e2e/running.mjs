@@ -88,7 +88,7 @@ async function untilAll(all, what) {
   await page.waitForFunction(() => document.querySelector("svg.chart"), { timeout: 300000, polling: 200 }).catch(() => wrong.push("no chart of K came"));
   if (!(await page.evaluate(() => document.querySelector("#settled")?.open && document.activeElement.tagName === "SUMMARY"))) wrong.push("what was opened with the keyboard did not stay open");
   await lookAll(all, "lsi");
-  await untilAll(all, "running: smooth");
+  await untilAll(all, "smooth: stage");
   await lookAll(all, "running");
   const workers = execSync(`pgrep -P ${started.pid}`).toString().split("\n");
   execSync(`kill -9 ${workers[0]}`);
@@ -108,7 +108,7 @@ async function untilAll(all, what) {
 {
   const { run, ended, address } = await start("run", "failed", ...memory, ...graph, "--epsilon", "1e-5", "--kmax", "400");
   const all = await openAll(address);
-  await untilAll(all, "running: lsi");
+  await untilAll(all, "lsi: stage");
   for (const file of readdirSync(`${run}/graph/features`)) rmSync(`${run}/graph/features/${file}`);
   await untilAll(all, "smooth failed");
   await untilAll(all, "does not answer");
@@ -122,7 +122,7 @@ async function untilAll(all, what) {
   const { run, ended, address } = await start("run", "drained", ...memory, ...graph, "--epsilon", "1e-3");
   const view = views[0], opened = await open(browser, address, view);
   const { page, wrong } = opened;
-  await until(page, wrong, "running: ");
+  await until(page, wrong, ": stage");
   await fill(page, "token", "wrong");
   const refused = await press(page, "stop");
   if (!refused.includes("must bear the token")) wrong.push(`a wrong token: ${refused}`);
@@ -157,7 +157,7 @@ const names = (page) => page.evaluate(() => [...document.querySelectorAll("#work
   await untilAll(all, "No worker has joined; 3 must be there");
   await lookAll(all, "cluster-waiting");
   const workers = [1, 2, 3].map((at) => work("cluster", at));
-  await untilAll(all, "running: lsi");
+  await untilAll(all, "lsi: stage");
   await lookAll(all, "cluster-running");
   const victim = await pidAtWork(address);
   process.kill(victim, "SIGKILL");
@@ -206,7 +206,7 @@ const names = (page) => page.evaluate(() => [...document.querySelectorAll("#work
   const { run, ended, address } = await start("coordinator", "cluster-failed", ...graph, "--lease", "3s", "--epsilon", "1e-5", "--kmax", "400");
   const all = await openAll(address);
   const worker = work("cluster-failed", 1);
-  await untilAll(all, "running: lsi");
+  await untilAll(all, "lsi: stage");
   for (const file of readdirSync(`${run}/graph/features`)) rmSync(`${run}/graph/features/${file}`);
   await untilAll(all, "smooth failed");
   await untilAll(all, "does not answer");

@@ -186,6 +186,8 @@ type fitting struct {
 	// reach is the largest magnitude of a value of the validation rows that are in memory.
 	reach float32
 	meter *progress.Meter
+	// telling says that a model under way tells the meter its accuracy.
+	telling atomic.Bool
 }
 
 func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
@@ -300,6 +302,11 @@ func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (h Hist
 
 // epochs takes the epochs of a run, and keeps the weights of the best one.
 func (t *trainer) epochs(ctx context.Context, h *History, best *Model) error {
+	// Of models that are trained at the same time one tells how far it is.
+	tells := t.validation > 0 && t.telling.CompareAndSwap(false, true)
+	if tells {
+		defer t.telling.Store(false)
+	}
 	for epoch := range t.options.Epochs {
 		e, err := t.epoch(ctx, epoch)
 		if err != nil {
@@ -310,6 +317,9 @@ func (t *trainer) epochs(ctx context.Context, h *History, best *Model) error {
 		if epoch == 0 || t.validation == 0 || e.better(h.Epochs[h.Best]) {
 			h.Best = epoch
 			copy(best.params, t.model.params)
+		}
+		if tells {
+			t.meter.Settle(progress.Settled{Hop: epoch + 1, Share: h.ValidAccuracy()})
 		}
 		if t.options.Patience > 0 && t.validation > 0 && epoch-h.Best >= t.options.Patience {
 			t.meter.Add(int64(t.options.Epochs - 1 - epoch))

@@ -12,14 +12,16 @@ const (
 	chartRight, chartTop    = 350, 12
 )
 
-// chart is a chart of the share of nodes that have their K, by hop, as SVG draws it.
+// chart is a chart of a share by hop or by epoch, as SVG draws it.
 type chart struct {
 	Width, Height            int
 	Left, Right, Top, Bottom int
 	// Line are the points of the curve, Area those of what lies below it.
 	Line, Area string
 	X, Y       []tick
-	Says       string
+	// XName and YName are what the axes show.
+	XName, YName string
+	Says         string
 }
 
 // tick is a mark of an axis.
@@ -30,21 +32,36 @@ type tick struct {
 
 // Filling is how K fills, nil where fewer than two hops are known.
 func (s State) Filling() *chart {
-	n := len(s.Settled)
+	return curve(s.Settled, "%.1f %% of the nodes have their K after hop %d, and %.1f %% after hop %d. The numbers are in the table below.", "hop", "% of the nodes")
+}
+
+// Learning is how the training under way learns, nil where fewer than two epochs are known.
+func (s State) Learning() *chart {
+	points := make([]Settled, len(s.Learned))
+	for i, x := range s.Learned {
+		points[i] = Settled{x.Epoch, x.Valid}
+	}
+	return curve(points, "%.1f %% of the validation nodes are classified right at best after epoch %d, and %.1f %% after epoch %d.", "epoch", "% of the validation nodes")
+}
+
+// curve draws shares by hop, or by epoch; says describes the first and the last of them.
+func curve(points []Settled, says, xName, yName string) *chart {
+	n := len(points)
 	if n < 2 {
 		return nil
 	}
-	first, last := s.Settled[0], s.Settled[n-1]
+	first, last := points[0], points[n-1]
 	c := &chart{
+		XName: xName, YName: yName,
 		Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Top: chartTop, Bottom: chartBottom,
-		Says: fmt.Sprintf("%.1f %% of the nodes have their K after hop %d, and %.1f %% after hop %d.", 100*first.Share, first.Hop, 100*last.Share, last.Hop),
+		Says: fmt.Sprintf(says, 100*first.Share, first.Hop, 100*last.Share, last.Hop),
 	}
 	x := func(hop int) float64 {
 		return chartLeft + (chartRight-chartLeft)*float64(hop-first.Hop)/float64(last.Hop-first.Hop)
 	}
 	y := func(share float64) float64 { return chartBottom - (chartBottom-chartTop)*min(max(share, 0), 1) }
 	var line strings.Builder
-	for _, p := range s.Settled {
+	for _, p := range points {
 		fmt.Fprintf(&line, "%.1f,%.1f ", x(p.Hop), y(p.Share))
 	}
 	c.Line = strings.TrimSpace(line.String())

@@ -20,7 +20,7 @@ func (w *watcher) registry() *prometheus.Registry {
 
 // Metrics are the metrics of a run in the text format of Prometheus, as /metrics has them.
 func Metrics(run Run, o Options) ([]byte, error) {
-	w := &watcher{run: run, o: o}
+	w := newWatcher(run, o)
 	families, err := w.registry().Gather()
 	if err != nil {
 		return nil, fmt.Errorf("watch: %w", err)

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,13 +58,16 @@ func took(seconds float64) string {
 
 // Heading says in a few words how the run goes.
 func (s State) Heading() string {
-	left := 0
-	for _, x := range s.Stages {
+	left, at := 0, -1
+	for i, x := range s.Stages {
 		if x.Stopped {
 			return fmt.Sprintf("%s stopped", x.Stage)
 		}
-		if x.State == coordinator.Failed {
+		switch x.State {
+		case coordinator.Failed:
 			return fmt.Sprintf("%s failed", x.Stage)
+		case coordinator.Running:
+			at = i
 		}
 		if x.State != coordinator.Complete {
 			left++
@@ -71,17 +76,92 @@ func (s State) Heading() string {
 	switch {
 	case s.Status.State == "ended" && left == 0:
 		return "complete"
+	case at >= 0 && s.Status.State != "ended":
+		text := fmt.Sprintf("%s: stage %d of %d", s.Stages[at].Stage, at+1, len(s.Stages))
+		switch here := slices.ContainsFunc(s.Workers, func(w coordinator.WorkerStatus) bool { return w.Here }); {
+		case s.Status.State == "draining" || s.Status.State == "stopping":
+			text += ", " + s.Status.State
+		case !here:
+			text += ", waiting for workers"
+		}
+		return text
 	case s.Stage != "" && s.Status.State != "ended":
 		return s.Status.State + ": " + string(s.Stage)
 	}
 	return s.Status.State
 }
 
+// Class is that of a stage in the list of stages.
+func (s State) Class(x coordinator.StageStatus) string {
+	switch x.State {
+	case coordinator.Complete:
+		return "done"
+	case coordinator.Running:
+		return "now"
+	case coordinator.Failed:
+		return "failed"
+	}
+	return "next"
+}
+
+// Step says how far a stage is.
+func (s State) Step(x coordinator.StageStatus) string {
+	switch {
+	case x.State == coordinator.Complete:
+		return took(x.Seconds)
+	case x.State == coordinator.Running && s.Course != nil && s.Course.Share != nil:
+		return strconv.FormatFloat(100*s.Course.Done(), 'f', 0, 64) + " %"
+	}
+	return strings.ToLower(x.Word())
+}
+
+// StageShare is how much of the stage under way is done, 0 where that is not known.
+func (s State) StageShare() float64 {
+	if s.Course == nil {
+		return 0
+	}
+	return s.Course.Done()
+}
+
+// Troubles says why stages have ended that are not complete.
+func (s State) Troubles() (list []string) {
+	for _, x := range s.Stages {
+		if x.Reason != "" {
+			list = append(list, fmt.Sprintf("%s %s: %s", x.Stage, strings.ToLower(x.Word()), x.Reason))
+		}
+	}
+	return list
+}
+
+// part is how much of its task a worker has done.
+type part struct {
+	Share float64
+	Text  string
+}
+
+// Part is how much of its task a worker has done, nil where that is not known.
+func (s State) Part(w coordinator.WorkerStatus) *part {
+	p := w.Progress
+	switch {
+	case w.Task == "" || p.Unit == "":
+		return nil
+	case p.Total > 0 && p.Where == "":
+		share := float64(p.Done) / float64(p.Total)
+		return &part{share, fmt.Sprintf("%.0f %% of %s", 100*min(share, 1), amount(p.Total, p.Unit))}
+	}
+	return &part{0, amount(p.Done, p.Unit)}
+}
+
+// amount is a number with its unit.
+func amount(n int64, unit string) string {
+	if unit == "bytes" {
+		return mem.Bytes(n).String()
+	}
+	return progress.Number(n) + " " + unit
+}
+
 // Under says whether a stage is under way.
 func (s State) Under(x coordinator.StageStatus) bool { return x.State == coordinator.Running }
-
-// Complete says whether a stage is complete.
-func (s State) Complete(x coordinator.StageStatus) bool { return x.State == coordinator.Complete }
 
 // Spent is how long the stages have taken that are complete, and the one under way so far.
 func (s State) Spent() (seconds float64) {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	_ "embed"
@@ -30,6 +31,8 @@ type Options struct {
 	Versions map[string]string
 	// Log is that of the run, nil if it is not kept.
 	Log *Log
+	// Graph says in words what is worked on; nil where nobody knows.
+	Graph func(context.Context) string
 	// Limits gives those of this host, nil until they are measured. It is nil where they never are.
 	Limits func() *control.Limits
 	// Hosts are names by which requests may call this host, beside localhost, its own name and IP addresses.
@@ -73,7 +76,7 @@ func (s *Server) Finish() { s.events.finish() }
 //
 // It answers requests alone that name this host: a page of another site, whose name was made to point here, gets 403.
 func New(run Run, o Options) *Server {
-	w := &watcher{run: run, o: o}
+	w := newWatcher(run, o)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(to http.ResponseWriter, _ *http.Request) {
 		var page bytes.Buffer

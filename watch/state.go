@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ type Run interface {
 	Status() coordinator.Status
 	// Leading says that the run goes on in this process.
 	Leading() bool
+	// History tells which worker had which task when.
+	History() []coordinator.Span
 }
 
 // State is how a run goes. Its JSON field names are stable; state.schema.json describes them.
@@ -25,6 +28,14 @@ type State struct {
 	// Settled says how K fills, hop by hop, in the LSI stage under way; it is that of the worker that is
 	// behind most.
 	Settled []Settled `json:"settled,omitempty"`
+	// Learned says how the training under way learns, epoch by epoch: of one model where there are several.
+	Learned []Learned `json:"learned,omitempty"`
+	// Elapsed is how many seconds ago this process began to work on the run.
+	Elapsed float64 `json:"elapsed_seconds"`
+	// Graph says what is worked on.
+	Graph string `json:"graph,omitempty"`
+	// History tells which worker had which task when, since this process began to work on the run.
+	History []coordinator.Span `json:"history,omitempty"`
 	// Limits are those of this host, nil as long as they are not measured.
 	Limits *control.Limits `json:"limits,omitempty"`
 	// LimitsOfWorkers are those of all workers that are here, where each is a process of its own; nil where Limits are
@@ -42,14 +53,26 @@ type Settled struct {
 	Share float64 `json:"share"`
 }
 
+// Learned says which share of the validation nodes the best weights classify right after an epoch.
+type Learned struct {
+	Epoch int     `json:"epoch"`
+	Valid float64 `json:"valid"`
+}
+
 // watcher looks at a run.
 type watcher struct {
-	run Run
-	o   Options
+	run   Run
+	o     Options
+	began time.Time
 
 	mu      sync.Mutex
 	settled []Settled
+	learned []Settled
+	graph   string
+	asked   time.Time // when the graph was asked for last
 }
+
+func newWatcher(run Run, o Options) *watcher { return &watcher{run: run, o: o, began: time.Now()} }
 
 // state is how the run goes now.
 func (w *watcher) state() State {
@@ -62,19 +85,37 @@ func (w *watcher) state() State {
 			s.Course = &c
 		}
 	}
-	s.Settled = w.fill(s.Status)
+	s.Elapsed = time.Since(w.began).Seconds()
+	s.History = w.run.History()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.Graph = w.describe()
+	s.Settled = follow(&w.settled, s.Status, control.LSI)
+	for _, x := range follow(&w.learned, s.Status, control.Train) {
+		s.Learned = append(s.Learned, Learned{x.Hop, x.Share})
+	}
 	if s.Limits == nil {
 		s.LimitsOfWorkers = limitsOf(s.Workers)
 	}
 	return s
 }
 
-// fill takes note of how many nodes have settled.
-func (w *watcher) fill(s coordinator.Status) []Settled {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if s.Stage != control.LSI {
-		w.settled = nil
+// graphEvery is how often it is asked what is worked on: reading that takes a look at a file.
+const graphEvery = 5 * time.Second
+
+// describe says what is worked on. The caller holds the lock.
+func (w *watcher) describe() string {
+	if w.o.Graph != nil && time.Since(w.asked) > graphEvery {
+		w.graph, w.asked = w.o.Graph(context.Background()), time.Now()
+	}
+	return w.graph
+}
+
+// follow adds to a curve what workers say in a stage: that of the worker that is behind most. It forgets the curve in
+// other stages.
+func follow(curve *[]Settled, s coordinator.Status, stage control.Stage) []Settled {
+	if s.Stage != stage {
+		*curve = nil
 		return nil
 	}
 	now, any := Settled{}, false
@@ -83,15 +124,16 @@ func (w *watcher) fill(s coordinator.Status) []Settled {
 			now, any = Settled{p.Hop, p.Settled}, true
 		}
 	}
-	if !any {
-		return slices.Clone(w.settled)
+	list := *curve
+	if any {
+		for len(list) > 0 && list[len(list)-1].Hop >= now.Hop {
+			list = list[:len(list)-1] // another block, another model, or a state that was resumed
+		}
+		if len(list) == control.MaxLines {
+			list = list[1:]
+		}
+		list = append(list, now)
 	}
-	for len(w.settled) > 0 && w.settled[len(w.settled)-1].Hop >= now.Hop {
-		w.settled = w.settled[:len(w.settled)-1] // another block, or a state that was resumed
-	}
-	if len(w.settled) == control.MaxLines {
-		w.settled = w.settled[1:]
-	}
-	w.settled = append(w.settled, now)
-	return slices.Clone(w.settled)
+	*curve = list
+	return slices.Clone(list)
 }

@@ -35,7 +35,10 @@ type fake struct {
 	status  atomic.Pointer[coordinator.Status]
 	stopped atomic.Bool
 	asked   atomic.Int64
+	history []coordinator.Span
 }
+
+func (f *fake) History() []coordinator.Span { return f.history }
 
 func (f *fake) Status() coordinator.Status {
 	f.asked.Add(1)
@@ -99,15 +102,14 @@ func watching(t *testing.T) *progress.Watch {
 func TestPage(t *testing.T) {
 	log := &Log{}
 	log.Add(Line{Time: time.Unix(0, 0), Level: "WARN", Text: "careful <b>"})
-	h := New(running(), Options{Watch: watching(t), Log: log, Limits: limited, Versions: map[string]string{"ndls": "1.2"}})
+	h := New(running(), Options{Watch: watching(t), Log: log, Graph: func(context.Context) string { return "toy: 5 nodes" }, Limits: limited, Versions: map[string]string{"ndls": "1.2"}})
 	answer := get(h, "/")
 	page := answer.Body.String()
 	for _, want := range []string{
-		"<h1>running: lsi</h1>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "12 s so far, about", "% of the time",
+		"<h1>lsi: stage 2 of 3</h1>", "so far, about <strong>", `<li class="done"><span>partition</span> <small>12 s</small></li>`, `<li class="now" aria-current="step" style="--share:0.2500"><span>lsi</span> <small>25 %</small></li>`, "<small>waiting</small>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "12 s so far, about", "% of the time",
 		`<th scope="row">edges added</th><td>50.00</td><td>62.50</td><td class="bar" style="--share:0.8000">80.0</td>`, `<th scope="row">read</th><td>1.00</td><td>2.00</td>`,
 		"2 threads that pass edges", `<li class="WARN"><time datetime="1970-01-01T00:00:00Z">`, "careful &lt;b&gt;", "(ends after its task)", "<td>7, 21 s</td>", "<td>256.0 MiB</td>", `<option value="b&#34;&lt;b&gt;">`,
-		`<th scope="row">partition</th><td class="text">COMPLETE</td><td>12 s</td>`, `aria-current="step"><th scope="row">lsi</th>`, `<th scope="row">smooth</th><td class="text">WAITING</td>`,
-		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "<p>25.0 % after hop 2.</p>", "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB</td><td>1.0 GiB</td>", "no sign of life",
+		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "<p>25.0 % after hop 2.</p>", "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB of 1.0 GiB</td>", "<dd>toy: 5 nodes</dd>", "no sign of life",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
@@ -309,6 +311,7 @@ func everything(t *testing.T) any {
 	fill(t, reflect.ValueOf(&s).Elem())
 	s.Status.State = "running"
 	s.Stages[0].State = coordinator.Complete
+	s.History[0].How = "lost"
 	text, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
@@ -511,13 +514,14 @@ func TestEvents(t *testing.T) {
 		}
 		return text
 	}
-	if first := event(); !strings.Contains(first, "<h1>running: lsi</h1>") {
+	if first := event(); !strings.Contains(first, "<h1>lsi: stage 2 of 3</h1>") {
 		t.Errorf("the first event is %q", first)
 	}
 	next := *f.status.Load()
 	next.Stage = control.Smooth
+	next.Stages = []coordinator.StageStatus{{Stage: control.LSI, State: coordinator.Complete}, {Stage: control.Smooth, State: coordinator.Running}}
 	f.status.Store(&next)
-	if second := event(); !strings.Contains(second, "<h1>running: smooth</h1>") {
+	if second := event(); !strings.Contains(second, "<h1>smooth: stage 2 of 2</h1>") {
 		t.Errorf("the second event is %q", second)
 	}
 	cancel()
@@ -565,11 +569,13 @@ func TestHeading(t *testing.T) {
 		return list
 	}
 	for want, s := range map[string]coordinator.Status{
-		"waiting":      {State: "waiting"},
-		"running: lsi": {State: "running", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
-		"lsi failed":   {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Failed)},
-		"ended":        {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
-		"complete":     {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Complete)},
+		"waiting":                                {State: "waiting"},
+		"lsi: stage 2 of 2, waiting for workers": {State: "waiting", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
+		"lsi: stage 2 of 2":                      {State: "waiting", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running), Workers: []coordinator.WorkerStatus{{Here: true}}},
+		"lsi: stage 2 of 2, draining":            {State: "draining", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
+		"lsi failed":                             {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Failed)},
+		"ended":                                  {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Running)},
+		"complete":                               {State: "ended", Stage: control.LSI, Stages: stages(coordinator.Complete, coordinator.Complete)},
 	} {
 		if got := (State{Status: s}).Heading(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -583,7 +589,7 @@ func TestHeading(t *testing.T) {
 	f := running()
 	f.status.Store(&ended)
 	server := New(f, Options{Watch: watching(t)})
-	if page := get(server, "/").Body.String(); !strings.Contains(page, "STOPPED: by the user") || strings.Contains(page, "FAILED") {
+	if page := get(server, "/").Body.String(); !strings.Contains(page, "lsi stopped: by the user") || strings.Contains(strings.ToLower(page), "failed</") {
 		t.Errorf("the page of a run that was stopped:\n%s", page)
 	}
 	metrics := get(server, "/metrics").Body.String()

@@ -190,8 +190,22 @@ func TestWatchedRun(t *testing.T) {
 	if n := len(s.Log); n < 3 || !strings.Contains(s.Log[n-1].Text, "begin stage=train") {
 		t.Errorf("the log is %v", s.Log)
 	}
-	if page := ask(""); !strings.Contains(page, "<h1>running: train</h1>") {
+	if page := ask(""); !strings.Contains(page, "<h1>train: stage 4 of 8</h1>") {
 		t.Errorf("the page:\n%s", page)
+	}
+	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { // until the training has been seen twice
+		page := ask("")
+		if strings.Contains(page, `id="learning"`) && strings.Contains(page, "<polyline") {
+			for _, want := range []string{": 600 nodes, 2248 edges, 20 features, 3 classes</dd>", "Who did what when", `<i class="c2"></i>smooth`} {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page lacks %q", want)
+				}
+			}
+			break
+		}
+		if time.Since(begun) > time.Minute {
+			t.Fatalf("the page shows no curve of the training:\n%s", page)
+		}
 	}
 	ask("debug/pprof/")
 	for name, text := range map[string]string{"/metrics": ask("metrics"), "the file": read(metrics)} {

@@ -221,7 +221,8 @@ type Progress struct {
 	// Left is how many seconds the task still takes, as far as its worker can tell; 0 where
 	// that is not known.
 	Left float64 `json:"left_seconds,omitempty"`
-	// Hop and Settled say, in the LSI stage, which share of the worker's nodes has its K after a hop.
+	// Hop and Settled say, in the LSI stage, which share of the worker's nodes has its K after a hop. In stage train they are
+	// an epoch, and the best share of validation nodes so far that a model under way classifies right.
 	Hop     int     `json:"hop,omitempty"`
 	Settled float64 `json:"settled,omitempty"`
 	// Usage is what the worker's process takes.

@@ -1,0 +1,65 @@
+package coordinator
+
+import (
+	"slices"
+	"time"
+
+	"ndls/internal/control"
+)
+
+// Span is a task that a worker had, from when it got it to when it had it no more.
+type Span struct {
+	Worker string        `json:"worker"`
+	Stage  control.Stage `json:"stage"`
+	Task   string        `json:"task"`
+	Begin  time.Time     `json:"begin"`
+	// End is the present moment for a task under way.
+	End time.Time `json:"end"`
+	// How says how it ended: "done", "lost", "failed", "stopped", or, where another worker was first, "late"; it is
+	// "under way" before.
+	How string `json:"how"`
+}
+
+// MostSpans is how many tasks that have ended [Scheduler.History] remembers, the last ones.
+const MostSpans = 256
+
+// History tells which worker had which task when, by the beginning: the last [MostSpans] that have ended since this
+// coordinator began, and those under way.
+func (s *Scheduler) History() []Span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	list := slices.Clone(s.leases.history)
+	for _, x := range s.leases.open {
+		list = append(list, x.span(now, "under way"))
+	}
+	slices.SortFunc(list, func(a, b Span) int { return a.Begin.Compare(b.Begin) })
+	return list
+}
+
+// span describes a lease.
+func (x *lease) span(end time.Time, how string) Span {
+	return Span{Worker: x.worker, Stage: x.task.Stage, Task: x.task.ID(), Begin: x.since, End: end, How: how}
+}
+
+// remember notes how a lease ended. What a journal of before says is replayed in no time, and left out.
+func (l *leases) remember(x *lease, how string) {
+	if !l.live {
+		return
+	}
+	if len(l.history) == MostSpans {
+		l.history = slices.Delete(l.history, 0, 1)
+	}
+	l.history = append(l.history, x.span(time.Now(), how))
+}
+
+// howEnded says how a worker's outcome ends a task.
+func howEnded(o control.Outcome) string {
+	switch {
+	case o.Report != nil:
+		return "done"
+	case o.Kind == control.Drained:
+		return "stopped"
+	}
+	return "failed"
+}
