@@ -90,8 +90,8 @@ func (w *watcher) state() State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s.Graph = w.describe()
-	s.Settled = follow(&w.settled, s.Status, control.LSI)
-	for _, x := range follow(&w.learned, s.Status, control.Train) {
+	s.Settled = follow(&w.settled, s.Status, control.LSI, false)
+	for _, x := range follow(&w.learned, s.Status, control.Train, true) {
 		s.Learned = append(s.Learned, Learned{x.Hop, x.Share})
 	}
 	if s.Limits == nil {
@@ -111,16 +111,17 @@ func (w *watcher) describe() string {
 	return w.graph
 }
 
-// follow adds to a curve what workers say in a stage: that of the worker that is behind most. It forgets the curve in
-// other stages.
-func follow(curve *[]Settled, s coordinator.Status, stage control.Stage) []Settled {
+// follow adds to a curve what a worker says in a stage: the one that is ahead of the others, or behind them. It forgets
+// the curve in other stages.
+func follow(curve *[]Settled, s coordinator.Status, stage control.Stage, ahead bool) []Settled {
 	if s.Stage != stage {
 		*curve = nil
 		return nil
 	}
 	now, any := Settled{}, false
 	for _, x := range s.Workers {
-		if p := x.Progress; p.Hop > 0 && (!any || p.Hop < now.Hop || p.Hop == now.Hop && p.Settled < now.Share) {
+		p := x.Progress
+		if behind := p.Hop < now.Hop || p.Hop == now.Hop && p.Settled < now.Share; p.Hop > 0 && (!any || behind != ahead) {
 			now, any = Settled{p.Hop, p.Settled}, true
 		}
 	}

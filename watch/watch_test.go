@@ -109,7 +109,7 @@ func TestPage(t *testing.T) {
 		"<h1>lsi: stage 2 of 3</h1>", "so far, about <strong>", `<li class="done"><span>partition</span> <small>12 s</small></li>`, `<li class="now" aria-current="step" style="--share:0.2500"><span>lsi</span> <small>25 %</small></li>`, "<small>waiting</small>", "file:///runs/a", "ndls 1.2", "25.0 % done", "left in this stage", "About", "12 s so far, about", "% of the time",
 		`<th scope="row">edges added</th><td>50.00</td><td>62.50</td><td class="bar" style="--share:0.8000">80.0</td>`, `<th scope="row">read</th><td>1.00</td><td>2.00</td>`,
 		"2 threads that pass edges", `<li class="WARN"><time datetime="1970-01-01T00:00:00Z">`, "careful &lt;b&gt;", "(ends after its task)", "<td>7, 21 s</td>", "<td>256.0 MiB</td>", `<option value="b&#34;&lt;b&gt;">`,
-		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "<p>25.0 % after hop 2.</p>", "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", "<td>512.0 MiB of 1.0 GiB</td>", "<dd>toy: 5 nodes</dd>", "no sign of life",
+		`<th scope="row">2</th><td class="bar" style="--share:0.2500">25.0</td>`, "<p>25.0 % after hop 2.</p>", "0 done, 1 running, 2 waiting", "lsi hop 2 of at most 200", "a (gone)", `<td data-name="memory">512.0 MiB of 1.0 GiB</td>`, "<dd>toy: 5 nodes</dd>", "no sign of life",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)
