@@ -3,6 +3,10 @@ package ndls
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +21,7 @@ import (
 	"ndls/internal/rundir"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/vfs"
 )
 
 // The kinds of errors that the functions of this package return. Ask for them with
@@ -116,7 +121,70 @@ func ExitStatus(err error) int {
 
 // Message is what a user reads of an error: its text without the names of packages and
 // of kinds.
-func Message(err error) string { return failure.Text(err) }
+func Message(err error) string { return inWords(err, failure.Text(err)) }
+
+// inWords says in the text of an error what operations on files lack, in place of which system calls have failed: the
+// folder that is missing, where a file was to be written, or the file that was to be read.
+func inWords(err error, text string) string {
+	var said string
+	for _, failed := range pathErrors(err) {
+		what := lacks(failed)
+		if what == "" {
+			continue
+		}
+		if what == said { // of an operation that followed from the first one, such as removing what was begun
+			what = ""
+		} else {
+			said = what
+		}
+		text = strings.Replace(text, failed.Error(), what, 1)
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+// pathErrors lists the failed operations on files that an error is made of.
+func pathErrors(err error) (list []*fs.PathError) {
+	switch x := err.(type) { //nolint:errorlint // this is the walk that errors.As does
+	case *fs.PathError:
+		return []*fs.PathError{x}
+	case interface{ Unwrap() error }:
+		return pathErrors(x.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, e := range x.Unwrap() {
+			list = append(list, pathErrors(e)...)
+		}
+	}
+	return list
+}
+
+// lacks says what a failed operation on a file lacks, "" where the error of the system says enough.
+func lacks(failed *fs.PathError) string {
+	path, folder := failed.Path, filepath.Dir(failed.Path)
+	there := func(name string) bool { _, err := vfs.Stat(name); return err == nil }
+	switch {
+	case errors.Is(failed.Err, fs.ErrNotExist) && !there(folder):
+		for up := filepath.Dir(folder); up != folder && !there(up); up = filepath.Dir(folder) {
+			folder = up
+		}
+		return fmt.Sprintf("there is no folder %s: make it, or look at the name", folder)
+	case errors.Is(failed.Err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no file %s: look at the name", path)
+	case errors.Is(failed.Err, fs.ErrPermission) && there(folder) && !there(path):
+		return fmt.Sprintf("you may write nothing to the folder %s: look at its owner and mode, or name another one", folder)
+	case errors.Is(failed.Err, fs.ErrPermission):
+		return fmt.Sprintf("you may not use %s: look at its owner and mode", path)
+	case errors.Is(failed.Err, syscall.EISDIR):
+		return fmt.Sprintf("%s is a folder, and a file is wanted", path)
+	case errors.Is(failed.Err, syscall.ENOTDIR):
+		for up := filepath.Dir(path); up != path && !there(path); up = filepath.Dir(path) {
+			path = up
+		}
+		return fmt.Sprintf("%s is a file, and a folder is wanted", path)
+	case errors.Is(failed.Err, syscall.EROFS):
+		return fmt.Sprintf("nothing can be written to the file system of %s; give another name", folder)
+	}
+	return ""
+}
 
 // kindOf is a kind of the errors for which a process of ndls ends with a status, nil
 // where the status says too little.

@@ -270,6 +270,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		rec.Inputs = slices.Clone(j.Files)
 	}
 	rec.set(x)
+	rec.Finished = time.Time{}
 	if err := j.write(ctx, rec); err != nil {
 		return err
 	}
@@ -612,6 +613,9 @@ func (j *Job) finish(ctx context.Context, rec *Record) error {
 		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)
 	} else {
 		rec.State, rec.Reason = Complete, ""
+		if rec.Finished.IsZero() { // else nothing was left to do
+			rec.Finished = time.Now().UTC().Truncate(time.Second)
+		}
 	}
 	if rec.Done(control.Partition) {
 		sum, err := shards.ReadSummary(ctx, j.Catalog)

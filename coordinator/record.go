@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -69,6 +70,8 @@ type Record struct {
 	Versions map[string]string `json:"versions"`
 	// Host is that of the process that wrote the record last.
 	Host *control.Host `json:"host,omitempty"`
+	// Finished is when the last of the stages asked for was complete, zero before.
+	Finished time.Time `json:"finished,omitzero"`
 	// Wanted lists the stages asked for so far; State is COMPLETE only when
 	// all of them are.
 	Wanted []control.Stage `json:"wanted"`

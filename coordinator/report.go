@@ -61,6 +61,7 @@ func NewReport(rec *Record, sum shards.Summary) report.Report {
 		Memory: control.MemoryReport{BudgetBytes: rec.MemoryBudget}, Limits: rec.Limits,
 		Stages: []report.Stage{}, Losses: rec.Losses, Absent: absent(rec, sum),
 	}
+	r.Run.Finished = rec.Finished
 	for _, x := range rec.Stages {
 		if x.State != Complete {
 			continue

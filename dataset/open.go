@@ -66,10 +66,10 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 	}
 	hint := ""
 	if kind := meant.Word(name, kinds); kind != "" {
-		hint = "; did you mean " + kind + ":?"
+		hint = " (did you mean " + kind + ":?)"
 	}
-	return nil, graph.BadURI("%q is no dataset: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them%s",
-		uri, strings.Join(kinds, ", "), hint)
+	return nil, graph.BadURI("%q is no dataset%s: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
+		uri, hint, strings.Join(kinds, ", "))
 }
 
 // openDirected opens a dataset, whose edges have directions where the URI says so.

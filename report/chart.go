@@ -16,20 +16,25 @@ type chart struct {
 	ID, Title string
 	// Says is what the chart shows, for who does not see it.
 	Says string
-	// Kind is how series are drawn: "lines", "steps" or "bars".
+	// Kind is how series are drawn: "lines", "steps", "bars", or "ranges": each line of the table holds for all of x from X
+	// to To, and is drawn as a bar over them, or, of several series, as a level.
 	Kind string
 	// X and Y are the names of the axes, with their units. LogX has a logarithmic axis of X, FromZero one of Y that begins
 	// at 0, as amounts need it.
 	X, Y           string
 	LogX, FromZero bool
-	// Series are the names of the columns, Lines the table.
+	// Series are the names of the columns, Lines the table. The last Counts of the series are numbers of nodes, which are
+	// written and not drawn.
 	Series []string
+	Counts int
 	Lines  []line
 }
 
 // line is a line of a table: numbers for the chart, NaN where a series has none, and their text.
 type line struct {
-	X      float64
+	X float64
+	// To is the end of a range, and X elsewhere.
+	To     float64
 	Text   string
 	Values []float64
 }
@@ -52,22 +57,31 @@ func number(x float64) string {
 // table gathers lines by x: series are added one after the other.
 type table struct {
 	lines  []line
-	at     map[float64]int
+	at     map[[2]float64]int
 	series int
 }
 
 // add adds a series: point gives x, its text and the value of each of n points, whose x ascend.
 func (t *table) add(n int, point func(i int) (x float64, text string, y float64)) {
+	t.addRanges(n, func(i int) (x, to float64, text string, y float64) {
+		x, text, y = point(i)
+		return x, x, text, y
+	})
+}
+
+// addRanges is add for values that hold for all x up to the one named to. Ranges of two series are in one line of the
+// table where they are the same.
+func (t *table) addRanges(n int, point func(i int) (x, to float64, text string, y float64)) {
 	if t.at == nil {
-		t.at = map[float64]int{}
+		t.at = map[[2]float64]int{}
 	}
 	for i := range n {
-		x, text, y := point(i)
-		k, ok := t.at[x]
+		x, to, text, y := point(i)
+		k, ok := t.at[[2]float64{x, to}]
 		if !ok {
 			k = len(t.lines)
-			t.at[x] = k
-			t.lines = append(t.lines, line{X: x, Text: text})
+			t.at[[2]float64{x, to}] = k
+			t.lines = append(t.lines, line{X: x, To: to, Text: text})
 		}
 		l := &t.lines[k]
 		for len(l.Values) < t.series {
@@ -155,6 +169,9 @@ func (c *chart) orNothing() *chart {
 	return c
 }
 
+// Counted reports whether a series has numbers of nodes.
+func (c *chart) Counted(series int) bool { return series >= len(c.Series)-c.Counts }
+
 // KHistogram, KCDF and those below are the charts of the page, nil where no run has their numbers.
 func (v *view) KHistogram() *chart { return v.histogramOfK(false) }
 
@@ -167,7 +184,7 @@ func rangeText(r control.Range) string { return spanText(r.From, r.To) }
 // Degrees is how the degrees of nodes are spread.
 func (v *view) Degrees() *chart {
 	c := &chart{
-		ID: "degrees", Kind: "lines", LogX: true, X: "degree", Y: "nodes, %", Title: "How degrees are spread",
+		ID: "degrees", Kind: "ranges", LogX: true, FromZero: true, X: "degree", Y: "nodes, %", Title: "How degrees are spread",
 		Says: "Share of the nodes by degree, in ranges from a power of two to below the next.",
 	}
 	var t table
@@ -180,8 +197,8 @@ func (v *view) Degrees() *chart {
 			total += x.Count
 		}
 		c.Series = append(c.Series, r.series("nodes, %"))
-		t.add(len(list), func(i int) (float64, string, float64) {
-			return float64(list[i].From), rangeText(list[i]), 100 * float64(list[i].Count) / float64(max(total, 1))
+		t.addRanges(len(list), func(i int) (x, to float64, text string, y float64) {
+			return float64(list[i].From), float64(list[i].To), rangeText(list[i]), 100 * float64(list[i].Count) / float64(max(total, 1))
 		})
 	}
 	c.Lines = t.done()
@@ -191,7 +208,7 @@ func (v *view) Degrees() *chart {
 // KByDegree is K by degree: the mean, and of one run the range that has the middle 80 % of the nodes.
 func (v *view) KByDegree() *chart {
 	c := &chart{
-		ID: "k-degree", Kind: "lines", LogX: true, X: "degree", Y: "K, hops", Title: "K by degree",
+		ID: "k-degree", Kind: "ranges", LogX: true, FromZero: true, X: "degree", Y: "K, hops", Title: "K by degree",
 		Says: "K of the nodes by degree, in ranges from a power of two to below the next: the mean, and the values that a tenth of the nodes are below and above.",
 	}
 	var t table
@@ -202,8 +219,8 @@ func (v *view) KByDegree() *chart {
 		list := r.LSI.ByDegree
 		add := func(name string, of func(control.DegreeK) float64) {
 			c.Series = append(c.Series, r.series(name))
-			t.add(len(list), func(i int) (float64, string, float64) {
-				return float64(list[i].From), spanText(list[i].From, list[i].To), of(list[i])
+			t.addRanges(len(list), func(i int) (x, to float64, text string, y float64) {
+				return float64(list[i].From), float64(list[i].To), spanText(list[i].From, list[i].To), of(list[i])
 			})
 		}
 		add("mean K", func(x control.DegreeK) float64 { return x.Mean })
@@ -333,26 +350,35 @@ func united(list []control.RangeRight) (all []control.RangeRight) {
 	return all
 }
 
-// counted is a chart of the share of test nodes that are classified right.
+// counted is a chart of the share of test nodes that are classified right, with the numbers of nodes.
 func (v *view) counted(c *chart, of func(*control.BreakdownReport) []control.RangeRight) *chart {
-	c.Kind, c.Y = "lines", "right on test nodes, %"
+	c.Kind, c.Y, c.FromZero = "ranges", "right on test nodes, %", true
 	var t table
-	for _, r := range v.Runs {
-		if r.Accuracy == nil || r.Accuracy.Breakdown == nil {
-			continue
-		}
-		list := united(of(r.Accuracy.Breakdown))
-		if len(list) == 0 {
-			continue
-		}
-		add := func(name string, of func(control.RangeRight) float64) {
-			c.Series = append(c.Series, r.series(name))
-			t.add(len(list), func(i int) (float64, string, float64) {
-				return float64(list[i].From), spanText(list[i].From, list[i].To), of(list[i])
+	var counts []string
+	add := func(value func(control.RangeRight) float64, name func(Named) string, to *[]string) {
+		for _, r := range v.Runs {
+			if r.Accuracy == nil || r.Accuracy.Breakdown == nil {
+				continue
+			}
+			list := united(of(r.Accuracy.Breakdown))
+			if len(list) == 0 {
+				continue
+			}
+			*to = append(*to, name(r))
+			t.addRanges(len(list), func(i int) (x, to float64, text string, y float64) {
+				return float64(list[i].From), float64(list[i].To), spanText(list[i].From, list[i].To), value(list[i])
 			})
 		}
-		add("right, %", func(x control.RangeRight) float64 { return 100 * float64(x.Right) / float64(max(x.Nodes, 1)) })
 	}
+	add(func(x control.RangeRight) float64 { return 100 * float64(x.Right) / float64(max(x.Nodes, 1)) },
+		func(r Named) string { return r.series("right, %") }, &c.Series)
+	add(func(x control.RangeRight) float64 { return float64(x.Nodes) }, func(r Named) string {
+		if v.Several {
+			return r.Name + ", nodes"
+		}
+		return "nodes"
+	}, &counts)
+	c.Series, c.Counts = append(c.Series, counts...), len(counts)
 	c.Lines = t.done()
 	return c.orNothing()
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -109,7 +110,7 @@ func digest(f control.InputFile) string {
 }
 
 func sortLines(lines []line) {
-	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.X, b.X) })
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.To, b.To)) })
 }
 
 // option is an option and its value in each run, "–" where a run's report does not have it.
@@ -196,6 +197,22 @@ func (v *view) Has(part string) bool {
 
 // Pairs are the pairs of columns of what was planned and measured.
 func (*view) Pairs() []int { return make([]int, 6) }
+
+// Finished is when a run was complete, in words; "" where its report does not say so.
+func (r Named) Finished() string {
+	if r.Run == nil || r.Run.Finished.IsZero() {
+		return ""
+	}
+	return r.Run.Finished.UTC().Format("2 January 2006, 15:04 UTC")
+}
+
+// Took is how long all stages of a run took, in words.
+func (r Named) Took() string {
+	if seconds := r.Seconds(); seconds < 100 {
+		return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
+	}
+	return time.Duration(r.Seconds() * float64(time.Second)).Round(time.Second).String()
+}
 
 // ShareOf is the share of a stage in the time of all.
 func (r Named) ShareOf(s Stage) string {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"ndls/internal/byhop"
 	"ndls/internal/control"
@@ -117,7 +118,7 @@ func TestPageOfSeveral(t *testing.T) {
 	text := page(t, report.Named{Name: "runs/a", Report: a}, report.Named{Name: "runs/b", Report: b})
 	for _, want := range []string{
 		`<th scope="col">runs/a</th><th scope="col">runs/b</th>`, "Options that differ",
-		`<th scope="row">--kmax</th><td class="text">`, `<td class="text">77</td>`,
+		`<th scope="row" class="option">--kmax</th><td class="text">`, `<td class="text">77</td>`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page of two runs lacks %q", want)
@@ -207,5 +208,54 @@ func TestNumbers(t *testing.T) {
 	r.Accuracy.Models[0].Curve[0].Loss = math.Pi
 	if text := page(t, report.Named{Report: r}); !strings.Contains(text, `<td data-v="3.141592653589793">3.14</td>`) {
 		t.Error("a chart does not have the whole number, or its table not a short one")
+	}
+}
+
+// TestRanges: what holds for a range is a bar over all of it, with its name and its number of nodes, and ranges of several
+// runs that only begin at the same place stay apart.
+func TestRanges(t *testing.T) {
+	r := full()
+	r.Accuracy.Breakdown.K = []control.RangeRight{{From: 0, To: 5, Nodes: 300, Right: 150}, {From: 6, To: 12, Nodes: 1500, Right: 1200}}
+	text := page(t, report.Named{Report: r})
+	chart := text[strings.Index(text, `id="right-k"`):]
+	chart = chart[:strings.Index(chart, "</figure>")]
+	for _, want := range []string{
+		`data-kind="ranges"`, "data-zero", `<th scope="col">right, %</th><th scope="col" data-count>nodes</th>`,
+		`<th scope="row" data-v="0" data-to="5">0–5</th><td data-v="50">50</td><td data-v="300">300</td>`,
+		`<th scope="row" data-v="6" data-to="12">6–12</th><td data-v="80">80</td><td data-v="1500">1500</td>`,
+	} {
+		if !strings.Contains(chart, want) {
+			t.Errorf("the chart by K lacks %q:\n%s", want, chart)
+		}
+	}
+	for _, id := range []string{"right-degree", "k-degree"} {
+		if !strings.Contains(text, `id="`+id+`" data-kind="ranges"`) {
+			t.Errorf("%s draws ranges as points", id)
+		}
+	}
+	other := full()
+	other.Accuracy.Breakdown.K = []control.RangeRight{{From: 0, To: 12, Nodes: 100, Right: 90}}
+	text = page(t, report.Named{Name: "a", Report: r}, report.Named{Name: "b", Report: other})
+	chart = text[strings.Index(text, `id="right-k"`):]
+	for _, want := range []string{
+		`<th scope="col">a</th><th scope="col">b</th><th scope="col" data-count>a, nodes</th><th scope="col" data-count>b, nodes</th>`,
+		`data-to="5">0–5</th><td data-v="50">50</td><td data-v="">–</td><td data-v="300">300</td><td data-v="">–</td>`,
+		`data-to="12">0–12</th><td data-v="">–</td><td data-v="90">90</td><td data-v="">–</td><td data-v="100">100</td>`,
+	} {
+		if !strings.Contains(chart, want) {
+			t.Errorf("the chart of two runs lacks %q", want)
+		}
+	}
+}
+
+// TestWhen: the page says when a run was complete and how long it took, and folds what few read.
+func TestWhen(t *testing.T) {
+	r := full()
+	r.Run.Finished = time.Date(2026, 3, 4, 15, 6, 7, 0, time.UTC)
+	text := page(t, report.Named{Report: r})
+	for _, want := range []string{"Finished 4 March 2026, 15:06 UTC; 3.0 s in all stages.", `<details class="hops"><summary>`, `<table class="results">`, `class="option">--epsilon`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"ndls/internal/byhop"
 	"ndls/internal/control"
@@ -58,6 +59,8 @@ type Run struct {
 	PlanHash string `json:"plan_hash"`
 	// Versions of what wrote the run directory last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
+	// Finished is when the last stage that was asked for was complete; zero in reports of earlier versions.
+	Finished time.Time `json:"finished,omitzero"`
 	// Host is that of the process that wrote the run directory last: of a cluster, the coordinator's.
 	// It is absent in reports of earlier versions.
 	Host *control.Host `json:"host,omitempty"`

@@ -69,7 +69,7 @@ type watcher struct {
 	settled []Settled
 	learned []Settled
 	graph   string
-	asked   time.Time // when the graph was asked for last
+	known   int // how many stages were complete when the graph was asked for, and one more
 }
 
 func newWatcher(run Run, o Options) *watcher { return &watcher{run: run, o: o, began: time.Now()} }
@@ -89,7 +89,7 @@ func (w *watcher) state() State {
 	s.History = w.run.History()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.Graph = w.describe()
+	s.Graph = w.describe(s.Status)
 	s.Settled = follow(&w.settled, s.Status, control.LSI, false)
 	for _, x := range follow(&w.learned, s.Status, control.Train, true) {
 		s.Learned = append(s.Learned, Learned{x.Hop, x.Share})
@@ -100,13 +100,17 @@ func (w *watcher) state() State {
 	return s
 }
 
-// graphEvery is how often it is asked what is worked on: reading that takes a look at a file.
-const graphEvery = 5 * time.Second
-
-// describe says what is worked on. The caller holds the lock.
-func (w *watcher) describe() string {
-	if w.o.Graph != nil && time.Since(w.asked) > graphEvery {
-		w.graph, w.asked = w.o.Graph(context.Background()), time.Now()
+// describe says what is worked on. It asks again once another stage is complete, since the import tells more. The caller
+// holds the lock.
+func (w *watcher) describe(s coordinator.Status) string {
+	known := 1
+	for _, x := range s.Stages {
+		if x.State == coordinator.Complete {
+			known++
+		}
+	}
+	if w.o.Graph != nil && known != w.known {
+		w.graph, w.known = w.o.Graph(context.Background()), known
 	}
 	return w.graph
 }

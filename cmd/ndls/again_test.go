@@ -176,3 +176,34 @@ func TestRefusedFirst(t *testing.T) {
 	expect(t, 0, "no features, so that smooth", "plan", "--nodes", "1000", "--edges", "5000", "--measure=false")
 	expect(t, 0, "no classes, so that train", "plan", "--nodes", "1000", "--edges", "5000", "--features", "20", "--measure=false")
 }
+
+// TestErrorsOfTheSystem: an error says which file or folder is missing, and what to do, not which system call failed.
+func TestErrorsOfTheSystem(t *testing.T) {
+	t.Chdir(t.TempDir())
+	expect(t, 0, "", append([]string{"run", "a", "--dataset", toy}, quickly...)...)
+	file := write(t, "file", "x")
+	for _, tc := range []struct {
+		want string
+		args []string
+	}{
+		{"there is no file nofile.csv: look at the name", []string{"inspect", "--dataset", "edges:nofile.csv"}},
+		{"there is no folder nodir: make it, or look at the name", []string{"inspect", "--dataset", "edges:nodir/e.csv"}},
+		{"--out: there is no folder nodir: make it", []string{"export", "a", "--what", "lsi", "--format", "csv", "--out", "nodir/p.csv"}},
+		{"there is no folder no: make it", []string{"export", "a", "--what", "lsi", "--format", "csv", "--out", "no/such/p.csv"}},
+		{"--out: there is no folder nodir: make it", []string{"report", "a", "--out", "nodir/r.html"}},
+		{"there is no folder keys.pem: make it", []string{"worker", "a", "--keys", "keys.pem"}},
+		{"--out: file is a file, and a folder is wanted\n", []string{"report", "a", "--out", file + "/r.html"}},
+		{`"karat:" is no dataset (did you mean karate:?): a kind`, []string{"inspect", "--dataset", "karat:"}},
+		{`there is no option "epsilom"; did you mean epsilon?`, []string{"lsi", "a", "--config", write(t, "c.yaml", "epsilom: 1\n")}},
+	} {
+		r := command(t, tc.args...)
+		if r.code == 0 || !strings.Contains(r.stderr, tc.want) {
+			t.Errorf("%v: %q, want %q", tc.args, r.stderr, tc.want)
+		}
+		for _, not := range []string{"no such file", ".tmp", "stat ", "not a directory"} {
+			if strings.Contains(r.stderr, not) {
+				t.Errorf("%v: %q", tc.args, r.stderr)
+			}
+		}
+	}
+}

@@ -169,7 +169,7 @@ func TestUsage(t *testing.T) {
 		{"two ways to prove", "give one", []string{"coordinator", "--dataset", "karate:", "--run", run, "--keys", dir, "--token-file", run}},
 		{"status of nothing", "give either --run or --coordinator", []string{"status"}},
 		{"plan without a shape", "give either", []string{"plan"}},
-		{"missing configuration", "no such file", []string{"version", "--config", filepath.Join(dir, "none.yaml")}},
+		{"missing configuration", "there is no file ", []string{"version", "--config", filepath.Join(dir, "none.yaml")}},
 		{"unknown key", `there is no option "epsilom"; did you mean epsilon?`, []string{"lsi", "--run", run, "--config", yaml("epsilom: 1\n")}},
 		{"key twice", "line 2", []string{"lsi", "--run", run, "--config", yaml("r: 1\nr: 0\n")}},
 		{"bad value", "line 1", []string{"lsi", "--run", run, "--config", yaml("probes: many\n")}},
@@ -341,7 +341,7 @@ func TestForeignFolder(t *testing.T) {
 	if _, err := os.Stat(missing); err == nil {
 		t.Error("ndls lsi made a run directory")
 	}
-	expect(t, ndls.ExitError, "not a directory", "run", "--dataset", "karate:", "--run", filepath.Join(thesis, "run"))
+	expect(t, ndls.ExitError, "is a file, and a folder is wanted", "run", "--dataset", "karate:", "--run", filepath.Join(thesis, "run"))
 	empty := t.TempDir()
 	expect(t, ndls.ExitError, "holds no run", "lsi", "--run", empty)
 }
@@ -689,7 +689,7 @@ func TestDamagedInput(t *testing.T) {
 	dir := t.TempDir()
 	edges := write(t, filepath.Join(dir, "edges.txt"), "0 1\n1 2\n2 x\n")
 	expect(t, ndls.ExitCorrupt, "line 3", "run", "--dataset", "edges:"+edges, "--run", filepath.Join(dir, "run"), "--quiet")
-	expect(t, ndls.ExitError, "no such file", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
+	expect(t, ndls.ExitError, "there is no file ", "run", "--dataset", "edges:"+filepath.Join(dir, "none.txt"), "--run", filepath.Join(dir, "none"), "--quiet")
 	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing dataset made a run directory")
 	}

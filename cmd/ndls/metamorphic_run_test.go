@@ -299,7 +299,7 @@ func (r *round) attempt(a attempt, last bool) {
 	if a.collects && !r.Failed() {
 		res, _ := r.command(ctx, trouble{}, "gc --delete --quiet --run RUN")
 		// The trouble may have come before there was a run.
-		if res.code != 0 && !strings.Contains(res.stderr, "holds no run") && !strings.Contains(res.stderr, "no such file") {
+		if res.code != 0 && !strings.Contains(res.stderr, "holds no run") && !strings.Contains(res.stderr, "there is no f") {
 			r.Errorf("gc: status %d\n%s", res.code, res.stderr)
 		}
 	}

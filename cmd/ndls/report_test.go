@@ -52,5 +52,5 @@ func TestReport(t *testing.T) {
 	}
 	expect(t, ndls.ExitError, "does not exist", "report", a, filepath.Join(dir, "missing"))
 	expect(t, ndls.ExitUsage, "give one run directory or more", "report")
-	expect(t, ndls.ExitError, "no such file or directory", "report", a, "--out", filepath.Join(dir, "none", "x.html"))
+	expect(t, ndls.ExitError, "--out: there is no folder ", "report", a, "--out", filepath.Join(dir, "none", "x.html"))
 }

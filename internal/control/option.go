@@ -53,7 +53,7 @@ func OptionNames() []string { return slices.Sorted(maps.Keys(optionFields)) }
 func (p *Plan) Set(name, text string) error {
 	index, ok := optionFields[name]
 	if !ok {
-		return failure.Of(ErrOption, "there is no option %q; the options are %s%s", name, strings.Join(OptionNames(), ", "), meant.Hint(name, OptionNames()))
+		return failure.Of(ErrOption, "there is no option %q%s; the options are %s", name, meant.Hint(name, OptionNames()), strings.Join(OptionNames(), ", "))
 	}
 	field := reflect.ValueOf(p).Elem().FieldByIndex(index)
 	var err error

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -215,3 +217,37 @@ def test_text_ids(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(n))
     for b in loader.batches(999, shuffle=5, memory=1 << 20):
         np.testing.assert_array_equal(b.x, x[order[b.nodes]])
+
+
+def test_rows_are_indexed_as_arrays_are(run: ndls.Run) -> None:
+    rows, array = run.features, np.asarray(run.features)
+    mask = np.arange(len(rows)) % 7 == 0
+    keys: list[Any] = [
+        (slice(0, 5), slice(0, 3)), (slice(None), 0), (3, 2), (-1, -1), (slice(None, None, -50), slice(None, None, 2)), ([1, 5], slice(1, 3)),
+        ([1, 5, 5], [0, 1, 2]), (mask, 1), (mask, slice(2, 4)), (..., 0), (3, ...), (..., slice(0, 2)), (), (4,), (np.array([[1], [2]]), [0, 3]),
+    ]  # fmt: skip
+    for key in keys:
+        np.testing.assert_array_equal(rows[key], array[key], err_msg=repr(key))
+    with pytest.raises(IndexError):
+        rows[0, 0, 0]
+    with pytest.raises(IndexError):
+        rows[0, rows.shape[1]]
+
+
+def test_rows_are_summed_as_arrays_are(run: ndls.Run, tmp_path: Path) -> None:
+    rows, array = run.features, np.asarray(run.features)
+    np.testing.assert_array_equal(rows.T, array.T)
+    for axis in (None, 0, 1, -1):
+        for name in ("sum", "mean", "min", "max", "std"):
+            want = getattr(array.astype(np.float64), name)(axis=axis)
+            for got in (getattr(rows, name)(axis=axis), getattr(np, name)(rows, axis=axis)):
+                np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4, err_msg=f"{name}, {axis}")
+                assert np.shape(got) == np.shape(want)
+                assert got.dtype == rows.dtype
+
+
+def test_one_model_has_no_spread(arrays: Arrays, tmp_path: Path) -> None:
+    graph = ndls.from_arrays(arrays.src, arrays.dst, features=arrays.features, labels=arrays.labels, splits=arrays.splits[:, 0])
+    one = ndls.run(graph, tmp_path / "run", progress=False, runs=1, epochs=3, memory="512MiB")
+    assert re.search(r"test accuracy before label smoothing: \d+\.\d\d %", repr(one))
+    assert "±" not in repr(one)

@@ -37,7 +37,7 @@ class Rows:
     """A matrix whose rows are mapped from the Arrow files of a run: nothing is read before it is used.
 
     ``rows[i]`` is a row, ``rows[a:b]`` several rows, and ``rows[array]`` those with these numbers,
-    or where a mask is True. A row, and rows of one record batch, are views of the file; other rows
+    or where a mask is True; ``rows[a:b, c:d]`` has some of their values. A row, and rows of one record batch, are views of the file; other rows
     are copied. ``numpy.asarray(rows)`` is the whole matrix, and a copy of it where the file has
     several record batches. Views cannot be written to.
 
@@ -111,7 +111,9 @@ class Rows:
         """Returns another column of the files, without copies: ``id``, or ``label`` of predictions."""
         return self.table().column(name)
 
-    def __getitem__(self, index: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            return self._values(index)
         if isinstance(index, slice):
             return self._slice(*index.indices(len(self)))
         at = np.asarray(index)
@@ -130,6 +132,60 @@ class Rows:
             row: npt.NDArray[Any] = self.chunks[chunk][int(at - self.starts[chunk])]
             return row
         return self._gather(at)
+
+    def _values(self, index: tuple[Any, ...]) -> Any:
+        """Returns values by rows and columns, as NumPy does."""
+        if Ellipsis in [i for i in index if i is Ellipsis]:
+            at = next(k for k, i in enumerate(index) if i is Ellipsis)
+            index = index[:at] + (slice(None),) * (self.ndim - (len(index) - 1)) + index[at + 1 :]
+        if not index:
+            return self[:]
+        if len(index) > self.ndim:
+            raise IndexError(f"rows have {self.ndim} dimensions, and {len(index)} indices were given")
+        if len(index) == 1:
+            return self[index[0]]
+        rows, columns = index
+        if np.ndim(rows) > 0 and np.ndim(columns) > 0:  # pairs of a row and a column
+            numbers = [np.flatnonzero(i) if np.asarray(i).dtype == bool else np.asarray(i) for i in index]
+            row, column = np.broadcast_arrays(*numbers)
+            return self[row.ravel()][np.arange(row.size), column.ravel()].reshape(row.shape)
+        return self[rows][..., columns]
+
+    @property
+    def T(self) -> npt.NDArray[Any]:
+        """The matrix with rows and columns exchanged: a view of ``numpy.asarray(rows)``."""
+        return np.asarray(self).T
+
+    def sum(self, axis: int | None = None, dtype: Any = None, out: Any = None, **others: Any) -> Any:
+        """Adds all values, those of each column (0) or those of each row (1), as NumPy does, one record batch at a time."""
+        if out is not None or others or axis not in (None, 0, 1, -1, -2) or not self.chunks:
+            return np.asarray(self).sum(axis=axis, dtype=dtype, out=out, **others)
+        if axis in (1, -1):
+            return np.concatenate([c.sum(axis=1, dtype=dtype) for c in self.chunks])
+        sums = np.sum([c.sum(axis=0, dtype=np.float64) for c in self.chunks], axis=0)
+        total = sums.sum() if axis is None else sums
+        return total.astype(dtype or self.dtype)
+
+    def mean(self, axis: int | None = None, dtype: Any = None, out: Any = None, **others: Any) -> Any:
+        """Returns the mean of all values, of each column (0) or of each row (1), as NumPy does, one record batch at a time."""
+        if out is not None or others or axis not in (None, 0, 1, -1, -2) or not self.chunks:
+            return np.asarray(self).mean(axis=axis, dtype=dtype, out=out, **others)
+        if axis in (1, -1):
+            return np.concatenate([c.mean(axis=1, dtype=dtype) for c in self.chunks])
+        count = self.shape[0] * (self.shape[1] if axis is None else 1)
+        return (self.sum(axis=axis, dtype=np.float64) / count).astype(dtype or self.dtype)
+
+    def min(self, axis: int | None = None, **others: Any) -> Any:
+        """Returns the least value, of all, of each column (0) or of each row (1)."""
+        return np.asarray(self).min(axis=axis, **others)
+
+    def max(self, axis: int | None = None, **others: Any) -> Any:
+        """Returns the largest value, of all, of each column (0) or of each row (1)."""
+        return np.asarray(self).max(axis=axis, **others)
+
+    def std(self, axis: int | None = None, **others: Any) -> Any:
+        """Returns the standard deviation of all values, of each column (0) or of each row (1)."""
+        return np.asarray(self).std(axis=axis, **others)
 
     def _slice(self, start: int, stop: int, step: int) -> npt.NDArray[Any]:
         if step != 1:

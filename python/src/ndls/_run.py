@@ -111,10 +111,13 @@ class Run:
                 lines.append(f"  {name}: {rows.shape[0]} rows of {rows.shape[1]} values, {rows.dtype}")
         if self._paths("kept-hops"):
             lines.append(f"  hops: {', '.join(self.hops)}")
+        accuracy = report.get("accuracy") or {}
+        several = accuracy.get("runs", 1) * max(accuracy.get("splits") or 1, 1) > 1
         for key, when in (("base", "before"), ("smoothed", "after")):
-            test = ((report.get("accuracy") or {}).get(key) or {}).get("test")
+            test = (accuracy.get(key) or {}).get("test")
             if test:
-                lines.append(f"  test accuracy {when} label smoothing: {100 * test['mean']:.2f} ± {100 * test['std']:.2f} %")
+                spread = f" ± {100 * test['std']:.2f}" if several else ""
+                lines.append(f"  test accuracy {when} label smoothing: {100 * test['mean']:.2f}{spread} %")
         return "\n".join(lines)
 
     # What is there.
