@@ -166,7 +166,10 @@ func lacks(failed *fs.PathError) string {
 		for up := filepath.Dir(folder); up != folder && !there(up); up = filepath.Dir(folder) {
 			folder = up
 		}
-		return fmt.Sprintf("there is no folder %s: make it, or look at the name", folder)
+		if strings.HasSuffix(path, ".tmp") || strings.HasSuffix(path, ".unfinished") { // a file that was to be written
+			return fmt.Sprintf("there is no folder %s: make it, or look at the name", folder)
+		}
+		return fmt.Sprintf("there is no file %s, and no folder %s: look at the name", path, folder)
 	case errors.Is(failed.Err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s: look at the name", path)
 	case errors.Is(failed.Err, fs.ErrPermission) && there(folder) && !there(path):

@@ -187,11 +187,11 @@ func TestErrorsOfTheSystem(t *testing.T) {
 		args []string
 	}{
 		{"there is no file nofile.csv: look at the name", []string{"inspect", "--dataset", "edges:nofile.csv"}},
-		{"there is no folder nodir: make it, or look at the name", []string{"inspect", "--dataset", "edges:nodir/e.csv"}},
+		{"there is no file nodir/e.csv, and no folder nodir: look at the name", []string{"inspect", "--dataset", "edges:nodir/e.csv"}},
 		{"--out: there is no folder nodir: make it", []string{"export", "a", "--what", "lsi", "--format", "csv", "--out", "nodir/p.csv"}},
 		{"there is no folder no: make it", []string{"export", "a", "--what", "lsi", "--format", "csv", "--out", "no/such/p.csv"}},
 		{"--out: there is no folder nodir: make it", []string{"report", "a", "--out", "nodir/r.html"}},
-		{"there is no folder keys.pem: make it", []string{"worker", "a", "--keys", "keys.pem"}},
+		{", and no folder keys.pem: look at the name", []string{"worker", "a", "--keys", "keys.pem"}},
 		{"--out: file is a file, and a folder is wanted\n", []string{"report", "a", "--out", file + "/r.html"}},
 		{`"karat:" is no dataset (did you mean karate:?): a kind`, []string{"inspect", "--dataset", "karat:"}},
 		{`there is no option "epsilom"; did you mean epsilon?`, []string{"lsi", "a", "--config", write(t, "c.yaml", "epsilom: 1\n")}},
