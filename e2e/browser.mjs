@@ -56,10 +56,13 @@ export async function look({ page, wrong }, { width, scheme, media }, picture) {
     printed: matchMedia("print").matches,
     dark: getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)",
     reachable: [...document.querySelectorAll("summary, a, .wide, button, input")].every((e) => e.tabIndex >= 0),
+    // Tables that a reader needs first fit their place; others may scroll.
+    cut: [...document.querySelectorAll(".wide:has(> .results, > .workers)")].filter((e) => e.scrollWidth > e.clientWidth + 1).length,
     unnamed: [...document.querySelectorAll(".wide, button, input, svg[role=img]")].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length)).length,
   }));
   if (seen.dark !== (scheme === "dark" && media === "screen")) wrong.push(`its colours are not ${scheme}`);
   if (seen.wide > width) wrong.push(`${seen.wide} pixels wide in ${width}`);
+  if (seen.cut && media === "screen") wrong.push(`${seen.cut} tables are cut off`);
   if (seen.figures !== seen.drawn) wrong.push(`${seen.drawn} of ${seen.figures} charts have something drawn`);
   if (seen.printed !== (media === "print")) wrong.push(`it is not on ${media}`);
   if (seen.unnamed) wrong.push(`${seen.unnamed} parts have no name for a screen reader`);

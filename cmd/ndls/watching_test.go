@@ -332,3 +332,41 @@ func TestMetricsOfACoordinator(t *testing.T) {
 	}
 	steer(t, at+"stop")
 }
+
+// TestTasksUnderWayCount: long before the first of its tasks is done, a training on several workers says how far it is and
+// how long it still takes.
+func TestTasksUnderWayCount(t *testing.T) {
+	started := exec.Command(binary, "run", "--dataset", toy, "--run", filepath.Join(t.TempDir(), "run"), "--memory", "1GiB", "--workers", "2", "--runs", "4",
+		"--epochs", "20000", "--patience", "0", "--http", "127.0.0.1:0")
+	at := watched(t, started)
+	var s struct {
+		ndls.Status
+		Course *struct {
+			Share *float64 `json:"share"`
+			Left  *float64 `json:"left_seconds"`
+		} `json:"course"`
+	}
+	for begun := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		answer, err := http.Get(at + "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = json.NewDecoder(answer.Body).Decode(&s)
+		_ = answer.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Stage == ndls.StageTrain && s.Course != nil && s.Course.Share != nil && *s.Course.Share > 0 && s.Course.Left != nil {
+			if s.Tasks.Done > 0 && *s.Course.Share >= 1 {
+				t.Fatal("a task was done before anything was said")
+			}
+			break
+		}
+		if s.Tasks.Done == 2 && s.Stage == ndls.StageTrain || time.Since(begun) > 2*time.Minute {
+			t.Fatalf("nothing is said of the tasks under way: %+v", s.Status)
+		}
+		s.Course = nil
+	}
+	steer(t, at+"stop")
+	_ = started.Wait()
+}
