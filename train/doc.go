@@ -7,8 +7,8 @@
 // [Smoothed] gives the rows a run has committed, of all nodes or of some, float32 or float16; a
 // [Problem] adds the label and the split of each. [FitRuns] trains one [Model] for each run on the
 // training rows, measures it on the validation rows after every epoch and keeps the weights of the
-// best one. [FitEach] gives the same models, and ends the measurement of an epoch as soon as it is clear
-// that another one was as good. [Predict] streams the probabilities of all rows, and a [Tally] counts them per split.
+// best one: by the measure of [Options], of equals those with the lower loss, then the earlier ones. [FitEach] gives the same
+// models and, where accuracy decides, ends the measurement of an epoch as soon as it is clear that another one was better. [Predict] streams the probabilities of all rows, and a [Tally] counts them per split.
 // Test rows are read by Predict only.
 //
 // # Algorithm
@@ -32,8 +32,8 @@
 // one in use. Predictions are made from record batches that are checked, of
 // which the next is read meanwhile.
 //
-// FitEach measures rows 24 for each thread at a time, those first about which the weights were wrong, or
-// nearly so, when they were seen last. It ends when so many are wrong that the epoch cannot be better than the best. That
+// FitEach looks at rows 24 for each thread at a time, those first about which the weights were wrong, or
+// nearly so, when they were seen last. It ends when so many are wrong that the accuracy is below the best; otherwise it measures all rows, in order, for their loss. That
 // is exact as long as no logit can overflow, which it concludes from the largest weight and the largest input; where it
 // cannot conclude that, it measures all rows.
 //
@@ -43,7 +43,8 @@
 // i begins at row 12 ⌊u i/N⌋. So a step of 4,096 rows has 32 pieces of 120 or 132 rows, and one of 192 rows or fewer is one
 // piece. The gradient of a piece receives its rows in their order, from zero on. Those of pieces 2i and 2i+1 are added,
 // then the sums of four, and so on: a binary tree, whose root is the gradient of the step. The losses of
-// the rows are added in the same way, as float64, and those of the steps in their order.
+// the rows are added in the same way, as float64, and those of the steps in their order. Validation rows are cut into pieces
+// as a step is: the losses of the rows of a piece are added in their order, then those of the pieces in theirs.
 //
 // # Several workers
 //
@@ -51,11 +52,12 @@
 // step forward and back, and adds up their gradients as far as they are nodes of the tree: to one node where g is a power of
 // two, and N/g ≥ 1. Each worker adds up the g-th part of the values for all: the others send it what their nodes have there (the first swap), it
 // adds these by the tree, and sends the sums to all (the second). Each then takes the step of Adam by itself, with all weights. The
-// loss follows the gradient. Of the validation rows each worker measures its share, and all add up what
-// they have found after each epoch; no measurement ends early.
+// loss follows the gradient. Of the validation rows each worker measures its pieces, and all add up what
+// they have found after each epoch; no measurement ends early. Macro F1 and areas under ROC curves need all validation rows in one
+// place: where these decide, each worker measures all of them.
 //
 // With P weights and biases, n steps and e epochs a worker gets, and sends, n·8P(g-1)/g bytes where g is a power of two, in 2n(g-1)
-// messages, and 16·(g-1)·e bytes of what was measured. Where g is none, some workers have more nodes, and send as much more. A
+// messages, and up to 520·(g-1)·e bytes of what was measured. Where g is none, some workers have more nodes, and send as much more. A
 // step takes two delays of the network in addition to computing, whatever g is.
 //
 // # Format
@@ -85,6 +87,7 @@
 // A worker that trains with others has its validation rows alone, without the 9 for each of them. It has
 // gradients of 1 + log₂ N/g nodes in place of 1 + log₂ N, or up to twice as many where g is no power of two, and the whole one, each of 4P + 8 bytes, and a g-th part of the nodes of
 // all others: 4P (g-1)/g, or up to log₂ N times as much.
+// Where areas under ROC curves decide, a run has 4 bytes more for each validation row and class, of two classes for each row.
 // Packed matrices are rounded up to whole tiles, at most 32 columns each.
 // The 32 MiB of two record batches are needed while rows are brought into memory,
 // too. Reading ahead is given up where the budget has no room for it: 16 MiB less

@@ -35,14 +35,17 @@ type Resources struct {
 	Group group.Group
 }
 
-// Epoch is what is known after an epoch. Without validation rows the last two
+// Epoch is what is known after an epoch. Without validation rows all but the first
 // are 0.
 type Epoch struct {
 	// TrainLoss is the mean negative log-likelihood of the training rows, with
 	// dropout, each under the weights of its step.
-	TrainLoss     float64
+	TrainLoss float64
+	// ValidLoss is the mean negative log-likelihood of the validation rows.
 	ValidLoss     float64
 	ValidAccuracy float64
+	// ValidMeasure is that of Options.Measure: ValidAccuracy, unless another one is asked for.
+	ValidMeasure float64
 }
 
 // History is the course of one run.
@@ -50,17 +53,17 @@ type History struct {
 	Run    int
 	Epochs []Epoch
 	// Best is the epoch, counted from 0, whose weights were kept: the highest
-	// validation accuracy, the earliest among equals; without validation rows the
-	// last.
+	// measure on the validation rows, of equals the lowest loss there, then the earliest; without
+	// validation rows the last.
 	Best int
 }
 
 // ValidAccuracy is that of the weights that were kept.
 func (h History) ValidAccuracy() float64 { return h.Epochs[h.Best].ValidAccuracy }
 
-// better reports whether a is preferred to b.
+// better reports whether a, which came later, is preferred to b.
 func (a Epoch) better(b Epoch) bool {
-	return a.ValidAccuracy > b.ValidAccuracy
+	return a.ValidMeasure > b.ValidMeasure || a.ValidMeasure == b.ValidMeasure && a.ValidLoss < b.ValidLoss
 }
 
 // Result is one model for each run, and how it came about.
@@ -101,8 +104,8 @@ func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result,
 // FitEach trains the models of some runs, the same that [FitRuns] gives for them, and
 // calls done with each model as soon as it is trained: in any order, by one goroutine
 // at a time. The model is freed when FitEach returns. An error of done ends the call.
-// An epoch is validated only until it is clear that it is not the best so far. So histories have neither
-// losses of validation rows, nor, of epochs that were not the best, their accuracy.
+// By accuracy, an epoch is validated only until it is clear that it is not the best so far. So histories have
+// neither the accuracy nor the loss of epochs whose accuracy was below the best.
 func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) error {
 	r, err := fit(ctx, p, o, runs, res, done)
 	r.Free()
@@ -125,7 +128,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		return nil, err
 	}
 	defer f.free()
-	f.brief = done != nil && !f.together()
+	f.brief = done != nil && !f.together() && !needsAll(o.Measure)
 
 	result := &Result{Histories: make([]History, len(runs))}
 	defer func() {
@@ -176,6 +179,8 @@ type fitting struct {
 	train, valid *rowSet
 	// validation is the number of validation rows, of which valid has this worker's.
 	validation int64
+	// validFrom is how many validation rows come before those of this worker.
+	validFrom int64
 	// group are the workers that train together, and workers is their number: 1 for a worker that trains alone.
 	group   group.Group
 	workers int
@@ -236,10 +241,10 @@ func (f *fitting) load(ctx context.Context) error {
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
-	if !f.together() {
+	if !f.together() && !needsAll(f.options.Measure) {
 		n += hardestBytes(f.valid.count, streamed)
 	}
-	return n
+	return n + measuringBytes(f.options.Measure, f.valid.count, f.dims[len(f.dims)-1])
 }
 
 // divide says how many of some runs are trained at a time, and the threads of each. A run
@@ -344,6 +349,8 @@ type trainer struct {
 	shared  *shared // nil for a worker that trains alone
 	// hardest is the order of the validation rows where epochs are validated briefly.
 	hardest *hardest
+	// measuring is what is found out about the weights on the validation rows.
+	measuring *measuring
 	// largest is the largest magnitude of a weight or bias after a step.
 	largest float32
 
@@ -389,8 +396,11 @@ func (t *trainer) allocate(c pool) (err error) {
 		return err
 	}
 	if t.brief {
-		t.hardest, err = newHardest(t.budget, t.valid.count)
+		if t.hardest, err = newHardest(t.budget, t.valid.count); err != nil {
+			return err
+		}
 	}
+	t.measuring, err = newMeasuring(t.budget, t.options.Measure, t.validation, t.problem.Classes)
 	return err
 }
 
@@ -400,6 +410,7 @@ func (t *trainer) free() {
 	t.net.free()
 	t.sampler.free()
 	t.hardest.free()
+	t.measuring.free()
 }
 
 // epoch takes the steps of an epoch and validates its weights.
@@ -551,44 +562,4 @@ func (t *trainer) through(p microbatch, position int64) {
 		}
 		net.backward(thread, lo, hi, p.len(), hidden.scale)
 	})
-}
-
-// validate measures the weights on the validation rows.
-func (t *trainer) validate(ctx context.Context, e *Epoch) error {
-	right := 0
-	net := t.net
-	measure := func(p microbatch) error {
-		n := p.len()
-		net.pool.rows(n, func(thread, lo, hi int) {
-			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
-			for i := lo; i < hi; i++ {
-				row, label := net.logits(i), p.label(i)
-				norm, largest := softmax(t.kernel, row, net.p[thread])
-				net.sum[i] = negativeLog(row[label], norm, largest)
-				net.right[i] = Argmax(row) == label
-			}
-		})
-		for i, loss := range net.sum[:n] {
-			e.ValidLoss += loss
-			if net.right[i] {
-				right++
-			}
-		}
-		return nil
-	}
-	if err := t.sampler.inOrder(ctx, t.valid, func(p microbatch) error {
-		return p.pieces(ctx, net.rows, int(net.threads)*takenRows, measure)
-	}); err != nil {
-		return err
-	}
-	if t.together() {
-		all := []float64{float64(right), e.ValidLoss}
-		if err := group.Totals(ctx, t.group, all); err != nil {
-			return err
-		}
-		right, e.ValidLoss = int(all[0]), all[1]
-	}
-	e.ValidLoss /= float64(t.validation)
-	e.ValidAccuracy = float64(right) / float64(t.validation)
-	return nil
 }

@@ -246,11 +246,13 @@ func TestBetter(t *testing.T) {
 		a, b Epoch
 		want bool
 	}{
-		{"higher accuracy", Epoch{ValidAccuracy: 0.6, ValidLoss: 9}, Epoch{ValidAccuracy: 0.5, ValidLoss: 1}, true},
-		{"lower accuracy", Epoch{ValidAccuracy: 0.4, ValidLoss: 1}, Epoch{ValidAccuracy: 0.5, ValidLoss: 9}, false},
-		{"the same, later", Epoch{ValidAccuracy: 0.5, ValidLoss: 1}, Epoch{ValidAccuracy: 0.5, ValidLoss: 2}, false},
-		{"equal", Epoch{ValidAccuracy: 0.5, ValidLoss: 1}, Epoch{ValidAccuracy: 0.5, ValidLoss: 1}, false},
-		{"training loss does not count", Epoch{ValidAccuracy: 0.5, TrainLoss: 1}, Epoch{ValidAccuracy: 0.5, TrainLoss: 2}, false},
+		{"higher measure", Epoch{ValidMeasure: 0.6, ValidLoss: 9}, Epoch{ValidMeasure: 0.5, ValidLoss: 1}, true},
+		{"lower measure", Epoch{ValidMeasure: 0.4, ValidLoss: 1}, Epoch{ValidMeasure: 0.5, ValidLoss: 9}, false},
+		{"lower measure, higher accuracy", Epoch{ValidMeasure: 0.4, ValidAccuracy: 0.9}, Epoch{ValidMeasure: 0.5, ValidAccuracy: 0.8}, false},
+		{"lower loss", Epoch{ValidMeasure: 0.5, ValidLoss: 1}, Epoch{ValidMeasure: 0.5, ValidLoss: 2}, true},
+		{"higher loss", Epoch{ValidMeasure: 0.5, ValidLoss: 2}, Epoch{ValidMeasure: 0.5, ValidLoss: 1}, false},
+		{"equal, later", Epoch{ValidMeasure: 0.5, ValidLoss: 1}, Epoch{ValidMeasure: 0.5, ValidLoss: 1}, false},
+		{"training loss does not count", Epoch{ValidMeasure: 0.5, TrainLoss: 1}, Epoch{ValidMeasure: 0.5, TrainLoss: 2}, false},
 	} {
 		if got := c.a.better(c.b); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

@@ -99,7 +99,7 @@ type network struct {
 	own   [][]float32 // of each thread: the rows that fill no tile, packed
 	p     [][]float64 // of each thread: probabilities of one row
 	sum   []float64   // of each row: its part of the loss
-	right []bool      // of each row: predicted as labelled
+	class []int32     // of each row: the predicted class
 }
 
 // networkBytes is the memory that a network of these layers takes beside its weights, with
@@ -170,7 +170,7 @@ func (w *network) prepare() {
 		*arrays = make([][]float32, w.layers())
 	}
 	w.own, w.p = make([][]float32, w.threads), make([][]float64, w.threads)
-	w.sum, w.right = make([]float64, w.rows), make([]bool, w.rows)
+	w.sum, w.class = make([]float64, w.rows), make([]int32, w.rows)
 }
 
 func (w *network) free() {

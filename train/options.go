@@ -45,8 +45,11 @@ type Options struct {
 	LR, WeightDecay float64
 	// Schedule is Constant or Cosine.
 	Schedule string
+	// Measure is by what the weights of an epoch are chosen on the validation rows, of equals those with the lower
+	// loss: Accuracy (also ""), MacroF1 or AUC.
+	Measure string
 	// Epochs is the largest number of epochs. Training stops earlier when
-	// Patience epochs in a row were no better on the validation rows; 0 never
+	// Patience epochs in a row were no better on the validation rows, by Measure and then by loss; 0 never
 	// stops early.
 	Epochs, Patience int
 	// BatchSize is the number of rows of one step; 0, or as many as there are,
@@ -83,6 +86,7 @@ func (o Options) Validate() error {
 		{o.LR > 0 && o.LR <= math.MaxFloat32, "lr", o.LR, "positive and finite"},
 		{o.WeightDecay >= 0 && o.WeightDecay <= math.MaxFloat32, "weight-decay", o.WeightDecay, "finite and not negative"},
 		{o.Schedule == Constant || o.Schedule == Cosine, "schedule", o.Schedule, Constant + " or " + Cosine},
+		{o.Measure == "" || o.Measure == Accuracy || needsAll(o.Measure), "metrics", o.Measure, Accuracy + ", " + MacroF1 + " or " + AUC},
 		{o.Epochs >= 1, "epochs", o.Epochs, "at least 1"},
 		{o.Patience >= 0, "patience", o.Patience, "at least 0"},
 		{o.BatchSize >= 0, "batch-size", o.BatchSize, "at least 0 (0 takes all rows)"},

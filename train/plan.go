@@ -47,7 +47,11 @@ func (s Shape) fitting(o Options) *fitting {
 		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(), workers: max(s.Workers, 1),
 		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
 	}
-	f.valid = &rowSet{src: src, count: most(s.Valid, f.workers)}
+	f.validation = s.Valid
+	f.valid = &rowSet{src: src, count: s.Valid}
+	if !needsAll(o.Measure) {
+		f.valid.count = cutStep(s.Valid).most(f.workers)
+	}
 	return f
 }
 
@@ -113,7 +117,11 @@ func EpochFlops(s Shape, o Options) float64 {
 	if s.Train > 0 {
 		share = float64(f.ownRows()) / float64(f.stepRows())
 	}
-	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + validated*float64(f.valid.count)*forwardFlops(f.dims)
+	looked := validated
+	if needsAll(o.Measure) {
+		looked = 1
+	}
+	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + looked*float64(f.valid.count)*forwardFlops(f.dims)
 }
 
 // forwardFlops is that of a row.

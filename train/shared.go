@@ -10,11 +10,17 @@ import (
 	"ndls/internal/mem"
 )
 
-// join has the workers of a group train together: each takes its pieces of a step, and its share of
-// the validation rows.
+// join has the workers of a group train together: each takes its pieces of a step, and its pieces of
+// the validation rows, or all of these where the measure needs them in one place.
 func (f *fitting) join(g group.Group) {
 	f.group, f.workers = g, g.Size()
-	f.valid = f.valid.some(share(f.validation, g.Self(), f.workers), share(f.validation, g.Self()+1, f.workers))
+	if needsAll(f.options.Measure) {
+		return
+	}
+	p := cutStep(f.validation)
+	first, last := p.of(g.Self(), f.workers)
+	f.validFrom = p.at(first)
+	f.valid = f.valid.some(f.validFrom, p.at(last))
 }
 
 // together says whether several workers train the same model.
@@ -36,10 +42,12 @@ func (p pieces) of(worker, workers int) (lo, hi int) {
 }
 
 // ownRows is the largest number of rows of a step that a worker has.
-func (f *fitting) ownRows() (rows int64) {
-	p := cutStep(f.stepRows())
-	for w := range f.workers {
-		lo, hi := p.of(w, f.workers)
+func (f *fitting) ownRows() int64 { return cutStep(f.stepRows()).most(f.workers) }
+
+// most is the largest number of rows that one of so many workers has.
+func (p pieces) most(workers int) (rows int64) {
+	for w := range workers {
+		lo, hi := p.of(w, workers)
 		rows = max(rows, p.at(hi)-p.at(lo))
 	}
 	return rows

@@ -66,10 +66,10 @@ func (h *hardest) sort() {
 	}
 }
 
-// rankOf is the rank of a row with these logits, and says whether they are right.
-func rankOf(logits []float32, label int32) (rank uint8, right bool) {
+// rankOf is the rank of a row with these logits: 0 where they are wrong, and only there.
+func rankOf(logits []float32, label int32) uint8 {
 	if Argmax(logits) != label {
-		return 0, false
+		return 0
 	}
 	margin := float32(math.MaxFloat32)
 	for class, z := range logits {
@@ -77,16 +77,16 @@ func rankOf(logits []float32, label int32) (rank uint8, right bool) {
 			margin = min(margin, logits[label]-z)
 		}
 	}
-	return uint8(1 + min(margin/rankWidth, hardestRanks-2)), true
+	return uint8(1 + min(margin/rankWidth, hardestRanks-2))
 }
 
 // roundParts is into how many rounds many validation rows are cut, after each of which it is seen
 // whether there may be an end.
 const roundParts = 64
 
-// surpass measures the weights on the validation rows until it is clear that they are right about no more of
-// them than the best so far. Only if they are right about more does e get an accuracy. All logits are
-// finite, and so are losses, which are not measured.
+// surpass looks at the validation rows until it is clear that the weights are right about fewer of
+// them than the best so far. Only if they are right about as many does e get their accuracy and their loss. All logits are
+// finite, and so are losses.
 func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 	h, net, width := t.hardest, t.net, t.dims[0]
 	h.sort()
@@ -95,7 +95,7 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 	step := min(unit*units(rows.len(), roundParts*unit), net.rows)
 	wrong := 0
 	for count := rows.len(); rows.len() > 0; {
-		if count-wrong <= h.most {
+		if count-wrong < h.most {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -109,20 +109,21 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 			}
 			net.forward(thread, net.x[lo*width:hi*width], lo, hi, nil)
 			for i := lo; i < hi; i++ {
-				h.rank.S[p.index[i]], net.right[i] = rankOf(net.logits(i), p.label(i))
+				h.rank.S[p.index[i]] = rankOf(net.logits(i), p.label(i))
 			}
 		})
-		for _, right := range net.right[:p.len()] {
-			if !right {
+		for _, row := range p.index {
+			if h.rank.S[row] == 0 {
 				wrong++
 			}
 		}
 	}
-	if right := len(h.order.S) - wrong; right > h.most {
-		h.most = right
-		e.ValidAccuracy = float64(right) / float64(len(h.order.S))
+	right := len(h.order.S) - wrong
+	if right < h.most {
+		return nil
 	}
-	return nil
+	h.most = right
+	return t.validate(ctx, e)
 }
 
 // mostLogit is far below what overflows, also after the roundings of a sum.
