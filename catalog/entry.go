@@ -53,6 +53,8 @@ const (
 	KindSmoothedSoftTile = "smoothed-label-tile" // tile of smoothed soft labels
 	KindSmoothedSoftPart = "smoothed-label-part" // some rows of such a tile
 	KindBestClasses      = "best-classes"        // best class among some panels of smoothed soft labels
+	KindWritten          = "written"             // which predictions are written
+	KindBreakdown        = "breakdown"           // predictions of an interval, counted by degree, K and class
 	KindPredictions      = "predictions"         // labels and probabilities as rows
 	KindCheckpoint       = "checkpoint"          // state of a task that is under way
 	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition

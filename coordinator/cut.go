@@ -48,8 +48,20 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	if c.Chooses != "" && !chosen(c, cat) {
 		phases = append(phases, []control.Task{{Stage: s, Part: control.Choose}})
 	}
+	var counted, pick []control.Task
+	if c.Counted != "" {
+		have := cellsOf(cat, c.Counted)
+		counted = divide(control.Task{Stage: s, Part: control.Count}, c.Intervals, 1, 0, func(i int) bool {
+			return !have[cell{i, catalog.NotApplicable}] && !rows[cell{i, catalog.NotApplicable}]
+		})
+	}
+	if c.Picks != "" && len(cat.Entries(c.Picks)) == 0 {
+		pick = []control.Task{{Stage: s, Part: control.Pick}}
+	}
 	for _, phase := range [][]control.Task{
 		divide(control.Task{Stage: s, Part: control.Columns}, c.Panels, c.Together, groupsOfTask*workers, column),
+		counted,
+		pick,
 		divide(control.Task{Stage: s, Part: control.Rows}, c.Intervals, 1, 0, row),
 	} {
 		if len(phase) > 0 {

@@ -100,12 +100,20 @@ func TestCut(t *testing.T) {
 		},
 		{
 			"labels of three models", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 }, nil,
-			"columns/0-2 columns/2-4 columns/4-6; rows/0-1 rows/1-2 rows/2-3",
+			"columns/0-2 columns/2-4 columns/4-6; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
+		},
+		{
+			"labels that were counted, some of which are written", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 },
+			map[string][]cell{
+				catalog.KindSmoothedSoftTile: grid([]int{1, 2}, []int{0, 1, 2, 3, 4, 5}), catalog.KindLabelTally: rows(0, 1, 2),
+				catalog.KindWritten: {{-1, -1}}, catalog.KindPredictions: rows(0, 1),
+			},
+			"rows/1-2 rows/2-3",
 		},
 		{
 			"labels whose K is found by run", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
 			map[string][]cell{catalog.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
-			"columns/0-2 columns/4-8 columns/8-10; rows/0-1 rows/1-2 rows/2-3",
+			"columns/0-2 columns/4-8 columns/8-10; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"labels that are corrected first", control.LabelDepth, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth }, nil,
@@ -114,12 +122,12 @@ func TestCut(t *testing.T) {
 		{
 			"labels that were corrected", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth },
 			map[string][]cell{catalog.KindCorrection: rows(0, 1, 2)},
-			"columns/0-2 columns/2-4; rows/0-1 rows/1-2 rows/2-3",
+			"columns/0-2 columns/2-4; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
 			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
 			map[string][]cell{catalog.KindPredictions: rows(1)},
-			"columns/0-1 columns/1-2; rows/0-1 rows/2-3",
+			"columns/0-1 columns/1-2; count/0-1 count/2-3; pick/0-0; rows/0-1 rows/2-3",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

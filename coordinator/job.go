@@ -355,6 +355,11 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	if !j.Alone {
 		report.MeasuredDisk += j.listed
 	}
+	if report.Accuracy != nil {
+		for _, text := range report.Accuracy.Warnings {
+			j.Log.Warn(text)
+		}
+	}
 	if c.Rows != "" {
 		report.Rows = 0
 		for _, e := range j.Catalog.Entries(c.Rows) {

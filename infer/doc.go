@@ -27,8 +27,8 @@
 // nodes, which the seed chooses, have the mean K of the run when K is found in this way.
 //
 // The smoothed row is what the rule of the run makes of the node's hops, or all hops of sign,
-// and the prediction is that of the model whose predictions the run has chosen. Label smoothing
-// is for the nodes of the run only.
+// and the prediction is that of the model whose predictions the run has written, or, where these are the mean of all models, the
+// mean. Label smoothing is for the nodes of the run only.
 //
 // # Algorithm
 //

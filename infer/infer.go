@@ -58,6 +58,8 @@ type Report struct {
 	Capped  int64   `json:"capped"`
 	// Predicted says whether there are predictions.
 	Predicted bool `json:"predicted"`
+	// Models are the numbers of the models that made them, of several the mean: those whose predictions the run has written.
+	Models []int `json:"models,omitempty"`
 }
 
 // Run computes K, smoothed rows and predictions of the nodes of ds that a run does not have,
@@ -476,27 +478,41 @@ func numbers(first, n int) []int64 {
 	return list
 }
 
-// predict lets the run's model say which classes the new nodes have, if there is one.
+// predict lets the models whose predictions the run has written say which classes the new nodes have, if there is one: one model, or
+// the mean of several.
 func (j *job) predict(ctx context.Context) (err error) {
-	m, classes, err := stage.ChosenModel(ctx, j.cat, j.plan, j.o.Budget)
-	if m == nil || err != nil {
+	models, numbers, classes, err := stage.WrittenModels(ctx, j.cat, j.plan, j.o.Budget)
+	if len(models) == 0 || err != nil {
 		return err
 	}
-	defer m.Free()
+	defer func() {
+		for _, m := range models {
+			m.Free()
+		}
+	}()
 	kind, _, _ := j.rows()
 	src, err := train.OpenRows(ctx, j.out, kind)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	j.report.Predicted = true
+	j.report.Predicted, j.report.Models = true, numbers
+	sums, err := newMean(j.o.Budget, len(classes), len(models))
+	if err != nil {
+		return err
+	}
+	defer sums.free()
 	return j.create(ctx, catalog.KindPredictions, "predictions/part-00000.arrow", func(f *catalog.File, names *shards.IDReader) error {
 		out, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: len(classes), Label: true}, names)
 		if err != nil {
 			return err
 		}
 		res := train.Resources{Budget: j.o.Budget, Threads: j.o.Threads, Kernel: j.o.Kernel}
-		err = train.Predict(ctx, src, []*train.Model{m}, res, func(_ int64, ids []int64, _ int, soft []float32) error {
+		err = train.Predict(ctx, src, models, res, func(_ int64, ids []int64, model int, soft []float32) error {
+			soft = sums.add(model, soft)
+			if model < len(models)-1 {
+				return nil
+			}
 			labels := make([]int32, len(ids))
 			for i := range labels {
 				labels[i] = train.Argmax(soft[i*len(classes):][:len(classes)])

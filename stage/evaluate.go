@@ -9,7 +9,6 @@ import (
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
-	"ndls/internal/extsort"
 	"ndls/internal/seal"
 	"ndls/shards"
 	"ndls/tiles"
@@ -59,7 +58,7 @@ const reportedFiles, replacedFiles = 340, 240
 // Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
 // All else was counted when it was computed.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(labelRuns(s.Plan), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
+	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(counted(s.Plan, s.Classes), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
 	if !ownModel(s.Plan) {
 		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan) + breaksDown(s, s.Nodes)
 		s.ReadsRows(held, s.Nodes, s.Classes, false)
@@ -71,14 +70,11 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 	}
 	s.DiskBytes, s.ScratchBytes = reportedFiles*int64(s.Classes), replacedFiles*int64(s.Classes)
 	if n := scoreCount(s); n > 0 {
-		free := s.Budget() - held
-		o := extsort.Options{Want: n, Width: 16, Leave: free}
-		s.Takes(held+o.Touched(n, free)+2*scoreBytes, held+o.Bytes(0)+2*scoreBytes)
-		s.BytesRead += 16 * n // the scores before label smoothing, and those after it
-		if o.Spills(n, free) {
-			s.ScratchBytes += 16 * n
-			s.BytesRead += 32 * n
-			s.BytesWritten += 32 * n
+		scratch := s.ScratchBytes
+		sortingCost(s, held, n)
+		sortingCost(s, held, smoothedScores(s))
+		if s.ScratchBytes > scratch {
+			s.ScratchBytes += scratch
 		}
 	}
 }
@@ -111,21 +107,28 @@ func (env evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	smoothed := figures{}
+	smoothed, w := figures{}, written{Predictions: control.OfModel, Model: index.Chosen}
+	var depths []int
 	if smoothsLabels(env.Plan) {
-		if smoothed, err = env.smoothed(ctx, index); err != nil {
+		if w, err = readWritten(ctx, env.Plan, env.Catalog); err != nil {
+			return err
+		}
+		if smoothed, err = env.smoothed(ctx, w); err != nil {
+			return err
+		}
+		if depths, err = (labelsRun{env.Env}).depths(ctx); err != nil {
 			return err
 		}
 	}
-	env.Report.Accuracy = env.report(index, base, smoothed)
+	env.Report.Accuracy = env.report(index, base, smoothed, w, depths)
 	return nil
 }
 
 // models is how many sets of soft labels there are.
 func (env evaluation) models() int { return labelRuns(env.Plan) }
 
-// report says how good all models are together, then each model, and each class.
-func (env evaluation) report(index trained, base, smoothed figures) *control.AccuracyReport {
+// report says how good all models are together, then each model, each class, and what is written.
+func (env evaluation) report(index trained, base, smoothed figures, w written, depths []int) *control.AccuracyReport {
 	r := &control.AccuracyReport{
 		Runs: env.models() / env.Plan.NumSplits(), Warnings: underfitted(env.Plan, index.Runs),
 		Base: env.spreads(base.accuracy), Smoothed: env.spreads(smoothed.accuracy),
@@ -158,7 +161,66 @@ func (env evaluation) report(index trained, base, smoothed figures) *control.Acc
 		})
 	}
 	r.Breakdown = final.breakdown.report(env.Plan, env.Summary.Classes, final.classes)
+	r.Predictions = env.predictionsReport(final, w, depths)
+	r.Warnings = append(r.Warnings, oneClass(env.Summary.Classes, final, env.models(), r.Predictions)...)
 	return r
+}
+
+// predictionsReport says which predictions are written, and how good they are.
+func (env evaluation) predictionsReport(final figures, w written, depths []int) *control.PredictionsReport {
+	p := &control.PredictionsReport{Kind: w.Predictions, Files: "soft_labels", Measure: env.Plan.Measure()}
+	if depths != nil {
+		p.Files = "predictions"
+	}
+	set := w.set(env.Plan)
+	switch {
+	case w.Predictions == control.MeanOfModels:
+		p.Models = modelsOfSplit(env.Plan)
+	case !ownModel(env.Plan):
+		p.Kind = control.GivenPredictions
+	default:
+		p.Model = &w.Model
+		if depths != nil {
+			p.Depth = &depths[w.Model]
+		}
+	}
+	p.Accuracy, p.Metrics = shares(set, final.accuracy), measuresOf(set, final)
+	return p
+}
+
+// oneClass warns where all labelled nodes are predicted to have the same class.
+func oneClass(classes []string, f figures, models int, p *control.PredictionsReport) (warnings []string) {
+	help := "accuracy is then the share of that class and says nothing of the model; another --rule, a larger --hidden or another --lr may tell the classes apart"
+	if p.Measure == control.Accuracy {
+		help += ", and --metrics auc or f1 chooses weights and predictions by another measure"
+	}
+	alike := 0
+	for _, m := range f.models[:min(models, len(f.models))] {
+		if m.only > 0 {
+			alike++
+		}
+	}
+	set := models // the mean
+	if p.Model != nil {
+		set = *p.Model
+	} else if p.Kind == control.GivenPredictions {
+		set = 0
+	}
+	var what string
+	switch written := set < len(f.models) && f.models[set].only > 0; {
+	case written:
+		what = fmt.Sprintf("%s are of one class, %q, for all nodes that have a label", map[string]string{"predictions": "the predictions", "soft_labels": "the soft labels"}[p.Files], classes[f.models[set].only-1])
+		if models > 1 {
+			what += fmt.Sprintf(", and so are those of %d of %d models", alike, models)
+		}
+	case alike == 1:
+		what = fmt.Sprintf("1 of %d models predicts one class for all nodes that have a label", models)
+	case alike > 0:
+		what = fmt.Sprintf("%d of %d models predict one class for all nodes that have a label", alike, models)
+	default:
+		return nil
+	}
+	return []string{what + ": " + help}
 }
 
 // lastEpochs is the share of the epochs at the end in which the best one lies where training
@@ -200,7 +262,11 @@ type figures struct {
 }
 
 // modelFigures are the measures of a model by split, nil where a split has no rows.
-type modelFigures struct{ accuracy, macroF1 [train.Test + 1]*float64 }
+type modelFigures struct {
+	accuracy, macroF1 [train.Test + 1]*float64
+	// only is the class, counted from 1, that all labelled nodes are predicted to have; 0 where they are of several.
+	only int
+}
 
 // add takes what was counted of the next model, and, if it is the one of the predictions, its
 // classes.
@@ -212,9 +278,26 @@ func (f *figures) add(t *train.Tally, chosen bool) {
 			m.accuracy[split], m.macroF1[split] = &share, &f1
 		}
 	}
+	m.only = onlyClass(t)
 	if f.models = append(f.models, m); chosen {
 		f.classes = slices.Clone(t.Classes[train.Test])
 	}
+}
+
+// onlyClass is the class, counted from 1, that all rows are predicted to have; 0 where there are several, or none.
+func onlyClass(t *train.Tally) (only int) {
+	for _, classes := range t.Classes {
+		for c, x := range classes {
+			switch {
+			case x.Predicted == 0 || only == c+1:
+			case only > 0:
+				return 0
+			default:
+				only = c + 1
+			}
+		}
+	}
+	return only
 }
 
 // figure is a measure of a model in a split, ok where it is defined.
@@ -301,37 +384,33 @@ func (env evaluation) base(ctx context.Context, index trained) (figures, error) 
 	if !ownModel(env.Plan) {
 		return env.givenFigures(ctx, givenTiles(env.Env))
 	}
-	return env.counted(ctx, index, catalog.KindTally, catalog.KindScores)
+	return env.counted(ctx, catalog.KindTally, catalog.KindScores, env.models(), index.Chosen)
 }
 
-// smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval.
-func (env evaluation) smoothed(ctx context.Context, index trained) (figures, error) {
-	return env.counted(ctx, index, catalog.KindLabelTally, catalog.KindSmoothedScores)
+// smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval, and what is written by degree, K and
+// class.
+func (env evaluation) smoothed(ctx context.Context, w written) (f figures, err error) {
+	f, err = env.counted(ctx, catalog.KindLabelTally, catalog.KindSmoothedScores, counted(env.Plan, len(env.Summary.Classes)), w.set(env.Plan))
+	for _, e := range env.Catalog.Entries(catalog.KindBreakdown) {
+		var b breakdown
+		if err == nil {
+			err = readJSON(ctx, env.Catalog, e.Path, &b)
+		}
+		f.breakdown.merge(&b)
+	}
+	return f, err
 }
 
-// counted adds up the tallies of all intervals, which are files of a kind.
-func (env evaluation) counted(ctx context.Context, index trained, tallies, scores string) (f figures, err error) {
-	all, err := train.NewTallies(env.Budget, env.models(), len(env.Summary.Classes))
+// counted adds up the tallies of all intervals, which are files of a kind with so many sets of soft labels. One of them is chosen.
+func (env evaluation) counted(ctx context.Context, tallies, scores string, sets, chosen int) (f figures, err error) {
+	sums, err := env.sumTallies(ctx, tallies, sets)
 	if err != nil {
 		return f, err
 	}
-	defer all.Free()
-	one, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
-	if err != nil {
-		return f, err
-	}
-	defer one.Free()
-	t := &one.Of[0]
-	for _, e := range env.Catalog.Entries(tallies) {
-		if e.Interval == catalog.NotApplicable {
-			return f, fmt.Errorf("%s counts all rows at once, as earlier versions did; run `ndls predict --resume=false` first: %w", e.Path, seal.ErrVersion)
-		}
-		if err := env.readTallies(ctx, e.Path, env.models(), t, &f.breakdown, func(run int) { all.Of[run].Merge(*t) }); err != nil {
-			return f, err
-		}
-	}
-	for m := range all.Of {
-		f.add(&all.Of[m], m == index.Chosen)
+	defer sums.free()
+	f.breakdown = sums.breakdown
+	for set := range sums.Of[:sums.sets] {
+		f.add(&sums.Of[set], set == chosen)
 	}
 	f.areas, err = env.storedAreas(ctx, scores)
 	return f, err

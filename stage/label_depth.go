@@ -63,7 +63,7 @@ func (labelDepthStage) Writes() []Kind {
 
 func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	c := smoothLabelsStage{}.Cut(p, sum)
-	c.Intervals, c.Drops, c.Merged = 1, true, ""
+	c.Intervals, c.Drops, c.Merged, c.Counted, c.Picks = 1, true, "", "", ""
 	c.Tiles, c.Parts, c.Rows = catalog.KindDepthRows, catalog.KindDepthPart, catalog.KindLabelDepth
 	return c
 }
@@ -182,11 +182,7 @@ func (env depthRun) choose(ctx context.Context) error {
 		}
 	}
 	env.Report.Rows = d.ValidationNodes
-	chosen, err := chosenRun(ctx, env.Plan, env.Catalog)
-	if err != nil {
-		return err
-	}
-	env.Report.LabelDepth = d.report(chosen)
+	env.Report.LabelDepth = d.report(modelsOfSplit(env.Plan))
 	env.Disk.Look()
 	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
 		return e.Kind == catalog.KindDepthRows || e.Kind == catalog.KindDepthPart
@@ -207,12 +203,27 @@ func (env depthRun) commitDepth(ctx context.Context, d labelDepth) error {
 	return env.Catalog.Commit(ctx, f)
 }
 
-// report is what report.json says of the choice.
-func (d labelDepth) report(chosen int) *control.LabelDepthReport {
+// report is what report.json says of the choice. The first models, so many, are those of the first split.
+func (d labelDepth) report(models int) *control.LabelDepthReport {
 	nodes := func(x runDepth) int64 { return cmp.Or(x.Nodes, d.ValidationNodes) }
+	chosen := 0
+	best := func(x runDepth) int64 {
+		if x.Depth >= len(x.Right) {
+			return 0 // no validation node has a label
+		}
+		return x.Right[x.Depth]
+	}
+	for i, x := range d.Runs[:models] {
+		if best(x) > best(d.Runs[chosen]) {
+			chosen = i
+		}
+	}
 	r := &control.LabelDepthReport{Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: nodes(d.Runs[chosen]), Run: chosen, Curve: []control.DepthAccuracy{}}
 	for _, x := range d.Runs {
 		r.Depths = append(r.Depths, x.Depth)
+		if n := nodes(x); n > 0 {
+			r.Mean += float64(best(x)) / float64(n) / float64(len(d.Runs))
+		}
 	}
 	for depth := range d.Runs[chosen].Right {
 		sum, runs := 0.0, 0

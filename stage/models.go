@@ -25,13 +25,16 @@ type trainedRun struct {
 	Epochs    int     `json:"epochs"`
 	BestEpoch int     `json:"best_epoch"` // counted from 1
 	Valid     float64 `json:"valid_accuracy"`
+	// Measured is what decided on the epoch, Loss the mean negative log-likelihood there, both on the validation nodes.
+	Measured float64 `json:"valid_measure"`
+	Loss     float64 `json:"valid_loss"`
 	// Curve is there for the first models alone.
 	Curve []control.LearningPoint `json:"curve,omitempty"`
 }
 
 type trained struct {
-	// Chosen is the run of the highest validation accuracy in the first split, the first of
-	// equals.
+	// Chosen is the run in the first split whose soft labels are best on the validation nodes, before they are smoothed: of
+	// equals that with the lowest loss, then the first.
 	Chosen  int                  `json:"chosen"`
 	Classes []string             `json:"classes"`
 	Options control.TrainOptions `json:"options"`
@@ -143,7 +146,7 @@ func (f *fault) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chosenRun is the run whose soft labels become predictions.
+// chosenRun is the run whose soft labels are best before they are smoothed.
 func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, error) {
 	if !ownModel(p) {
 		return 0, nil
@@ -152,18 +155,39 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 	return t.Chosen, err
 }
 
-// ChosenModel is the model of a run whose predictions count, and the names of its classes. It
-// is nil where the run has no model of its own. The caller frees it.
-func ChosenModel(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (*train.Model, []string, error) {
+// WrittenModels are the models of a run whose predictions are written, or whose mean is, their numbers, and the names of the classes.
+// There is none where the run has no model of its own. The caller frees them.
+func WrittenModels(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (models []*train.Model, numbers []int, classes []string, err error) {
 	if _, ok := cat.Lookup(modelIndex); !ok || !ownModel(p) {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
+	defer func() {
+		if err != nil {
+			for _, m := range models {
+				m.Free()
+			}
+			models = nil
+		}
+	}()
 	t, err := readIndex(ctx, cat)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	m, err := loadModel(ctx, cat, budget, t.Runs[t.Chosen].Path)
-	return m, t.Classes, err
+	w, err := readWritten(ctx, p, cat)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, number := range w.models(p) {
+		if number >= len(t.Runs) {
+			return models, nil, nil, seal.Corrupt(modelIndex, "it has no model %d", number)
+		}
+		m, err := loadModel(ctx, cat, budget, t.Runs[number].Path)
+		if err != nil {
+			return models, nil, nil, err
+		}
+		models, numbers = append(models, m), append(numbers, number)
+	}
+	return models, numbers, t.Classes, nil
 }
 
 func loadModel(ctx context.Context, cat *catalog.Catalog, budget *mem.Budget, path string) (m *train.Model, err error) {

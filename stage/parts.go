@@ -26,7 +26,7 @@ import (
 //	label-depth    Columns as smooth-labels, then one Rows, which puts together what they
 //	               found
 //	smooth-labels  Columns of runs·⌈classes/16⌉ panels (1 run with --soft-labels),
-//	               then Rows; with --label-rule ndls-reference a task should have all
+//	               then Count, by interval, Pick, which is one task, and Rows; with --label-rule ndls-reference a task should have all
 //	               panels of a run, since it finds their K
 //	               Strips may come in place of Columns in all of these: the tasks of
 //	               the same panels are done at the same time, by a gang, and each has

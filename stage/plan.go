@@ -66,6 +66,9 @@ func Validate(p control.Plan) error {
 	if p.DropSmoothed && (p.SomeTargets() || directed(p)) {
 		return failure.Of(control.ErrOption, "--keep-smoothed=false removes smoothed rows once labels are smoothed, and label smoothing is left out with --targets other than all, and of a dataset with directed=true: leave --keep-smoothed=false out")
 	}
+	if p.Predictions == control.MeanOfModels && directed(p) {
+		return failure.Of(control.ErrOption, "--predictions mean with directed=true: predictions are made of smoothed soft labels, and label smoothing is left out of a dataset with directions; leave --predictions out")
+	}
 	if err := validateEmbedding(p); err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ func validateBlend(p control.Plan) error {
 
 // later are options that came after run directories had been made without them. At these
 // values they decide nothing, and a hash leaves them out.
-var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "drop_smoothed": false, "auc": false, "metrics": ""}
+var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "drop_smoothed": false, "auc": false, "metrics": "", "measure": control.Accuracy, "predictions": control.AutoPredictions}
 
 // Hashes gives for each stage the hash of the part of the plan that decides the bytes of
 // its output: its own options and those of all stages that it reads from, directly or

@@ -227,7 +227,7 @@ func (p prediction) commitTallies(ctx context.Context, interval int, tallies []t
 		if run == p.chosen {
 			counted = p.counter.counts()
 		}
-		if err := list.add(&tallies[run], counted); err != nil {
+		if err := list.add(&tallies[run], counted, 0); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,24 +18,56 @@ import (
 	"ndls/train"
 )
 
-// predictionRows commits, for the nodes of intervals [first, last), the predictions of the
-// chosen run, and how many labels each run got right. Then it removes the tiles.
+// countRows commits, for the nodes of intervals [first, last), what is counted of the smoothed soft labels.
+func (env labelsRun) countRows(ctx context.Context, first, last int) (err error) {
+	if err := env.readPredictionTruth(ctx); err != nil {
+		return err
+	}
+	if err := env.States.Drop(ctx); err != nil {
+		return err
+	}
+	p := predictions{labelsRun: env, truth: env.truth}
+	if p.depths, err = env.depths(ctx); err != nil {
+		return err
+	}
+	done := intervalsOf(env.Catalog, catalog.KindLabelTally)
+	m := smoothedSoft(env.Env)
+	for i := first; i < last; i++ {
+		if done[i] {
+			continue
+		}
+		if err := env.joinTiles(ctx, m, i, i+1); err != nil {
+			return err
+		}
+		p.tiles = smoothedSoft(env.Env)
+		if err := p.count(ctx, i); err != nil {
+			return err
+		}
+		env.Disk.Look()
+	}
+	return nil
+}
+
+// readPredictionTruth reads the labels and splits of all nodes, which the tasks of a worker read once.
+func (env labelsRun) readPredictionTruth(ctx context.Context) (err error) {
+	if env.truth == nil {
+		env.truth, err = env.readLabelled(ctx, env.Summary.Nodes)
+	}
+	return err
+}
+
+// predictionRows commits, for the nodes of intervals [first, last), the predictions that were picked. Then it removes the tiles.
 func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first, last int) error {
 	ids, err := env.targetIDs(ctx, s, smooth.AllTargets(s.Nodes))
 	if err != nil {
 		return err
 	}
-	if env.truth == nil {
-		if env.truth, err = env.readLabelled(ctx, s.Nodes); err != nil {
-			return err
-		}
-	}
-	if err := env.States.Drop(ctx); err != nil {
+	if err := env.readPredictionTruth(ctx); err != nil {
 		return err
 	}
 	m := smoothedSoft(env.Env)
 	p := predictions{labelsRun: env, ids: ids.S, truth: env.truth}
-	if p.run, err = chosenRun(ctx, env.Plan, env.Catalog); err != nil {
+	if p.written, err = readWritten(ctx, env.Plan, env.Catalog); err != nil {
 		return err
 	}
 	if p.depths, err = env.depths(ctx); err != nil {
@@ -47,12 +80,12 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 	for i := first; i < last; i++ {
 		lo, hi := m.Bounds(i)
 		env.Report.Rows += hi - lo
-		if !intervalsOf(env.Catalog, catalog.KindLabelTally)[i] {
+		if !intervalsOf(env.Catalog, catalog.KindPredictions)[i] {
 			if err := env.joinTiles(ctx, m, i, i+1); err != nil {
 				return err
 			}
 			p.tiles = smoothedSoft(env.Env)
-			if err := p.interval(ctx, i); err != nil {
+			if err := p.write(ctx, i); err != nil {
 				return err
 			}
 			env.Disk.Look()
@@ -80,59 +113,51 @@ func (env labelsRun) dropTiles(ctx context.Context, m *tiles.Matrix, interval in
 // predictions turns smoothed soft labels into predictions.
 type predictions struct {
 	labelsRun
-	ids    []uint32
-	truth  *labelled
-	tiles  *tiles.Matrix
-	run    int // whose predictions are written
-	depths []int
-	// counter breaks the predictions of that run down.
+	ids     []uint32
+	truth   *labelled
+	tiles   *tiles.Matrix
+	written written
+	depths  []int
+	// counter breaks the predictions that are written down.
 	counter *counter
 }
 
-// interval commits what an interval still lacks, the tally last.
-func (p predictions) interval(ctx context.Context, i int) error {
-	rows := intervalsOf(p.Catalog, catalog.KindPredictions)[i]
+// count commits how many of an interval's nodes each set of smoothed soft labels is right about.
+func (p predictions) count(ctx context.Context, i int) error {
 	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindSmoothedScores, smoothedScoresPath(i)).In(i))
 	if err != nil {
 		return err
 	}
 	defer scores.close()
-	tally, err := train.NewTallies(p.Budget, 1, len(p.Summary.Classes))
+	classes := len(p.Summary.Classes)
+	sets := counted(p.Plan, classes)
+	tally, err := train.NewTallies(p.Budget, sets, classes)
 	if err != nil {
 		return err
 	}
 	defer tally.Free()
-	t := &tally.Of[0]
+	losses := make([]float64, sets)
+	all := p.Plan.Probabilities != control.BestProbability
+	visit := func(set int, row int64, labels []int32, values []float32) error {
+		end := row + int64(len(labels))
+		label, split := p.truth.label.S[row:end], p.truth.split(splitCounted(p.Plan, set))[row:end]
+		tally.Of[set].Count(labels, label, split)
+		if all {
+			losses[set] = lossOf(losses[set], values, label, split)
+		}
+		return scores.add(set, values, label, split)
+	}
+	if err := p.readAll(ctx, i, visit); err != nil {
+		return err
+	}
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelTally, labelTallyPath(i)).In(i))
 	if err != nil {
 		return err
 	}
 	defer f.Abort()
 	tallies := tallyList{w: f}
-	for run := range p.depths {
-		t.Reset()
-		var counted *breakdown
-		if run == p.run {
-			counted = p.counter.counts()
-			*counted = breakdown{}
-		}
-		count := func(row int64, labels []int32, values []float32) error {
-			if counted != nil {
-				p.counter.add(row, labels)
-			}
-			end := row + int64(len(labels))
-			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
-			t.Count(labels, label, split)
-			return scores.add(run, values, label, split)
-		}
-		read := func(visit func(int64, []int32, []float32) error) error { return p.read(ctx, i, run, visit) }
-		if run == p.run && !rows {
-			read = func(visit func(int64, []int32, []float32) error) error { return p.write(ctx, i, visit) }
-		}
-		if err := read(count); err != nil {
-			return err
-		}
-		if err := tallies.add(t, counted); err != nil {
+	for set := range tally.Of {
+		if err := tallies.add(&tally.Of[set], nil, losses[set]); err != nil {
 			return err
 		}
 	}
@@ -143,6 +168,32 @@ func (p predictions) interval(ctx context.Context, i int) error {
 	return p.Catalog.Commit(ctx, scores.with(f)...)
 }
 
+// readAll gives all sets of smoothed soft labels of an interval.
+func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row int64, labels []int32, soft []float32) error) error {
+	if p.Plan.Probabilities == control.BestProbability {
+		for run := range p.depths {
+			if err := p.readBest(ctx, i, run, func(row int64, labels []int32, values []float32) error { return visit(run, row, labels, values) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	classes := len(p.Summary.Classes)
+	for _, g := range groups(p.Plan, classes) {
+		s, err := p.newModelsReader(g[0], g[1])
+		if err != nil {
+			return err
+		}
+		mean := g[0] == 0 && countsMean(p.Plan, classes)
+		err = s.read(ctx, i, mean, p.Plan.WantsAUC(), visit)
+		s.free()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // width is the number of probabilities that are written for each node.
 func (p predictions) width() int {
 	if p.Plan.Probabilities == control.BestProbability {
@@ -151,8 +202,8 @@ func (p predictions) width() int {
 	return len(p.Summary.Classes)
 }
 
-// write commits the predictions of the nodes of an interval, and shows them to visit.
-func (p predictions) write(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
+// write commits the predictions of the nodes of an interval, with what they are broken down to.
+func (p predictions) write(ctx context.Context, i int) error {
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i)).In(i))
 	if err != nil {
 		return err
@@ -172,41 +223,62 @@ func (p predictions) write(ctx context.Context, i int, visit func(row int64, lab
 		return err
 	}
 	defer ids.Free()
-	if err := p.read(ctx, i, p.run, func(row int64, labels []int32, values []float32) error {
+	p.counter.breakdown = breakdown{}
+	if err := p.read(ctx, i, func(row int64, labels []int32, values []float32) error {
 		for r := range labels {
 			ids.S[r] = int64(p.ids[row+int64(r)])
 		}
-		if err := w.Write(ids.S[:len(labels)], labels, values); err != nil {
-			return err
-		}
-		return visit(row, labels, values)
+		p.counter.add(row, labels)
+		return w.Write(ids.S[:len(labels)], labels, values)
 	}); err != nil {
 		return err
 	}
 	if f.Rows, err = w.Close(); err != nil {
 		return err
 	}
-	return p.Catalog.Commit(ctx, f)
+	b, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindBreakdown, breakdownPath(i)).In(i))
+	if err != nil {
+		return err
+	}
+	defer b.Abort()
+	if err := json.NewEncoder(b).Encode(p.counter.breakdown); err != nil {
+		return err
+	}
+	b.Rows = 1
+	return p.Catalog.Commit(ctx, b, f)
 }
 
-// batch is how many predictions are made at a time.
+// batch is how many predictions are written at a time.
 func (p predictions) batch() int {
 	return softBatch(p.Plan, len(p.Summary.Classes))
 }
 
-// predictionBytes is the memory for making predictions, beside reading tiles.
-func predictionBytes(plan control.Plan, classes int) int64 {
+// writingBytes is the memory for writing predictions, with reading tiles: of so many rows of an interval.
+func writingBytes(plan control.Plan, classes int, rows int64) int64 {
 	if plan.Probabilities == control.BestProbability {
-		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows) + train.TalliesBytes(1, classes)
+		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows)
 	}
-	return int64(shards.BatchRows(classes))*(8+4) + 2*4096 + scoredBytes(plan) + train.TalliesBytes(1, classes)
+	batch := int64(shards.BatchRows(classes))
+	held := batch*(8+4) + 2*4096
+	one := held + tiles.ReadBytes(classes, int(min(batch, max(rows, 1))), int64(shards.TileRowBytes(false)))
+	if !countsMean(plan, classes) {
+		return one
+	}
+	models := modelsOfSplit(plan)
+	width := models * packed.Panels(classes) * packed.PanelColumns
+	mean := held + min(batch, rows)*4*int64(classes) + 4096 + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width, sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
+	return max(one, mean)
 }
 
-// read gives the predictions of a run for the nodes of an interval, some at a time.
-func (p predictions) read(ctx context.Context, i, run int, visit func(row int64, labels []int32, values []float32) error) error {
-	if p.Plan.Probabilities == control.BestProbability {
-		return p.readBest(ctx, i, run, visit)
+// read gives the predictions that are written, for the nodes of an interval, a record batch at a time.
+func (p predictions) read(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
+	switch {
+	case p.Plan.Probabilities == control.BestProbability:
+		return p.readBest(ctx, i, p.written.Model, visit)
+	case p.written.Predictions == control.MeanOfModels:
+		return p.readMean(ctx, i, visit)
 	}
+	run := p.written.Model
 	labels, err := mem.Alloc[int32](p.Budget, int64(p.batch()), "labels of predictions")
 	if err != nil {
 		return err
@@ -220,18 +292,57 @@ func (p predictions) read(ctx context.Context, i, run int, visit func(row int64,
 			for r := lo; r < hi; r++ {
 				x := values[r*classes : (r+1)*classes]
 				labels.S[r] = train.Argmax(x)
-				if run == p.run || p.Plan.WantsAUC() { // who counts right predictions needs the best class alone
-					if signed(p.Plan, p.depths[run]) {
-						sumsOfSigned(x)
-					}
-					normalise(x, p.averagesLogs(run))
+				if signed(p.Plan, p.depths[run]) {
+					sumsOfSigned(x)
 				}
+				normalise(x, p.averagesLogs(run))
 			}
 			return nil
 		}); err != nil {
 			return err
 		}
 		return visit(row, labels.S[:n], values)
+	})
+}
+
+// readMean gives the mean of all models of the first split. Fewer rows are read than a record batch has, which is filled with them.
+func (p predictions) readMean(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
+	s, err := p.newModelsReader(0, modelsOfSplit(p.Plan))
+	if err != nil {
+		return err
+	}
+	defer s.free()
+	classes := len(p.Summary.Classes)
+	lo, hi := p.tiles.Bounds(i)
+	batch := min(int64(p.batch()), hi-lo)
+	values, err := mem.Alloc[float32](p.Budget, batch*int64(classes), "a record batch of predictions")
+	if err != nil {
+		return err
+	}
+	defer values.Free()
+	all, err := mem.Alloc[int32](p.Budget, batch, "labels of predictions")
+	if err != nil {
+		return err
+	}
+	defer all.Free()
+	first, filled := lo, 0
+	return s.read(ctx, i, true, true, func(set int, row int64, labels []int32, soft []float32) error {
+		if set != labelRuns(p.Plan) {
+			return nil
+		}
+		for len(labels) > 0 {
+			n := copy(all.S[filled:], labels)
+			copy(values.S[filled*classes:], soft[:n*classes])
+			labels, soft, row, filled = labels[n:], soft[n*classes:], row+int64(n), filled+n
+			if filled < len(all.S) && row < hi {
+				continue
+			}
+			if err := visit(first, all.S[:filled], values.S[:filled*classes]); err != nil {
+				return err
+			}
+			first, filled = row, 0
+		}
+		return nil
 	})
 }
 

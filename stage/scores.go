@@ -279,6 +279,24 @@ func (env *Env) readScores(ctx context.Context, e catalog.Entry, add func([]uint
 	}
 }
 
+// smoothedScores is scoreCount after label smoothing, where the mean of models may be counted, too.
+func smoothedScores(s *estimate.Sheet) int64 {
+	return scoreCount(s) / int64(labelRuns(s.Plan)) * int64(counted(s.Plan, s.Classes))
+}
+
+// sortingCost adds what it takes to sort so many scores beside held bytes.
+func sortingCost(s *estimate.Sheet, held, n int64) {
+	free := s.Budget() - held
+	o := extsort.Options{Want: n, Width: 16, Leave: free}
+	s.Takes(held+o.Touched(n, free)+2*scoreBytes, held+o.Bytes(0)+2*scoreBytes)
+	s.BytesRead += 8 * n
+	if o.Spills(n, free) {
+		s.ScratchBytes = max(s.ScratchBytes, 16*n)
+		s.BytesRead += 16 * n
+		s.BytesWritten += 16 * n
+	}
+}
+
 // scoreCount is how many scores a plan leads to, before or after label smoothing.
 func scoreCount(s *estimate.Sheet) int64 {
 	if !s.Plan.WantsAUC() {

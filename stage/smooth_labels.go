@@ -63,7 +63,7 @@ func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "predictions": cmp.Or(p.Predictions, control.AutoPredictions), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
 }
 
 func (smoothLabelsStage) Writes() []Kind {
@@ -72,6 +72,8 @@ func (smoothLabelsStage) Writes() []Kind {
 		{Name: catalog.KindGivenSoftTile, Lasting: true},
 		{Name: catalog.KindLabelTally, Lasting: true},
 		{Name: catalog.KindSmoothedScores, Lasting: true},
+		{Name: catalog.KindWritten, Lasting: true},
+		{Name: catalog.KindBreakdown, Lasting: true},
 		{Name: catalog.KindCorrection, Lasting: true},
 		{Name: catalog.KindErrorTile},
 		{Name: catalog.KindCorrectedTile},
@@ -87,6 +89,7 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 		Panels: labelRuns(p) * each, Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedSoftTile, Rows: catalog.KindPredictions, Parts: catalog.KindSmoothedSoftPart,
 		Merged: catalog.KindBestClasses, Drops: true,
+		Counted: catalog.KindLabelTally, Picks: catalog.KindWritten,
 	}
 	if p.Labels.Rule == "ndls-reference" {
 		c.Together = max(each, 1) // K is found from all columns of a run
@@ -123,21 +126,35 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	}
 	sweepLabels(s, smooth.Options{Targets: smooth.AllTargets(s.Part), Ahead: true}, held, most, !chooses, false)
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
-	making := 4*s.Nodes + labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan) + predictionBytes(s.Plan, s.Classes) + rangesBytes(s.Nodes, s.Classes)
+	interval := s.Interval(s.Nodes)
+	sets := counted(s.Plan, s.Classes)
+	truth := labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan)
+	count := truth + train.TalliesBytes(sets, s.Classes) + countingBytes(s.Plan, s.Classes, interval)
+	making := 4*s.Nodes + truth + writingBytes(s.Plan, s.Classes, interval) + rangesBytes(s.Nodes, s.Classes)
 	if best {
 		rows = 16 * s.Nodes
-		s.Takes(making, making)
+		s.Takes(max(count, making), max(count, making))
 	} else {
-		s.ReadsRows(making, s.Nodes, s.Classes, false)
+		readsAhead(s, count, sideBySideValues(s.Plan, s.Classes, interval))
+		more := 4 * int64(s.Classes) * min(int64(shards.BatchRows(s.Classes)), interval)
+		if countsMean(s.Plan, s.Classes) {
+			more = max(more, sideBySideValues(s.Plan, s.Classes, interval))
+		}
+		readsAhead(s, making, more)
 	}
+	pickingCost(s, sets)
 	s.ReadNodes(4) // degrees, then ids and labels, then degrees and K for the report
 	s.ReadK()
-	s.BytesRead += tiles
-	s.BytesWritten += tiles + rows + 8*scoreCount(s) + tallyBytes(s)
+	s.BytesRead += tiles // counted
+	if countsMean(s.Plan, s.Classes) {
+		s.BytesRead += tiles / int64(splitsOfLabels(s.Plan)) // and written
+	} else {
+		s.BytesRead += tiles / int64(labelRuns(s.Plan))
+	}
+	s.BytesWritten += tiles + rows + 8*smoothedScores(s) + countBytes(s, sets)
 	s.Computes(float64(tiles)/4, estimate.StoredValues)
 	s.Computes(float64(rows)/4, estimate.AssembledValues)
 	// Of one interval there are tiles beside what is made of them.
-	interval := s.Interval(s.Nodes)
 	share := float64(interval) / float64(max(s.Nodes, 1))
 	columns := tiles // what hops leave for predictions
 	if best && alone {
@@ -149,11 +166,35 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 		tiles = columns + interval*(mergedRow+int64(together)*bestRow)
 	}
 	s.PeakDiskBytes = s.DiskBytes + max(tiles+s.ScratchBytes, columns+int64(float64(rows)*share), rows+int64(float64(columns)*share))
-	s.PeakDiskBytes = max(s.PeakDiskBytes+corrected, corrections) + tallyBytes(s)
-	s.DiskBytes += rows + 8*scoreCount(s) + tallyBytes(s)
+	s.PeakDiskBytes = max(s.PeakDiskBytes+corrected, corrections) + countBytes(s, sets)
+	s.DiskBytes += rows + 8*smoothedScores(s) + countBytes(s, sets)
 	if s.Plan.DropSmoothed {
 		s.DiskBytes -= s.RowBytes()
 	}
+}
+
+// readsAhead says that rows of tiles are read in so many bytes, and in more where that leaves room to read ahead.
+func readsAhead(s *estimate.Sheet, least, more int64) {
+	peak := least
+	if more += 4096; s.Threads > 1 && least+more <= s.Budget() {
+		peak += more
+	}
+	s.Takes(peak, least)
+}
+
+// pickingCost adds what it takes to pick among so many sets of predictions.
+func pickingCost(s *estimate.Sheet, sets int) {
+	held := train.TalliesBytes(sets, s.Classes) + train.TalliesBytes(1, s.Classes)
+	s.Takes(held, held)
+	if s.Plan.Measure() == control.AUC {
+		sortingCost(s, held, smoothedScores(s))
+	}
+}
+
+// countBytes is about how large the files of counts are that label smoothing leaves, for so many sets.
+func countBytes(s *estimate.Sheet, sets int) int64 {
+	const breakdown = 8 << 10
+	return tallyBytes(s)/int64(labelRuns(s.Plan))*int64(sets) + int64(sets)*100 + ((s.Nodes-1)/s.Interval(s.Nodes)+1)*breakdown
 }
 
 // labelTileBytes is the size of the smoothed soft labels of all runs in tiles.
@@ -259,7 +300,7 @@ func softHeld(s *estimate.Sheet) int64 {
 	return softMemory(trainShape(s), trainOptions(s.Plan), s.Threads)
 }
 
-// Run implements Stage: it commits the predictions of the chosen run.
+// Run implements Stage: it commits the predictions that are best on the validation nodes, or that were asked for.
 func (smoothLabelsStage) Run(ctx context.Context, env *Env) error { return labelsRun{env}.run(ctx) }
 
 // labelsRun is the stage being executed.
@@ -270,9 +311,25 @@ func (env labelsRun) run(ctx context.Context) error {
 		return env.correct(ctx)
 	}
 	s := env.Summary
+	switch {
+	case env.isPart(control.Count, intervals(s)):
+		return env.countRows(ctx, env.Task.First, env.Task.Last)
+	case env.Task.Part == control.Pick:
+		return env.pick(ctx)
+	}
 	return env.inParts(ctx, s, smoothedSoft(env.Env),
 		func(ctx context.Context, first, last int) error { return env.smoothSoft(ctx, first, last) },
-		func(ctx context.Context, first, last int) error { return env.predictionRows(ctx, s, first, last) })
+		func(ctx context.Context, first, last int) error {
+			if env.Whole() {
+				if err := env.countRows(ctx, first, last); err != nil {
+					return err
+				}
+				if err := env.pick(ctx); err != nil {
+					return err
+				}
+			}
+			return env.predictionRows(ctx, s, first, last)
+		})
 }
 
 // smoothSoft commits the tiles of smoothed soft labels of panels [first, last)

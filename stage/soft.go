@@ -32,7 +32,7 @@ func smoothedSoft(env *Env) *tiles.Matrix {
 	if env.Plan.Probabilities == control.BestProbability {
 		l.Row = bestRow
 	}
-	done := intervalsOf(env.Catalog, catalog.KindLabelTally) // which come last
+	done := intervalsOf(env.Catalog, catalog.KindPredictions) // which come last
 	merged := env.mergedPanels()
 	return env.matrix(l).Needless(func(p tiles.Place) bool { return done[p.Interval] || merged[p] })
 }

@@ -61,6 +61,9 @@ type Cut struct {
 	// of tiles, which the second phase removes. Merged is that of files which have several
 	// panels of an interval in place of their tiles.
 	Tiles, Rows, Parts, Merged string
+	// Counted, unless empty, is the kind of what tasks of their own commit for each interval, once there are columns and before
+	// there are rows, and Picks that of what one task then commits.
+	Counted, Picks string
 	// Drops says that the tiles of an interval are removed once it has rows, Check that
 	// something is measured when all is done.
 	Drops, Check bool

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"ndls/internal/seal"
 	"ndls/train"
 )
 
@@ -29,8 +28,8 @@ type tallyList struct {
 	runs int
 }
 
-// add writes the tally of the next run, and its breakdown, unless that is nil.
-func (l *tallyList) add(t *train.Tally, b *breakdown) error {
+// add writes the tally of the next run, with its breakdown, unless that is nil, and its loss, unless that is 0.
+func (l *tallyList) add(t *train.Tally, b *breakdown, loss float64) error {
 	before := ",\n    "
 	if l.runs == 0 {
 		before = "{\n  \"runs\": [\n    "
@@ -39,7 +38,7 @@ func (l *tallyList) add(t *train.Tally, b *breakdown) error {
 	if _, err := io.WriteString(l.w, before); err != nil {
 		return err
 	}
-	return writeTally(l.w, t, b, "    ")
+	return writeTally(l.w, t, b, loss, "    ")
 }
 
 // end ends the list, which has a run at least.
@@ -49,8 +48,8 @@ func (l *tallyList) end() error {
 }
 
 // writeTally writes a tally as json.MarshalIndent does with this prefix, a class at a time, and on a line of its
-// own the breakdown, unless that is nil.
-func writeTally(w io.Writer, t *train.Tally, b *breakdown, prefix string) error {
+// own the breakdown, unless that is nil, and the sum of the losses of validation nodes, unless that is 0.
+func writeTally(w io.Writer, t *train.Tally, b *breakdown, loss float64, prefix string) error {
 	out := bufio.NewWriter(w)
 	field, split, class := prefix+"  ", prefix+"    ", prefix+"      "
 	text := func(prefix string, v any) {
@@ -89,21 +88,25 @@ func writeTally(w io.Writer, t *train.Tally, b *breakdown, prefix string) error 
 		line, _ := json.Marshal(b) // numbers alone
 		_, _ = out.Write(line)
 	}
+	if loss != 0 {
+		put(",\n", field, `"valid_loss": `)
+		text(field, loss)
+	}
 	put("\n", prefix, "}")
 	return out.Flush()
 }
 
 // readTally reads what writeTally wrote, of so many classes at most, and adds the breakdown to sum, unless that is
-// nil.
-func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) error {
+// nil. It returns the loss.
+func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) (loss float64, err error) {
 	t.Reset()
 	if err := next(d, json.Delim('{')); err != nil {
-		return err
+		return 0, err
 	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		switch name {
 		case "right":
@@ -114,14 +117,16 @@ func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) err
 			err = readClasses(d, classes, t)
 		case "breakdown":
 			err = readBreakdown(d, sum)
+		case "valid_loss":
+			err = d.Decode(&loss)
 		default:
 			err = fmt.Errorf("%v is no field of a tally", name)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return next(d, json.Delim('}'))
+	return loss, next(d, json.Delim('}'))
 }
 
 // readClasses reads what a tally counts by class, split by split.
@@ -163,28 +168,27 @@ func next(d *json.Decoder, want json.Token) error {
 	return err
 }
 
-// readTallies visits the tallies in a file, run by run: each is in t during the call. There are as
-// many as runs. Breakdowns are added to sum.
-func (env *Env) readTallies(ctx context.Context, path string, runs int, t *train.Tally, sum *breakdown, visit func(run int)) error {
-	return readFile(ctx, env.Catalog, path, func(r io.Reader) error {
-		d, run := json.NewDecoder(r), 0
+// readTallies visits the tallies in a file, run by run: each is in t during the call. It returns how many there are, and visits as
+// many as most. Breakdowns are added to sum.
+func (env *Env) readTallies(ctx context.Context, path string, most int, t *train.Tally, sum *breakdown, visit func(run int, loss float64)) (run int, err error) {
+	err = readFile(ctx, env.Catalog, path, func(r io.Reader) error {
+		d := json.NewDecoder(r)
 		for range 3 { // what tallyList writes before the first run
 			if _, err := d.Token(); err != nil {
 				return noSense(path, err)
 			}
 		}
 		for ; d.More(); run++ {
-			if err := readTally(d, len(env.Summary.Classes), t, sum); err != nil {
+			loss, err := readTally(d, len(env.Summary.Classes), t, sum)
+			if err != nil {
 				return noSense(path, err)
 			}
-			if run < runs {
-				visit(run)
+			if run < most {
+				visit(run, loss)
 			}
-		}
-		if run != runs {
-			return seal.Corrupt(path, "it has %d runs of %d", run, runs)
 		}
 		_, err := io.Copy(io.Discard, r) // the checksum is compared at the end
 		return err
 	})
+	return run, err
 }

@@ -43,7 +43,7 @@ func TestLabelTallies(t *testing.T) {
 		tally.Count([]int32{run, 4, 2}, []int32{run, 1, 7}, []uint8{train.Train, train.Test, train.Test})
 		all.Runs = append(all.Runs, tally)
 		for i := range lists {
-			if err := lists[i].add(&tally, nil); err != nil {
+			if err := lists[i].add(&tally, nil, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -67,24 +67,39 @@ func TestLabelTallies(t *testing.T) {
 	env := &Env{Catalog: cat, Summary: shards.Summary{Classes: make([]string, 8)}}
 	var one train.Tally
 	for i := range all.Runs {
-		if err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(run int) {
+		if n, err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(run int, _ float64) {
 			if run == i && !reflect.DeepEqual(one, all.Runs[i]) {
 				t.Errorf("read %+v, want %+v", one, all.Runs[i])
 			}
 			if run == i {
 				one = train.Tally{} // its memory is that of another tally now
 			}
-		}); err != nil {
-			t.Error(err)
+		}); err != nil || n != 3 {
+			t.Errorf("%d tallies: %v", n, err)
 		}
 	}
-	for _, runs := range []int{2, 4} {
-		if err := env.readTallies(t.Context(), labelTallyPath(0), runs, &one, nil, func(int) {}); err == nil {
-			t.Errorf("3 tallies were read as those of %d runs", runs)
+	b, err := mem.NewBudget(mem.MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	// Of three models, or of two and their mean; files of earlier versions have no mean.
+	env.Session = &Session{Budget: b}
+	for sets, runs := range map[int]int{2: 2, 3: 3, 4: 3, 5: 5} {
+		env.Plan.Train.Runs = runs
+		sums, err := env.sumTallies(t.Context(), catalog.KindLabelTally, sets)
+		if fits := sets == 3 || sets == 4; fits != (err == nil) {
+			t.Errorf("3 tallies were read as those of %d models, %d of them alike: %v", sets, runs, err)
+		}
+		if err == nil {
+			if sums.sets != 3 || sums.Of[2].Rows != all.Runs[2].Rows {
+				t.Errorf("%d sets, %v of %v", sums.sets, sums.Of[2].Rows, all.Runs[2].Rows)
+			}
+			sums.free()
 		}
 	}
 	env.Summary.Classes = env.Summary.Classes[:7]
-	if err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(int) {}); !errors.Is(err, seal.ErrCorrupt) {
+	if _, err := env.readTallies(t.Context(), labelTallyPath(0), 3, &one, nil, func(int, float64) {}); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a tally of more classes than there are: %v", err)
 	}
 }
@@ -125,14 +140,18 @@ func TestTallyOfBrokenStore(t *testing.T) {
 	list, one := tallyList{w: f}, train.Tally{}
 	counted := breakdown{K: [rangesOfK]rightOf{3: {7, 5}}}
 	counted.Confusion[2][confusedClasses] = 9
-	if err := errors.Join(list.add(&one, &counted), list.end(), cat.Commit(t.Context(), f)); err != nil {
+	if err := errors.Join(list.add(&one, &counted, 2.5), list.end(), cat.Commit(t.Context(), f)); err != nil {
 		t.Fatal(err)
 	}
 	env := &Env{Catalog: cat}
 	var sum breakdown
-	read := func() error { return env.readTallies(t.Context(), labelTallyPath(0), 1, &one, &sum, func(int) {}) }
-	if err := read(); err != nil || sum != counted {
-		t.Fatalf("breakdown %v of %v: %v", sum.K[3], counted.K[3], err)
+	loss := 0.0
+	read := func() error {
+		_, err := env.readTallies(t.Context(), labelTallyPath(0), 1, &one, &sum, func(_ int, x float64) { loss = x })
+		return err
+	}
+	if err := read(); err != nil || sum != counted || loss != 2.5 {
+		t.Fatalf("breakdown %v of %v, loss %v: %v", sum.K[3], counted.K[3], loss, err)
 	}
 	store.err = syscall.EIO
 	if err := read(); !errors.Is(err, syscall.EIO) || errors.Is(err, seal.ErrCorrupt) {
@@ -170,8 +189,8 @@ func TestTallyMemory(t *testing.T) {
 				most = max(most, heap())
 			}
 		}
-		go func() { written <- writeTally(to, &tallies.Of[0], nil, "") }()
-		if err := readTally(json.NewDecoder(reading{from, look}), classes, &tallies.Of[1], nil); err != nil {
+		go func() { written <- writeTally(to, &tallies.Of[0], nil, 0, "") }()
+		if _, err := readTally(json.NewDecoder(reading{from, look}), classes, &tallies.Of[1], nil); err != nil {
 			t.Error(err)
 		}
 		if err := errors.Join(<-written, from.Close()); err != nil {

@@ -36,7 +36,7 @@ func (trainStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (trainStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"train": p.Train, "seed": p.Seed}
+	return map[string]any{"train": p.Train, "seed": p.Seed, "measure": p.Measure()}
 }
 
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
@@ -124,7 +124,7 @@ func trainOptions(p control.Plan) train.Options {
 	return train.Options{
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
-		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed,
+		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed, Measure: p.Measure(),
 	}
 }
 
@@ -250,7 +250,7 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 		return err
 	}
 	defer weights.Abort()
-	line := trainedRun{Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy()}
+	line := trainedRun{Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy(), Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss}
 	if model < drawnModels {
 		line.Curve = curve(h)
 	}
@@ -290,7 +290,7 @@ func (env trainRun) commitIndex(ctx context.Context, s shards.Summary) error {
 			return err
 		}
 		index.Runs = append(index.Runs, line)
-		if splitOf(env.Plan, run) == 0 && line.Valid > index.Runs[index.Chosen].Valid {
+		if best := index.Runs[index.Chosen]; splitOf(env.Plan, run) == 0 && (candidate{line.Measured, line.Loss}).better(candidate{best.Measured, best.Loss}) {
 			index.Chosen = run
 		}
 	}

@@ -30,7 +30,7 @@ func Trial(p control.Plan, smoothed bool) []control.Stage {
 }
 
 // Try executes the stages of trials, whose plans differ in the options of label smoothing alone, and gives found
-// what the models of each are right about on the validation nodes: before label smoothing and, if
+// what is measured of the models of each on the validation nodes: before label smoothing and, if
 // smoothed, after it. The models, which the trials share, are those of a run with the same plan. What is
 // committed goes to files, and is seen by nobody else; the caller removes it.
 func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan, found func(i int, r *control.AccuracyReport) error) error {
@@ -48,6 +48,7 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 	env.Blind, env.Disk, env.States, env.Group = true, unwatched{}, unsaved{}, group.Solo(0)
 	defer env.Release()
 	for i, plan := range plans {
+		plan.Predictions = control.OfModel // no mean is counted: trials are compared by their models
 		env.Plan = plan
 		env.Catalog.Bind(Binding(plan))
 		stages := Trial(plan, smoothed)
@@ -99,7 +100,7 @@ func ModelsAtATime(p control.Plan, training int64, width, threads int) int {
 	return train.SideBySide(training, width, threads)
 }
 
-// validated is what is known of the validation nodes once models are trained.
+// validated is what is known of the validation nodes once models are trained: accuracy, or what the plan's measure is in its place.
 func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.AccuracyReport, error) {
 	index, err := readIndex(ctx, env.Catalog)
 	if err != nil {
@@ -107,13 +108,14 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	}
 	after := figures{}
 	if smoothed {
-		if after, err = env.smoothed(ctx, index); err != nil {
+		if after, err = env.smoothed(ctx, written{Predictions: control.OfModel, Model: index.Chosen}); err != nil {
 			return nil, err
 		}
 	}
-	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Valid, split == train.Valid }
+	measured := map[string]figure{control.Accuracy: after.accuracy, control.MacroF1: after.macroF1, control.AUC: after.auc}[env.Plan.Measure()]
+	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Measured, split == train.Valid }
 	afterwards := func(model int, split uint8) (float64, bool) {
-		x, ok := after.accuracy(model, split)
+		x, ok := measured(model, split)
 		return x, ok && split == train.Valid
 	}
 	r := &control.AccuracyReport{Runs: env.Plan.Train.Runs, Splits: env.Plan.Partition.Splits, Base: env.spreads(before), Smoothed: env.spreads(afterwards)}

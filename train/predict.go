@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// predictRows is the number of rows that Predict hands out at a time: whole numbers of
+	// PredictRows is the largest number of rows that Predict hands out at a time: whole numbers of
 	// threadRows for most widths.
-	predictRows = 16 * 252
+	PredictRows = 16 * 252
 	// predictAhead is how many results wait at most while emit uses the one before them:
 	// those of as many rows as a caller may write at once. predictAheadBytes bounds their
 	// size, but two there are always.
@@ -57,7 +57,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	width, items := src.Width(), 0
 	for i := range src.NumChunks() {
 		_, n := src.Chunk(i)
-		items += units(int(n), predictRows) * len(models)
+		items += units(int(n), PredictRows) * len(models)
 	}
 	return ahead.Run(ctx, p.out, items,
 		func(k int, r *predicted) error {
@@ -69,7 +69,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 				}
 				rows = (*c).batch
 			}
-			n := min(len(rows.ID), predictRows)
+			n := min(len(rows.ID), PredictRows)
 			r.first, r.ids = rows.First, append(r.ids[:0], rows.ID[:n]...)
 			if err := p.rows(ctx, models[r.run], rows.Values[:n*width], r); err != nil {
 				return err
@@ -99,7 +99,7 @@ type predicted struct {
 func (r *predicted) values() []float32 { return r.probability.S[:len(r.ids)*r.classes] }
 
 // predictedBytes is what a result takes of the budget.
-func predictedBytes(classes int) int64 { return 4*predictRows*int64(classes) + 4096 }
+func predictedBytes(classes int) int64 { return 4*PredictRows*int64(classes) + 4096 }
 
 // mostPredicted is how many results there are at most.
 func mostPredicted(classes int) int64 {
@@ -156,7 +156,7 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 // addResult allocates one more result.
 func (p *predictor) addResult(b *mem.Budget) error {
 	classes := p.net.Classes()
-	values, err := mem.Alloc[float32](b, predictRows*int64(classes), "predictions")
+	values, err := mem.Alloc[float32](b, PredictRows*int64(classes), "predictions")
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}

@@ -35,7 +35,7 @@ func TestPredictEqualsTheFormula(t *testing.T) {
 		all := make([][]float32, 2)
 		next, turn := int64(0), 0
 		err := Predict(t.Context(), src, models, Resources{Budget: b, Threads: threads}, func(first int64, ids []int64, run int, p []float32) error {
-			if first != next || run != turn || len(ids) > predictRows || len(p) != 3*len(ids) || ids[0] != 1000+first || ids[len(ids)-1] != 999+first+int64(len(ids)) {
+			if first != next || run != turn || len(ids) > PredictRows || len(p) != 3*len(ids) || ids[0] != 1000+first || ids[len(ids)-1] != 999+first+int64(len(ids)) {
 				t.Fatalf("rows from %d of run %d with %d ids and %d values, want row %d of run %d", first, run, len(ids), len(p), next, turn)
 			}
 			all[run] = append(all[run], p...)

@@ -17,10 +17,12 @@ import (
 type Result struct {
 	Dataset string `json:"dataset"`
 	// Search, Score and Space are those of the Config, without gaps.
-	Search string   `json:"search"`
-	Score  string   `json:"score"`
-	Space  []string `json:"space"`
-	Seed   uint64   `json:"seed"`
+	Search string `json:"search"`
+	Score  string `json:"score"`
+	// Measure is what trials are compared by: accuracy, or what the first of Options.Metrics is.
+	Measure string   `json:"measure"`
+	Space   []string `json:"space"`
+	Seed    uint64   `json:"seed"`
 	// Splits and Runs are the splits, and the models of each, of a trial. With Halving only the best
 	// trials have all models, and all of the patience.
 	Splits  int  `json:"splits"`
@@ -69,7 +71,7 @@ func (r *Result) Apply(o *ndls.Options) {
 // finish chooses, and commits the result.
 func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := &Result{
-		Dataset: s.Base.Dataset, Search: s.Search, Score: s.Score, Space: s.Space.strings(), Seed: s.base.Seed,
+		Dataset: s.Base.Dataset, Search: s.Search, Score: s.Score, Measure: s.base.Measure(), Space: s.Space.strings(), Seed: s.base.Seed,
 		Splits: s.base.NumSplits(), Runs: s.base.Train.Runs, Halving: s.Halving,
 	}
 	for _, t := range s.trials {

@@ -27,7 +27,7 @@ const (
 
 // What trials are compared by.
 const (
-	// Base is the accuracy on the validation nodes before label smoothing.
+	// Base is the accuracy on the validation nodes before label smoothing, or what the first of Options.Metrics is in its place.
 	Base = "base"
 	// Smoothed is that after label smoothing.
 	Smoothed = "smoothed"
@@ -72,7 +72,7 @@ type Trial struct {
 	Number int `json:"trial"`
 	// Settings are those that count: an option that the drawn rule does not read is left out.
 	Settings []Setting `json:"settings"`
-	// Base is the accuracy on the validation nodes over all models before label smoothing,
+	// Base is the accuracy (or the measure that is compared) on the validation nodes over all models before label smoothing,
 	// Smoothed after it; nil where that was not measured.
 	Base     *ndls.Spread `json:"base,omitempty"`
 	Smoothed *ndls.Spread `json:"smoothed,omitempty"`

@@ -168,7 +168,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 			if text(got.Classes) != text(want.Classes) || len(got.Classes) != 4 {
 				t.Errorf("classes %s, of the first split by itself %s", text(got.Classes), text(want.Classes))
 			}
-			checkMeasures(t, alone, want, d.Run)
+			checkMeasures(t, alone, want)
 		}
 	}
 	var tests []float64
@@ -195,9 +195,9 @@ func splitsAreAlone(t *testing.T, rule string) {
 	compare(t, "one thread and less memory", sums(t, again), files)
 }
 
-// checkMeasures compares the measures of the chosen model with those that are computed from all
-// of its probabilities.
-func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport, chosen int) {
+// checkMeasures compares the measures of the model whose soft labels are written, and of the predictions, with those that are
+// computed from all of their probabilities.
+func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport) {
 	t.Helper()
 	cat, err := catalog.Open(context.Background(), store)
 	if err != nil {
@@ -219,7 +219,19 @@ func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport,
 			t.Fatal(err)
 		}
 	}
-	m := a.Models[chosen]
+	var index struct {
+		Chosen int `json:"chosen"`
+	}
+	e, _ := cat.Lookup("model/model.json")
+	r, err := cat.Stream(context.Background(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := json.NewDecoder(r).Decode(&index); err != nil {
+		t.Fatal(err)
+	}
+	m, w := a.Models[index.Chosen], a.Predictions
 	for _, c := range []struct {
 		kind      string
 		part      uint8
@@ -229,8 +241,8 @@ func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport,
 	}{
 		{catalog.KindSoftLabels, 2, m.Metrics.Base.AUC.Valid, m.Metrics.Base.MacroF1.Valid, m.Base.Valid, "base valid"},
 		{catalog.KindSoftLabels, 3, m.Metrics.Base.AUC.Test, m.Metrics.Base.MacroF1.Test, m.Base.Test, "base test"},
-		{catalog.KindPredictions, 2, m.Metrics.Smoothed.AUC.Valid, m.Metrics.Smoothed.MacroF1.Valid, m.Smoothed.Valid, "smoothed valid"},
-		{catalog.KindPredictions, 3, m.Metrics.Smoothed.AUC.Test, m.Metrics.Smoothed.MacroF1.Test, m.Smoothed.Test, "smoothed test"},
+		{catalog.KindPredictions, 2, w.Metrics.AUC.Valid, w.Metrics.MacroF1.Valid, w.Accuracy.Valid, "smoothed valid"},
+		{catalog.KindPredictions, 3, w.Metrics.AUC.Test, w.Metrics.MacroF1.Test, w.Accuracy.Test, "smoothed test"},
 	} {
 		_, p := labels(t, store, c.kind)
 		right, rows, auc, f1 := 0.0, 0.0, 0.0, 0.0

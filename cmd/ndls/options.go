@@ -284,6 +284,7 @@ func (f *planFlags) train() *planFlags {
 func (f *planFlags) probabilities() *planFlags {
 	f.group = groupLabels
 	add(f, f.set.StringVar, "probabilities", func(p *ndls.Options) *string { return &p.Probabilities }, "what soft labels and predictions hold for each node: all, the probabilities of all classes, or best, the predicted class and its probability alone, which takes far less disk where classes are many")
+	add(f, f.set.StringVar, "predictions", func(p *ndls.Options) *string { return &p.Predictions }, "which predictions are written, after label smoothing: model, those of the model that is best on the validation nodes; mean, the mean of the soft labels of all models of the first split; or auto, what is better of the two on the validation nodes. With --probabilities best there is no mean")
 	f.metrics()
 	return f
 }
@@ -291,7 +292,7 @@ func (f *planFlags) probabilities() *planFlags {
 // metrics is for verbs that make or compare predictions.
 func (f *planFlags) metrics() *planFlags {
 	f.group = groupLabels
-	add(f, f.set.StringVar, "metrics", func(p *ndls.Options) *string { return &p.Metrics }, "measures of predictions, with commas: accuracy and f1 are always there; auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each")
+	add(f, f.set.StringVar, "metrics", func(p *ndls.Options) *string { return &p.Metrics }, "measures of predictions, with commas: accuracy and f1 are always there; the first that is named chooses the weights of each model and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each")
 	return f
 }
 

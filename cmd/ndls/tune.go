@@ -64,8 +64,8 @@ All other options, and those that are not tried, are given as for ndls run and h
 trials. A range of epsilon or of an option of SMOOTH has rows of its own for each trial.
 
 HOW TRIALS ARE COMPARED
-By the mean accuracy on the validation nodes over all models of all splits, before label
-smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
+By the mean accuracy (or the measure that --metrics names first) on the validation nodes over
+all models of all splits, before label smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
 first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
 give --splits 5 or --runs 3 for a surer choice. With --halving the best one is among those that are
 trained in full.`, lines("      ", tune.Default()), wrapped(tune.Names())),
@@ -225,8 +225,8 @@ func (v *tuneVerb) show(r *tune.Result) {
 			in = "each, trained with all of --patience in the best quarter"
 		}
 	}
-	fmt.Fprintf(v.stdout, "%s by the accuracy on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
-		count(int64(len(r.Trials)), "trial"), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
+	fmt.Fprintf(v.stdout, "%s by the %s on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
+		count(int64(len(r.Trials)), "trial"), measureName(r.Measure), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
 	fmt.Fprintf(v.stdout, "all trials: %s, %s\n", filepath.Join(v.runDir, tune.ResultName), filepath.Join(v.runDir, tune.TableName))
 	fmt.Fprintf(v.stdout, "the best one again, with its accuracy on test nodes:\n  %s\n", quoted(r.Command))
 }

@@ -49,14 +49,26 @@ const (
 // NumSplits is the number of splits, each of which has models of its own.
 func (p Plan) NumSplits() int { return max(p.Partition.Splits, 1) }
 
-// AUC is the measure that takes more than counting.
-const AUC = "auc"
+// The measures beside accuracy. AUC takes more than counting.
+const (
+	MacroF1 = "f1"
+	AUC     = "auc"
+)
 
 // metrics are all measures.
-var metrics = []string{"accuracy", "f1", AUC}
+var metrics = []string{Accuracy, MacroF1, AUC}
 
 // WantsAUC says whether the area under the ROC curve is asked for.
 func (p Plan) WantsAUC() bool { return slices.Contains(strings.Split(p.Metrics, ","), AUC) }
+
+// Accuracy is the measure that chooses where none is named.
+const Accuracy = "accuracy"
+
+// Measure is the one by which weights and predictions are chosen on the validation nodes: the first that is named.
+func (p Plan) Measure() string {
+	first, _, _ := strings.Cut(p.Metrics, ",")
+	return cmp.Or(first, Accuracy)
+}
 
 // SomeTargets says whether the run's own soft labels are those of some nodes
 // only, so that they cannot be smoothed.
@@ -72,12 +84,15 @@ type Plan struct {
 	// Probabilities says which are written for each node: "all", those of all classes, or
 	// "best", that of the predicted class alone. "" stands for "all".
 	Probabilities string `json:"probabilities,omitempty"`
+	// Predictions says which are written: "model", those of the model that is best on the validation nodes, "mean", the
+	// mean of the soft labels of all models of the first split, or "auto", what is better of the two there. "" stands for "auto".
+	Predictions string `json:"predictions,omitempty"`
 	// Deviation is the largest mean relative deviation of smoothed rows from exact ones that
 	// settled rows may lead to, where LSI.Active is "settled". At 0, Slack says when rows
 	// settle, in the LSI stage and in label smoothing too.
 	Deviation float64 `json:"deviation,omitempty"`
 	// Metrics lists, with commas, measures of predictions: accuracy, f1 and auc. The first two
-	// are always there.
+	// are always there. The first that is named chooses weights and predictions on the validation nodes.
 	Metrics string `json:"metrics,omitempty"`
 	// DropFeatures removes the tiles of input features once they are smoothed. Smoothed rows
 	// and all that is made of them are the same.
@@ -300,6 +315,13 @@ const (
 	BestProbability  = "best"
 )
 
+// The predictions that are written.
+const (
+	AutoPredictions = "auto"
+	OfModel         = "model"
+	MeanOfModels    = "mean"
+)
+
 // AutoDepth is the depth of label smoothing from 0 to Kmax that is best on the validation
 // nodes.
 const AutoDepth = "auto"
@@ -363,7 +385,7 @@ func DefaultPlan() Plan {
 	return Plan{
 		Format:    PlanFormat,
 		Seed:      1,
-		Precision: "float32", Probabilities: AllProbabilities,
+		Precision: "float32", Probabilities: AllProbabilities, Predictions: AutoPredictions,
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
 			Mode: "influence-sketch", Epsilon: 0.03, R: 0.5, Kmax: 200,
@@ -442,6 +464,7 @@ var words = []struct {
 	{"precision", []string{"float32", "float16"}},
 	{"smoothed-precision", []string{"", "float32", "float16"}},
 	{"probabilities", []string{"", AllProbabilities, BestProbability}},
+	{"predictions", []string{"", AutoPredictions, OfModel, MeanOfModels}},
 	{"schedule", []string{"constant", "cosine"}},
 }
 
@@ -480,6 +503,12 @@ func (p Plan) Validate() error {
 	}
 	if err := p.validateMetrics(); err != nil {
 		return err
+	}
+	if p.Predictions == MeanOfModels && p.Probabilities == BestProbability {
+		return failure.Of(ErrOption, "--predictions mean with --probabilities best: the mean needs the probabilities of all classes of each model; use --probabilities all, or --predictions model")
+	}
+	if p.Predictions == MeanOfModels && p.SomeTargets() {
+		return failure.Of(ErrOption, "--predictions mean with --targets %s: predictions are made of smoothed soft labels, and those of some nodes alone are not smoothed; use --targets all, or leave --predictions out", p.Smooth.Targets)
 	}
 	if d := p.Labels.Depth; d != "" && d != AutoDepth {
 		if n, err := strconv.Atoi(d); err != nil || n < 0 || n > maxHops || strconv.Itoa(n) != d {
@@ -643,7 +672,7 @@ func (p Plan) validateMetrics() error {
 }
 
 // maxScored is how many models the area under the ROC curve is computed for.
-const maxScored = 1 << 15
+const maxScored = 1<<15 - 1 // their mean is one more
 
 func validateSplit(s string) error {
 	if s == "" {

@@ -194,16 +194,18 @@ type Quantiles struct {
 // LabelDepthReport says how many hops label smoothing makes, and why: for each depth from
 // 0, which leaves soft labels as they are, how many validation nodes are classified right.
 type LabelDepthReport struct {
-	// Chosen is the depth of the predictions: the smallest of those that are best on the
-	// validation nodes.
+	// Chosen is the depth of the model that is best at its depth on the validation nodes: the smallest of those that are best
+	// there.
 	Chosen int `json:"chosen"`
 	// Kmax is the largest depth that could be chosen.
 	Kmax int `json:"kmax"`
 	// ValidationNodes is the number of nodes that decided. If there is none, Chosen is Kmax.
 	ValidationNodes int64 `json:"validation_nodes"`
-	// Run is the model of the predictions, Depths is the depth chosen for each model.
-	Run    int   `json:"run"`
-	Depths []int `json:"depths"`
+	// Run is that model, Depths is the depth chosen for each model, and Mean the mean over all models of the validation
+	// accuracy at their depths. Predictions may be of another model, or the mean of all ([PredictionsReport]).
+	Run    int     `json:"run"`
+	Depths []int   `json:"depths"`
+	Mean   float64 `json:"mean_valid"`
 	// Curve is the validation accuracy of each depth, in order.
 	Curve []DepthAccuracy `json:"curve"`
 }
@@ -211,7 +213,7 @@ type LabelDepthReport struct {
 // DepthAccuracy is the share of validation nodes that are classified right at a depth.
 type DepthAccuracy struct {
 	Depth int `json:"depth"`
-	// Valid is that of the model of the predictions, Mean is the mean over all models.
+	// Valid is that of the model Run, Mean is the mean over all models.
 	Valid float64 `json:"valid"`
 	Mean  float64 `json:"mean"`
 }
@@ -230,13 +232,35 @@ type AccuracyReport struct {
 	Metrics Metrics[*Spread] `json:"metrics,omitzero"`
 	// Models are the figures of each model, split by split.
 	Models []ModelAccuracy `json:"models,omitempty"`
-	// Classes are the figures of each class, by the model of the predictions, on the test
+	// Predictions says which predictions are written, and how good they are.
+	Predictions *PredictionsReport `json:"predictions,omitempty"`
+	// Classes are the figures of each class, by the predictions that are written, on the test
 	// nodes of the first split: after label smoothing, where labels are smoothed.
 	Classes []ClassFigures `json:"classes,omitempty"`
 	// Breakdown says of which test nodes the predictions are right.
 	Breakdown *BreakdownReport `json:"breakdown,omitempty"`
 	// Warnings are what a user should know of the models before trusting the figures.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// GivenPredictions are the soft labels of another model, smoothed.
+const GivenPredictions = "given"
+
+// PredictionsReport says which predictions are written, and how good they are on the nodes of the first split.
+type PredictionsReport struct {
+	// Kind is OfModel, MeanOfModels or GivenPredictions.
+	Kind string `json:"kind"`
+	// Files is where they are: predictions, or, where labels are not smoothed, soft_labels.
+	Files string `json:"files"`
+	// Model is the number of the model, Models that of the models of a mean, Depth how many hops the label smoothing of the model
+	// makes at most.
+	Model  *int `json:"model,omitempty"`
+	Models int  `json:"models,omitempty"`
+	Depth  *int `json:"depth,omitempty"`
+	// Measure is by what they were chosen on the validation nodes.
+	Measure  string             `json:"measure"`
+	Accuracy OfSplits[*float64] `json:"accuracy"`
+	Metrics  Measures[*float64] `json:"metrics,omitzero"`
 }
 
 // SplitAccuracy is the accuracy on each split; a split without nodes is nil.
@@ -293,7 +317,7 @@ type LearningPoint struct {
 }
 
 // BreakdownReport counts the test nodes of the first split that have a label, and how many of them
-// the model of the predictions classifies right: after label smoothing, where labels are smoothed.
+// the predictions that are written classify right: after label smoothing, where labels are smoothed.
 type BreakdownReport struct {
 	// Degrees and K are without empty ranges, in ascending order. K is empty where a graph has no K.
 	Degrees []RangeRight `json:"by_degree"`

@@ -65,6 +65,9 @@ const (
 	RightStrips Part = "strips-right"
 )
 
+// Pick is what a stage finds out once the rows of all intervals are counted.
+const Pick Part = "pick"
+
 // Choose is what a stage finds out before all other parts. Where First is below Last a gang does it,
 // of which each worker has the rows of these strips.
 const Choose Part = "choose"

@@ -1,0 +1,397 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/elementary"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/seal"
+	"ndls/internal/share"
+	"ndls/shards"
+	"ndls/tiles"
+	"ndls/train"
+)
+
+// Predictions are the smoothed soft labels of one model, or the mean of those of all models of the first split. Which ones are
+// written is picked by what is written: the smoothed soft labels of each model, and their mean, are counted in all intervals, those
+// that are best on the validation nodes of the first split are picked, and then the predictions of each interval are written. Of
+// equals the lowest mean negative log-likelihood on these nodes decides, where all probabilities are there, and then the lowest
+// number of a model; the mean comes last. Losses are added by interval, in the order of nodes, and the mean in the order of models:
+// the same bytes whoever counts.
+
+// writtenPath is where it is said which predictions are written.
+const writtenPath = "predictions/written.json"
+
+// written is predictions/written.json.
+type written struct {
+	// Predictions is control.OfModel or control.MeanOfModels, Model the number of the model.
+	Predictions string `json:"predictions"`
+	Model       int    `json:"model,omitempty"`
+	// Measure is by what they were picked, Candidates what it was on the validation nodes, by number of the model; the mean comes
+	// last.
+	Measure    string      `json:"measure"`
+	Candidates []candidate `json:"candidates,omitempty"`
+}
+
+// candidate is what may be written, measured on the validation nodes.
+type candidate struct {
+	Valid float64 `json:"valid"`
+	// Loss is the mean negative log-likelihood, 0 where best classes alone are there.
+	Loss float64 `json:"loss"`
+}
+
+// better says whether a is preferred to b, which comes before it.
+func (a candidate) better(b candidate) bool {
+	return a.Valid > b.Valid || a.Valid == b.Valid && a.Loss < b.Loss
+}
+
+// groupPanels bounds how many panels of models are read side by side, and so the models of a mean: each is a file for an interval.
+const groupPanels = 1024
+
+// modelsOfSplit is how many sets of soft labels each split has.
+func modelsOfSplit(p control.Plan) int { return labelRuns(p) / splitsOfLabels(p) }
+
+// splitsOfLabels is how many splits have soft labels of their own.
+func splitsOfLabels(p control.Plan) int {
+	if !ownModel(p) {
+		return 1
+	}
+	return p.NumSplits()
+}
+
+// countsMean says whether the mean of all models of the first split is counted.
+func countsMean(p control.Plan, classes int) bool {
+	return p.Predictions != control.OfModel && p.Probabilities != control.BestProbability && fitsMean(p, classes) && modelsOfSplit(p) > 1
+}
+
+// fitsMean says whether the models of a split are few enough for a mean.
+func fitsMean(p control.Plan, classes int) bool {
+	return modelsOfSplit(p)*packed.Panels(classes) <= groupPanels
+}
+
+// counted is how many sets of smoothed soft labels are counted: those of all models, and their mean.
+func counted(p control.Plan, classes int) int {
+	if countsMean(p, classes) {
+		return labelRuns(p) + 1
+	}
+	return labelRuns(p)
+}
+
+// splitCounted is the split whose nodes count for a set of smoothed soft labels. The mean is that of the first split.
+func splitCounted(p control.Plan, set int) int {
+	if set == labelRuns(p) {
+		return 0
+	}
+	return splitOf(p, set)
+}
+
+// writtenSet is the set that was picked, of those that are counted.
+func (w written) set(p control.Plan) int {
+	if w.Predictions == control.MeanOfModels {
+		return labelRuns(p)
+	}
+	return w.Model
+}
+
+// models are the models whose soft labels are written, or make the mean that is.
+func (w written) models(p control.Plan) (list []int) {
+	if w.Predictions != control.MeanOfModels {
+		return []int{w.Model}
+	}
+	for m := range modelsOfSplit(p) {
+		list = append(list, m)
+	}
+	return list
+}
+
+// readWritten reads what was picked. Run directories of earlier versions have the predictions of the model that was best before
+// label smoothing.
+func readWritten(ctx context.Context, p control.Plan, cat *catalog.Catalog) (w written, err error) {
+	if _, ok := cat.Lookup(writtenPath); !ok {
+		w.Predictions, w.Measure = control.OfModel, control.Accuracy
+		w.Model, err = chosenRun(ctx, p, cat)
+		return w, err
+	}
+	if err = readJSON(ctx, cat, writtenPath, &w); err != nil {
+		return w, err
+	}
+	known := w.Predictions == control.OfModel && 0 <= w.Model && w.Model < modelsOfSplit(p) || w.Predictions == control.MeanOfModels
+	if !known {
+		return w, seal.Corrupt(writtenPath, "it names %q of model %d", w.Predictions, w.Model)
+	}
+	return w, nil
+}
+
+// pick commits which predictions are written, once all intervals are counted.
+func (env labelsRun) pick(ctx context.Context) error {
+	if _, done := env.Catalog.Lookup(writtenPath); done {
+		return nil
+	}
+	w := written{Predictions: control.OfModel, Measure: env.Plan.Measure()}
+	var err error
+	if w.Model, err = chosenRun(ctx, env.Plan, env.Catalog); err != nil {
+		return err
+	}
+	classes := len(env.Summary.Classes)
+	switch {
+	case len(env.Catalog.Entries(catalog.KindPredictions)) > 0: // an earlier version has begun to write those
+	case env.Plan.Predictions == control.MeanOfModels && !fitsMean(env.Plan, classes):
+		return fmt.Errorf("--predictions mean of %d models with %d classes: there are at most %d panels of 16 classes, and these have %d; use fewer --runs, or --predictions model",
+			modelsOfSplit(env.Plan), classes, groupPanels, modelsOfSplit(env.Plan)*packed.Panels(classes))
+	default:
+		if err := env.compare(ctx, &w); err != nil {
+			return err
+		}
+	}
+	return commitJSON(ctx, env.Catalog, catalog.KindWritten, writtenPath, catalog.NotApplicable, w)
+}
+
+// compare measures what may be written, and picks what is best.
+func (env labelsRun) compare(ctx context.Context, w *written) error {
+	sums, err := env.sumTallies(ctx, catalog.KindLabelTally, counted(env.Plan, len(env.Summary.Classes)))
+	if err != nil {
+		return err
+	}
+	defer sums.free()
+	var a areas
+	if w.Measure == control.AUC {
+		if a, err = env.storedAreas(ctx, catalog.KindSmoothedScores); err != nil {
+			return err
+		}
+	}
+	sets := make([]int, modelsOfSplit(env.Plan), modelsOfSplit(env.Plan)+1) // those of the first split
+	for m := range sets {
+		sets[m] = m
+	}
+	if countsMean(env.Plan, len(env.Summary.Classes)) {
+		sets = append(sets, labelRuns(env.Plan))
+	}
+	best := 0
+	for i, set := range sets {
+		t := &sums.Of[set]
+		accuracy, rows := t.Accuracy(train.Valid)
+		if rows == 0 {
+			w.Candidates = nil // nothing decides
+			break
+		}
+		c := candidate{accuracy, sums.losses[set] / float64(rows)}
+		switch w.Measure {
+		case control.MacroF1:
+			c.Valid = t.MacroF1(train.Valid)
+		case control.AUC:
+			c.Valid, _ = a.of(set, train.Valid)
+		}
+		if w.Candidates = append(w.Candidates, c); c.better(w.Candidates[best]) {
+			best = i
+		}
+	}
+	if len(w.Candidates) > 0 {
+		w.Model = best
+	}
+	if env.Plan.Predictions == control.MeanOfModels && len(sets) > modelsOfSplit(env.Plan) || best == modelsOfSplit(env.Plan) {
+		w.Predictions, w.Model = control.MeanOfModels, 0
+	}
+	return nil
+}
+
+// modelsReader reads the smoothed soft labels of models [first, last) of a split, all probabilities of which are there.
+type modelsReader struct {
+	predictions
+	first, last int
+	soft, mean  *mem.Array[float32]
+	labels      *mem.Array[int32]
+	batch       int
+}
+
+// sideBySideRows is how many rows of so many models are read at a time, of so many.
+func sideBySideRows(models, classes int, rows int64) int {
+	return int(min(int64(shards.BatchRows(models*packed.Panels(classes)*packed.PanelColumns)), max(rows, 1)))
+}
+
+// sideBySideBytes is the memory for them, beside reading tiles.
+func sideBySideBytes(models, classes int, rows int64) int64 {
+	return int64(sideBySideRows(models, classes, rows))*(8*int64(classes)+4) + 3*4096
+}
+
+func (p predictions) newModelsReader(first, last int) (s *modelsReader, err error) {
+	classes := len(p.Summary.Classes)
+	s = &modelsReader{predictions: p, first: first, last: last, batch: sideBySideRows(last-first, classes, min(p.Summary.Nodes, p.Summary.IntervalRows))}
+	n := int64(s.batch) * int64(classes)
+	var e1, e2, e3 error
+	s.soft, e1 = mem.Alloc[float32](p.Budget, n, "probabilities of a model")
+	s.mean, e2 = mem.Alloc[float32](p.Budget, n, "the mean of probabilities")
+	s.labels, e3 = mem.Alloc[int32](p.Budget, int64(s.batch), "labels of predictions")
+	if err := errors.Join(e1, e2, e3); err != nil {
+		s.free()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *modelsReader) free() {
+	s.soft.Free()
+	s.mean.Free()
+	s.labels.Free()
+}
+
+// read gives the predictions of the models in an interval, some rows at a time: those of one model after the other and, if mean is
+// set, that of all of them, as that of number [labelRuns]. With probabilities, they are divided by their sum; otherwise those of
+// validation nodes alone are.
+func (s *modelsReader) read(ctx context.Context, interval int, mean, probabilities bool, visit func(set int, row int64, labels []int32, soft []float32) error) error {
+	classes := len(s.Summary.Classes)
+	per := packed.Panels(classes)
+	models := s.last - s.first
+	width := models * per * packed.PanelColumns
+	return s.tiles.Read(ctx, interval, s.first*per, width, s.batch, func(row int64, values []float32) error {
+		n := len(values) / width
+		labels, soft, sums := s.labels.S[:n], s.soft.S[:n*classes], s.mean.S[:n*classes]
+		for k := range models {
+			run := s.first + k
+			split := s.truth.split(splitOf(s.Plan, run))[row:]
+			if err := share.Ranges(s.Resources.Threads, n, sharedRows, func(lo, hi int) error {
+				for r := lo; r < hi; r++ {
+					x := soft[r*classes:][:classes]
+					copy(x, values[r*width+k*per*packed.PanelColumns:])
+					labels[r] = train.Argmax(x)
+					if !mean && !probabilities && split[r] != train.Valid {
+						continue
+					}
+					if signed(s.Plan, s.depths[run]) {
+						sumsOfSigned(x)
+					}
+					normalise(x, s.averagesLogs(run))
+					if to := sums[r*classes:][:classes]; mean && k == 0 {
+						copy(to, x)
+					} else if mean {
+						for c, y := range x {
+							to[c] += y
+						}
+					}
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			if err := visit(run, row, labels, soft); err != nil {
+				return err
+			}
+		}
+		if !mean {
+			return nil
+		}
+		if err := share.Ranges(s.Resources.Threads, n, sharedRows, func(lo, hi int) error {
+			for r := lo; r < hi; r++ {
+				x := sums[r*classes:][:classes]
+				labels[r] = train.Argmax(x)
+				normalise(x, false)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		return visit(labelRuns(s.Plan), row, labels, sums)
+	})
+}
+
+// sideBySideValues is what the values of a batch take, as they are read.
+func sideBySideValues(p control.Plan, classes int, rows int64) int64 {
+	models := mostSideBySide(p, classes)
+	return 4 * int64(models*packed.Panels(classes)*packed.PanelColumns) * int64(sideBySideRows(models, classes, rows))
+}
+
+// lossOf adds to sum the negative log-likelihood of the labels of validation rows.
+func lossOf(sum float64, soft []float32, labels []int32, splits []uint8) float64 {
+	if len(labels) == 0 {
+		return sum
+	}
+	classes := len(soft) / len(labels)
+	for i, label := range labels {
+		if label >= 0 && splits[i] == train.Valid {
+			sum -= elementary.Log(max(float64(soft[i*classes+int(label)]), referenceFloor))
+		}
+	}
+	return sum
+}
+
+// groups are the models whose soft labels are read side by side: all of a split, or as many as there may be.
+func groups(p control.Plan, classes int) (list [][2]int) {
+	each := modelsOfSplit(p)
+	most := max(groupPanels/packed.Panels(classes), 1)
+	for first := 0; first < labelRuns(p); first += each {
+		for from := first; from < first+each; from += most {
+			list = append(list, [2]int{from, min(from+most, first+each)})
+		}
+	}
+	return list
+}
+
+// mostSideBySide is how many models are read side by side at most.
+func mostSideBySide(p control.Plan, classes int) int {
+	return min(modelsOfSplit(p), max(groupPanels/packed.Panels(classes), 1))
+}
+
+// tallySums are the tallies of all intervals, and the losses of validation nodes.
+type tallySums struct {
+	*train.Tallies
+	losses []float64
+	// sets is how many sets the files have: those of earlier versions have no mean.
+	sets      int
+	breakdown breakdown
+}
+
+func (t *tallySums) free() { t.Tallies.Free() }
+
+// sumTallies adds up the tallies of all intervals, which are files of a kind and have so many sets each, or one fewer. Losses are added
+// in the order of intervals.
+func (env *Env) sumTallies(ctx context.Context, kind string, sets int) (t *tallySums, err error) {
+	t = &tallySums{losses: make([]float64, sets), sets: sets}
+	if t.Tallies, err = train.NewTallies(env.Budget, sets, len(env.Summary.Classes)); err != nil {
+		return nil, err
+	}
+	one, err := train.NewTallies(env.Budget, 1, len(env.Summary.Classes))
+	if err != nil {
+		t.free()
+		return nil, err
+	}
+	defer one.Free()
+	for _, e := range env.Catalog.Entries(kind) {
+		if e.Interval == catalog.NotApplicable {
+			t.free()
+			return nil, fmt.Errorf("%s counts all rows at once, as earlier versions did; run `ndls predict --resume=false` first: %w", e.Path, seal.ErrVersion)
+		}
+		n, err := env.readTallies(ctx, e.Path, sets, &one.Of[0], &t.breakdown, func(set int, loss float64) {
+			t.Of[set].Merge(one.Of[0])
+			t.losses[set] += loss
+		})
+		if err == nil && n != sets && n != labelRuns(env.Plan) {
+			err = seal.Corrupt(e.Path, "it has %d models of %d", n, sets)
+		}
+		if err != nil {
+			t.free()
+			return nil, err
+		}
+		t.sets = min(t.sets, n)
+	}
+	return t, nil
+}
+
+// breakdownPath is where the counts of an interval's predictions by degree, K and class are.
+func breakdownPath(interval int) string {
+	return fmt.Sprintf("predictions/breakdown-%05d.json", interval)
+}
+
+// countingBytes is the memory for counting the smoothed soft labels of all models, with reading them: of so many rows of an interval.
+func countingBytes(p control.Plan, classes int, rows int64) int64 {
+	held := scoredBytes(p) + train.TalliesBytes(1, classes)
+	if p.Probabilities == control.BestProbability {
+		return held + bestBytes(packed.Panels(classes), bestRows)
+	}
+	models := mostSideBySide(p, classes)
+	width := models * packed.Panels(classes) * packed.PanelColumns
+	return held + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width, sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
+}
