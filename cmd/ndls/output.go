@@ -233,63 +233,10 @@ func describeSpectrum(w io.Writer, s *control.SpectrumReport) {
 
 func describeDepth(w io.Writer, d *control.LabelDepthReport) {
 	if len(d.Curve) == 0 {
-		fmt.Fprintf(w, "label smoothing: %s; no validation node has a label, so nothing was chosen\n", count(int64(d.Chosen), "hop"))
+		fmt.Fprintf(w, "label smoothing: %s; no validation node has a label, so nothing was chosen\n", d)
 		return
 	}
-	least, most := slices.Min(d.Depths), slices.Max(d.Depths)
-	hops := count(int64(most), "hop")
-	switch {
-	case least < most:
-		hops = fmt.Sprintf("%d to %s, chosen for each model", least, hops)
-	case len(d.Depths) > 1:
-		hops += ", chosen for each model"
-	}
-	fmt.Fprintf(w, "label smoothing: %s; %.2f %% → %.2f %% on validation\n", hops, 100*d.Curve[0].Mean, 100*d.Mean)
-}
-
-// measureName is a measure in words.
-func measureName(measure string) string {
-	switch measure {
-	case control.MacroF1:
-		return "macro F1"
-	case control.AUC:
-		return "ROC AUC"
-	}
-	return measure
-}
-
-// describePredictions says which predictions are written, and how good they are.
-func describePredictions(w io.Writer, p *control.PredictionsReport) {
-	files := strings.ReplaceAll(p.Files, "_", " ")
-	var who string
-	switch {
-	case p.Kind == control.MeanOfModels:
-		who = fmt.Sprintf("mean of %d models", p.Models)
-	case p.Model != nil:
-		who = fmt.Sprintf("model %d", *p.Model)
-	default:
-		who = "the soft labels of another model"
-	}
-	fmt.Fprintf(w, "%s: %s", files, who)
-	put := func(before string, x control.OfSplits[*float64]) {
-		for _, s := range []struct {
-			name string
-			x    *float64
-		}{{"valid", x.Valid}, {"test", x.Test}} {
-			if s.x != nil {
-				fmt.Fprintf(w, "%s%s %.2f %%", before, s.name, 100**s.x)
-				before = ", "
-			}
-		}
-	}
-	put(", ", p.Accuracy)
-	switch p.Measure {
-	case control.MacroF1:
-		put("; "+measureName(p.Measure)+" ", p.Metrics.MacroF1)
-	case control.AUC:
-		put("; "+measureName(p.Measure)+" ", p.Metrics.AUC)
-	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "label smoothing: %s\n", d)
 }
 
 // printAccuracy shows accuracy and the other measures, and what the deviations are.
@@ -315,7 +262,7 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 		fmt.Fprintln(w, text)
 	}
 	if a.Predictions != nil {
-		describePredictions(w, a.Predictions)
+		fmt.Fprintln(w, a.Predictions)
 	}
 	for _, text := range a.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", text)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ndls"
+	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/report"
 	"ndls/tune"
@@ -226,7 +227,7 @@ func (v *tuneVerb) show(r *tune.Result) {
 		}
 	}
 	fmt.Fprintf(v.stdout, "%s by the %s on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
-		count(int64(len(r.Trials)), "trial"), measureName(r.Measure), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
+		count(int64(len(r.Trials)), "trial"), control.MeasureName(r.Measure), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
 	fmt.Fprintf(v.stdout, "all trials: %s, %s\n", filepath.Join(v.runDir, tune.ResultName), filepath.Join(v.runDir, tune.TableName))
 	fmt.Fprintf(v.stdout, "the best one again, with its accuracy on test nodes:\n  %s\n", quoted(r.Command))
 }

@@ -2,6 +2,9 @@ package control
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"ndls/internal/byhop"
@@ -210,6 +213,26 @@ type LabelDepthReport struct {
 	Curve []DepthAccuracy `json:"curve"`
 }
 
+// String says in a line how many hops there are, and what they bring: "0 to 5 hops, chosen for each model; 91.21 % → 97.58 % on
+// validation".
+func (d *LabelDepthReport) String() string {
+	least, most := slices.Min(d.Depths), slices.Max(d.Depths)
+	text := fmt.Sprintf("%d hops", most)
+	if most == 1 && least == most {
+		text = "1 hop"
+	}
+	if least < most {
+		text = fmt.Sprintf("%d to %s", least, text)
+	}
+	if len(d.Curve) == 0 {
+		return text
+	}
+	if len(d.Depths) > 1 {
+		text += ", chosen for each model"
+	}
+	return fmt.Sprintf("%s; %.2f %% → %.2f %% on validation", text, 100*d.Curve[0].Mean, 100*d.Mean)
+}
+
 // DepthAccuracy is the share of validation nodes that are classified right at a depth.
 type DepthAccuracy struct {
 	Depth int `json:"depth"`
@@ -261,6 +284,49 @@ type PredictionsReport struct {
 	Measure  string             `json:"measure"`
 	Accuracy OfSplits[*float64] `json:"accuracy"`
 	Metrics  Measures[*float64] `json:"metrics,omitzero"`
+}
+
+// String says in a line which predictions are written, and how good they are: "predictions: model 5, valid 97.00 %, test 92.80 %".
+func (p *PredictionsReport) String() string {
+	text := strings.ReplaceAll(p.Files, "_", " ") + ": "
+	switch {
+	case p.Kind == MeanOfModels:
+		text += fmt.Sprintf("mean of %d models", p.Models)
+	case p.Model != nil:
+		text += fmt.Sprintf("model %d", *p.Model)
+	default:
+		text += "those of another model"
+	}
+	put := func(before string, x OfSplits[*float64]) {
+		for _, s := range []struct {
+			name string
+			x    *float64
+		}{{"valid", x.Valid}, {"test", x.Test}} {
+			if s.x != nil {
+				text += fmt.Sprintf("%s%s %.2f %%", before, s.name, 100**s.x)
+				before = ", "
+			}
+		}
+	}
+	put(", ", p.Accuracy)
+	switch p.Measure {
+	case MacroF1:
+		put("; "+MeasureName(p.Measure)+" ", p.Metrics.MacroF1)
+	case AUC:
+		put("; "+MeasureName(p.Measure)+" ", p.Metrics.AUC)
+	}
+	return text
+}
+
+// MeasureName is a measure in words.
+func MeasureName(measure string) string {
+	switch measure {
+	case MacroF1:
+		return "macro F1"
+	case AUC:
+		return "ROC AUC"
+	}
+	return measure
 }
 
 // SplitAccuracy is the accuracy on each split; a split without nodes is nil.
