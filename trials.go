@@ -262,6 +262,18 @@ func (t *Trials) imports(ctx context.Context, o Options) error {
 	return t.open(ctx, c)
 }
 
+// RowLength imports the dataset, unless that is done, and returns the root mean square of the lengths of the features of training
+// nodes: 0 without features. No trial may be under way.
+func (t *Trials) RowLength(ctx context.Context, o Options) (length float64, err error) {
+	defer func() { err = interruption(ctx, err) }()
+	t.Close()
+	defer t.Close()
+	if err := t.imports(ctx, o); err != nil {
+		return 0, err
+	}
+	return stage.RowLength(ctx, t.env(t.plan, t.budget, nil))
+}
+
 // laidOver makes base the options o, but for what it says of the dataset.
 func laidOver(base *Options, o Options) {
 	o.Partition.Dataset = base.Partition.Dataset

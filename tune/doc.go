@@ -10,7 +10,8 @@
 //
 // # Algorithm
 //
-// A random search begins with trials that are known: for each rule the defaults of ndls run with the number of hops, ε or α of the
+// Learning rates of the default space are divided by the root mean square of the lengths of the features of training nodes, where
+// that is above 1. A random search begins with trials that are known: for each rule the defaults of ndls run with the number of hops, ε or α of the
 // rule's paper, and then what its authors train with, network included. The trials after them are random. A value of a random
 // trial is a hash of the seed, of the number of the attempt and of the option's name. An attempt whose settings were drawn
 // before is drawn again. Options that decide nothing beside the others (the hops of rule ndls, say) are no part of a trial's

@@ -43,7 +43,7 @@ type record struct {
 }
 
 // recordFormat is the version of the files of a search.
-const recordFormat = 2
+const recordFormat = 3
 
 // committed is a trial in its file.
 type committed struct {
@@ -73,8 +73,7 @@ func (s *search) work() ndls.Config {
 // trialName is the name of a trial's file.
 func trialName(number int) string { return fmt.Sprintf("%s%06d.json", trialPrefix, number) }
 
-// open opens the folder of the search, makes it that of this search if it is new, and reads the
-// trials that are done.
+// open opens the folder of the search, and makes it that of this search if it is new.
 func (s *search) open(ctx context.Context) (closeFolder func(), err error) {
 	s.folder.dir = strings.TrimRight(s.Base.Run, "/")
 	if s.folder.store, err = rundir.Open(ctx, s.folder.dir, true); err != nil {
@@ -108,21 +107,26 @@ func (s *search) open(ctx context.Context) (closeFolder func(), err error) {
 	} else if err := mine.compare(there); err != nil {
 		return nil, fmt.Errorf("--run %s: %w", s.folder.dir, err)
 	}
+	return unlock, nil
+}
+
+// readTrials reads the trials that are done.
+func (s *search) readTrials(ctx context.Context) error {
 	for i := range s.trials {
 		t := &s.trials[i]
 		var x committed
 		made, err := s.folder.read(ctx, trialName(t.Number), &x)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if made && !slices.Equal(x.Settings, t.Settings) {
-			return nil, seal.Corrupt(s.folder.path(trialName(t.Number)), "it is about the settings%s, and the trial has%s", words(x.Settings), words(t.Settings))
+			return seal.Corrupt(s.folder.path(trialName(t.Number)), "it is about the settings%s, and the trial has%s", words(x.Settings), words(t.Settings))
 		}
 		if made {
 			t.Trial = x.Trial
 		}
 	}
-	return unlock, nil
+	return nil
 }
 
 // compare refuses another search in the same folder.

@@ -25,13 +25,16 @@ type Dimension struct {
 	Values []string
 	Lo, Hi float64
 	Log    bool
+	// scales says that the range is divided by the length of rows ([Space.fit]).
+	scales bool
 }
 
 // DefaultWord stands among the dimensions that [ParseSpace] reads for those of [Default].
 const DefaultWord = "default"
 
 // Default is the space of a search that is given none, without the options that are named. The published settings of each
-// rule are in it.
+// rule are in it. Where the features of training nodes are longer than 1, as a root mean square, a search divides its learning rates by that length:
+// gradients of the first layer grow with it, and a rate that is right for rows of length 1 leaves such a model at chance.
 func Default(without ...string) Space {
 	s := Space{
 		{Name: "epsilon", Values: []string{"0.01", "0.03", "0.05", "0.1", "0.2", "0.3"}},
@@ -41,10 +44,25 @@ func Default(without ...string) Space {
 		{Name: "hidden", Values: []string{"32", "64", "128"}},
 		{Name: "dropout", Values: []string{"0", "0.2", "0.4", "0.5", "0.6", "0.8"}},
 		{Name: "input-dropout", Values: []string{"0", "0.2", "0.4", "0.5", "0.6", "0.8"}},
-		{Name: "lr", Lo: 0.003, Hi: 0.2, Log: true},
+		{Name: "lr", Lo: 0.003, Hi: 0.2, Log: true, scales: true},
 		{Name: "weight-decay", Lo: 5e-6, Hi: 1e-2, Log: true},
 	}
 	return slices.DeleteFunc(s, func(d Dimension) bool { return slices.Contains(without, d.Name) })
+}
+
+// fit is the space for rows of a length.
+func (s Space) fit(length float64) Space {
+	fitted := slices.Clone(s)
+	for i, d := range fitted {
+		if d.scales && length > 1 {
+			round := func(x float64) float64 {
+				x, _ = strconv.ParseFloat(strconv.FormatFloat(x, 'g', 2, 64), 64)
+				return x
+			}
+			fitted[i].Lo, fitted[i].Hi = round(d.Lo/length), round(d.Hi/length)
+		}
+	}
+	return fitted
 }
 
 // ParseSpace reads dimensions: "epsilon=0.01,0.03,0.1", "dropout=0:0.8" or "lr=log:0.001:0.1". Values

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -139,6 +140,12 @@ func Search(ctx context.Context, c Config) (_ *Result, err error) {
 		return nil, err
 	}
 	defer closeFolder()
+	if err := s.fit(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.readTrials(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.climb(ctx); err != nil {
 		return nil, err
 	}
@@ -166,6 +173,24 @@ type search struct {
 	base     ndls.Options // of all trials
 	trials   []trial      // as they are drawn
 	folder   folder
+}
+
+// fit imports the dataset where the space depends on the length of its rows, and draws the trials anew for it.
+func (s *search) fit(ctx context.Context) error {
+	if !slices.ContainsFunc(s.Space, func(d Dimension) bool { return d.scales }) {
+		return nil
+	}
+	over := ndls.OpenTrials(s.work(), s.smoothed, s.base)
+	defer over.Close()
+	length, err := over.RowLength(ctx, s.base)
+	if err != nil || !(length > 1) {
+		return err
+	}
+	s.Space, s.trials = s.Space.fit(length), nil
+	if s.Base.Log != nil {
+		s.Base.Log.Info("the features of training nodes are longer than 1, so learning rates are smaller", "length", fmt.Sprintf("%.2g", length), "tried", s.Space.strings())
+	}
+	return s.draw()
 }
 
 // Halves says whether ndls tune halves the search by default: it does where trials are drawn at random, are compared before label

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -23,6 +28,8 @@ type planFlags struct {
 	lay   map[string]func(*ndls.Options)
 	// warned are the flags of which the user was told that they are not used.
 	warned map[string]bool
+	// held are the options that an earlier command has given to the run directory, and this one has not.
+	held map[string]string
 }
 
 func newPlanFlags(cmd *cobra.Command) *planFlags {
@@ -35,6 +42,11 @@ var refusedUnused = []string{"alpha", "hops", "label-alpha"}
 
 // used looks for flags that were given, and decide nothing under options.
 func (f *planFlags) used(log *slog.Logger, o ndls.Options) error {
+	f.sayHeld(log)
+	if o.Embeds() && f.set.Changed("r") && !f.warned["r"] {
+		f.warned["r"] = true
+		log.Warn("--r does not change the rows of --rule " + ndls.FastRP + ", whose hops divide by the degree of the receiving node, as --r 0 does: it holds for K and for label smoothing")
+	}
 	for _, x := range ndls.UnusedOptions(o) {
 		switch {
 		case !f.set.Changed(x.Option):
@@ -59,6 +71,65 @@ func (f *planFlags) over(o *ndls.Options) {
 	f.embeds(o)
 	f.changesRule(o)
 	f.corrects(o)
+	f.holds(*o)
+}
+
+// holds notes which options of this verb are not those of a new run directory, though this command does not give them: an earlier one
+// has. Options that follow from others of this command are not among them.
+func (f *planFlags) holds(o ndls.Options) {
+	values, standard := o.Values(), ndls.DefaultOptions().Values()
+	held := map[string]string{}
+	for name := range f.lay {
+		follows := name == "deviation" && (f.set.Changed("active") || f.set.Changed("slack"))
+		if !f.set.Changed(name) && values[name] != standard[name] && !follows {
+			held[name] = values[name]
+		}
+	}
+	if len(held) > 0 { // otherwise these may be the options of no run directory
+		f.held = held
+	}
+}
+
+// sayHeld says once which options of earlier commands hold.
+func (f *planFlags) sayHeld(log *slog.Logger) {
+	const said = " held"
+	if len(f.held) == 0 || f.warned[said] {
+		return
+	}
+	f.warned[said] = true
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.held)) {
+		list = append(list, f.shown(name))
+	}
+	log.Info("options of earlier commands hold: " + strings.Join(list, ", "))
+}
+
+// shown is an option of an earlier command, with its value.
+func (f *planFlags) shown(name string) string {
+	return fmt.Sprintf("--%s %s", name, f.held[name])
+}
+
+// whence adds to an error about options where those come from that this command has not given.
+func (f *planFlags) whence(err error) error {
+	if !errors.Is(err, ndls.ErrOption) {
+		return err
+	}
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(f.held)) {
+		if regexp.MustCompile("--" + regexp.QuoteMeta(name) + "([^a-z-]|$)").MatchString(err.Error()) {
+			list = append(list, f.shown(name))
+		}
+	}
+	if len(list) == 0 {
+		return err
+	}
+	standard := ndls.DefaultOptions().Values()
+	var defaults []string
+	for _, option := range list {
+		name, _, _ := strings.Cut(option[2:], " ")
+		defaults = append(defaults, fmt.Sprintf("--%s=%s", name, cmp.Or(standard[name], `""`)))
+	}
+	return fmt.Errorf("%w. This command does not give %s: an earlier one gave it to the run directory. %s takes it back", err, strings.Join(list, " and "), strings.Join(defaults, " "))
 }
 
 // corrects takes the options away that the run directory has for another label rule, and that the

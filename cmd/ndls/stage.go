@@ -123,7 +123,7 @@ func (v *stageVerb) run(ctx context.Context, c ndls.Config) error {
 		d, err = ndls.Run(ctx, c, v.stages...)
 	}
 	if err != nil {
-		return err
+		return v.plan.whence(err)
 	}
 	return v.print(ctx, d)
 }

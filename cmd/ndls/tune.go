@@ -54,6 +54,8 @@ WHAT IS TRIED
   --try lr=log:0.001:0.1            a range, evenly by its logarithm
   --try default                     all of those that are tried without --try:
 %s
+Where features of training nodes are longer than 1, as a root mean square, the default learning
+rates are divided by that length, and tune.json has those that were tried.
 A random search begins with trials that are known for each rule: the defaults with the number
 of hops, the epsilon or the alpha of the rule's paper, and then what its authors train with. Of options
 that have another value there than is tried, these trials have the nearest one.

@@ -1,0 +1,50 @@
+package stage
+
+import (
+	"context"
+	"math"
+
+	"ndls/internal/packed"
+	"ndls/tiles"
+	"ndls/train"
+)
+
+// RowLength is the root mean square of the lengths of the features of training nodes in the first split, as they are imported: 0
+// without features. Squares are added panel by panel, in the order of nodes.
+func RowLength(ctx context.Context, env *Env) (float64, error) {
+	defer env.Release()
+	s := env.Summary
+	if s.Features == 0 || s.Splits["train"] == 0 {
+		return 0, nil
+	}
+	truth, err := env.readLabelled(ctx, s.Nodes)
+	if err != nil {
+		return 0, err
+	}
+	defer truth.free()
+	m, split := env.featureTiles(), truth.split(0)
+	sum, training := 0.0, 0
+	for _, x := range split {
+		if x == train.Train {
+			training++
+		}
+	}
+	for p := 0; p < m.Panels(); p += tiles.Together {
+		columns := min(tiles.Together, m.Panels()-p) * packed.PanelColumns
+		node := 0
+		if err := m.Rows(ctx, p*packed.PanelColumns, columns, func(rows []float32) error {
+			for ; len(rows) > 0; rows, node = rows[columns:], node+1 {
+				if split[node] != train.Train {
+					continue
+				}
+				for _, x := range rows[:columns] {
+					sum += float64(float64(x) * float64(x))
+				}
+			}
+			return nil
+		}); err != nil {
+			return 0, err
+		}
+	}
+	return math.Sqrt(sum / float64(max(training, 1))), nil
+}
