@@ -162,7 +162,7 @@ func (env evaluation) report(index trained, base, smoothed figures, w written, d
 	}
 	r.Breakdown = final.breakdown.report(env.Plan, env.Summary.Classes, final.classes)
 	r.Predictions = env.predictionsReport(final, w, depths)
-	r.Warnings = append(r.Warnings, oneClass(env.Summary.Classes, final, env.models(), r.Predictions)...)
+	r.Warnings = append(r.Warnings, allOfOneClass(env.Summary.Classes, final, env.models(), r.Predictions)...)
 	return r
 }
 
@@ -188,8 +188,8 @@ func (env evaluation) predictionsReport(final figures, w written, depths []int) 
 	return p
 }
 
-// oneClass warns where all labelled nodes are predicted to have the same class.
-func oneClass(classes []string, f figures, models int, p *control.PredictionsReport) (warnings []string) {
+// allOfOneClass warns where all labelled nodes are predicted to have the same class.
+func allOfOneClass(classes []string, f figures, models int, p *control.PredictionsReport) (warnings []string) {
 	help := "accuracy is then the share of that class and says nothing of the model; another --rule, a larger --hidden or another --lr may tell the classes apart"
 	if p.Measure == control.Accuracy {
 		help += ", and --metrics auc or f1 chooses weights and predictions by another measure"
