@@ -19,7 +19,12 @@ import (
 // countDataset finds the counts of a dataset, reading what it does not state with the given
 // resources.
 func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c estimate.Counts, err error) {
-	ds, err := dataset.Open(ctx, uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	pipes, err := r.copyPipes(ctx, uri)
+	if err != nil {
+		return c, err
+	}
+	defer pipes.remove()
+	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return c, err
 	}

@@ -41,7 +41,12 @@ func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, 
 	if !(o.Epsilon >= 0) {
 		return nil, failure.Of(ErrOption, "--epsilon %g is negative", o.Epsilon)
 	}
-	ds, err := dataset.Open(ctx, o.Dataset, dataset.Options{})
+	pipes, err := o.copyPipes(ctx, o.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	defer pipes.remove()
+	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{})
 	if err != nil {
 		return nil, err
 	}

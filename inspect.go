@@ -67,7 +67,15 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	if err := stage.Validate(plan); err != nil {
 		return in, err
 	}
-	ds, err := dataset.Open(ctx, c.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	pipes, err := c.Resources.copyPipes(ctx, c.Dataset)
+	if err != nil {
+		return in, err
+	}
+	defer pipes.remove()
+	for _, note := range pipes.notes {
+		in.Notes = append(in.Notes, InspectedNote{Text: note})
+	}
+	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	if err != nil {
 		return in, err
 	}

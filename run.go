@@ -137,16 +137,26 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if j.creates && j.Dataset == "" && rundir.Missing(j.Run) {
 		return nil, errNoDataset
 	}
-	identity, counts, err := j.identity(ctx, base)
-	if err != nil {
-		return nil, err
-	}
-	r := &session{job: j}
+	r := &session{}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
+	pipes, err := j.Resources.copyPipes(ctx, j.Dataset)
+	if err != nil {
+		return nil, err
+	}
+	r.undo = append(r.undo, pipes.remove)
+	for _, note := range pipes.notes {
+		j.Log.Info(note)
+	}
+	j.Dataset = pipes.uri
+	r.job = j
+	identity, counts, err := j.identity(ctx, base)
+	if err != nil {
+		return nil, err
+	}
 	r.made = j.creates && rundir.Missing(j.Run)
 	store, rec, err := openStore(ctx, j.Run, j.creates)
 	if err != nil {
@@ -165,6 +175,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
+	pipes.digests(files)
 	if o.Alone {
 		if store, err = r.near(store, &resources); err != nil {
 			return nil, err

@@ -144,7 +144,8 @@ func TestDGL(t *testing.T) {
 		{"x.csv", []byte("1|0.5\n0|inf\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 2 is "inf"`}},
 		{"x.csv", []byte("1|0.5\n0|2|3\n-1|0\n3|4\n"), []string{"x.csv line 2", "has 3 columns, the first row has 2"}},
 		{"x.csv", []byte("1|0.5\n\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 1 is ""`}},
-		{"x.csv", []byte(""), []string{"x.csv", "0 rows"}},
+		{"x.csv", []byte(""), []string{"x.csv", "is empty (0 bytes)"}},
+		{"x.csv", []byte("\n"), []string{"x.csv"}},
 		{"train.csv", []byte("1\n2\n0\n0\n"), []string{"train.csv line 2", `"2"`, "mask"}},
 		{"train.csv", []byte("1 0\n0 0\n"), []string{"train.csv", "has 2 columns"}},
 	})
@@ -252,7 +253,7 @@ func TestGraphBolt(t *testing.T) {
 		{"x.pt", readFile(t, pygFiles+"view.pt"), []string{"x.pt"}},
 		{"train.npy", vec[int64](0, 1), []string{"train_labels.npy", "1 labels", "2 nodes"}},
 		{"test.npy", vec[int64](3, 9), []string{"test.npy", "row 1", "node id 9"}},
-		{"test.npy", vec[float32](3, 9), []string{"test.npy", "<f4"}},
+		{"test.npy", vec[float32](3, 0.5), []string{"test.npy", "number 1 is 0.5", "whole numbers"}},
 	})
 }
 

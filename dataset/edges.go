@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -251,7 +250,7 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 		path string
 		open func(ctx context.Context, u *edgesURI, src *source.Source, ext string) error
 	}{{u.features, d.openFeatures}, {u.labels, d.openLabels}, {u.splits, d.openSplits}, {u.edges, d.openEdges}}
-	if u.form() != "" {
+	if d.statesNodes(u) {
 		last := len(steps) - 1
 		steps = append(steps[last:], steps[:last]...)
 	}
@@ -287,6 +286,9 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 	switch ext {
 	case ".npy", ".pt":
 		v, shape, err := d.openArray(ctx, src, ext)
+		if err == nil {
+			err = array.CheckNumbers(v)
+		}
 		if err != nil {
 			return err
 		}
@@ -296,6 +298,10 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 		}
 		d.features, d.info.NumFeatures = &array.Dense{Vector: v, Width: width}, width
 		return d.states(u, src.Name, rows)
+	case ".npz":
+		return d.openFeatureArchive(ctx, u, src)
+	case ".mtx":
+		return graph.BadData(src.Name, "features are not read from MatrixMarket files: save the matrix with scipy.sparse.save_npz(file, scipy.io.mmread(…).tocsr()), and name the .npz file")
 	case ".json":
 		f, err := openJSONFeatures(ctx, src, u.limit())
 		if err != nil {
@@ -326,10 +332,10 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 	return nil
 }
 
-// openArray opens an array of NumPy, or the one tensor in a file of torch.
+// openArray opens an array of NumPy of numbers or text, or the one tensor in a file of torch.
 func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext string) (array.Vector, []int64, error) {
 	if ext == ".npy" {
-		return array.Open(ctx, src)
+		return array.OpenNamed(ctx, src)
 	}
 	t, err := layout.OpenTensor(ctx, &d.Files, "torch", src.Name)
 	return t.Vector, t.Shape, err
@@ -339,8 +345,10 @@ func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext strin
 func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
 	switch ext {
 	case ".npy", ".pt":
-	case ".parquet", ".arrow", ".feather", ".npz", ".json":
-		return nil, graph.BadData(src.Name, "labels and splits are read from text, .npy and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
+	case ".npz":
+		return d.openLabelArchive(ctx, u, src)
+	case ".parquet", ".arrow", ".feather", ".json":
+		return nil, graph.BadData(src.Name, "labels and splits are read from text, .npy, .npz and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
 			names[0], graph.Stem(src.Name))
 	default:
 		if err := u.oneSplit(what, src.Name); err != nil {
@@ -356,10 +364,14 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	if err != nil {
 		return nil, err
 	}
-	if what == "splits" && len(shape) == 2 && min(shape[0], shape[1]) > 1 {
+	switch {
+	case what == "labels":
+		return d.labelArray(u, v, shape)
+	case v.Type == npy.Bool:
+		return nil, graph.BadData(src.Name, "has dtype %s, so it is the mask of one part of a split: save the masks in one archive, numpy.savez(file, train_mask=…, val_mask=…, test_mask=…), and name the .npz file", v.Type)
+	case len(shape) == 2 && min(shape[0], shape[1]) > 1:
 		return d.severalSplits(u, v, shape)
-	}
-	if len(shape) == 0 || v.N != shape[0] {
+	case len(shape) == 0 || v.N != slices.Max(shape):
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
 	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.states(u, src.Name, v.N))
@@ -440,8 +452,8 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		switch {
 		case u.ends.given():
 			return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
-		case u.weight != "":
-			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files")
+		case u.weight != "" && ext != ".npy" && ext != ".npz":
+			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files, and from arrays")
 		}
 	}
 	if form := u.form(); form != "" {
@@ -449,19 +461,17 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	}
 	var empty bool
 	switch ext {
-	case ".npy", ".npz":
-		member := src
-		if ext == ".npz" {
-			var err error
-			if member, err = d.edgeIndexMember(src); err != nil {
-				return err
-			}
-		}
-		e, err := array.OpenEdges(ctx, member, u.limit())
-		if err != nil {
+	case ".npy":
+		var err error
+		if d.edges, d.info.EdgeHint, err = array.OpenList(ctx, src, u.weight, u.limit()); err != nil {
 			return err
 		}
-		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
+		empty = d.info.EdgeHint == 0
+	case ".npz":
+		if err := d.openEdgeArchive(ctx, u, src); err != nil {
+			return err
+		}
+		empty = d.info.EdgeHint == 0
 	case ".parquet":
 		e, err := openParquetEdges(src, u.limit(), u.ends, u.weight)
 		if err != nil {
@@ -514,27 +524,6 @@ func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.
 		u.stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
 	}
 	return nil
-}
-
-// edgeIndexMember finds the array edge_index in an archive.
-func (d *edgeFiles) edgeIndexMember(src *source.Source) (member *source.Source, err error) {
-	members, err := source.ZipMembers(src.File, src.Name)
-	if err != nil {
-		return nil, err
-	}
-	var others []string
-	for _, m := range members {
-		if m.Name != "edge_index.npy" {
-			others = append(others, strings.TrimSuffix(path.Base(m.Name), ".npy"))
-		} else if member, err = source.ZipSource(src.File, src.Name, m); err != nil {
-			return nil, err
-		}
-	}
-	if member == nil {
-		return nil, graph.BadData(src.Name, "has no array edge_index (it has %s): for sparse matrices use npz:FILE", strings.Join(others, ", "))
-	}
-	d.Note(graph.Unread(src.Name, others))
-	return member, nil
 }
 
 func (d *edgeFiles) Info() Info { return d.info }

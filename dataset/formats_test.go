@@ -319,7 +319,7 @@ func TestTorchParts(t *testing.T) {
 	if err != nil || !slices.EqualFunc(got, want, equalRows) || d.Info().NumFeatures != 2 || d.Info().NumNodes != 4 {
 		t.Errorf("%v, %v, %+v", got, err, d.Info())
 	}
-	if _, err := Open(t.Context(), "edges:"+dir+"/a.txt?labels="+dir+"/x.pt", Options{}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "shape [4 2]") {
+	if _, err := Open(t.Context(), "edges:"+dir+"/a.txt?labels="+dir+"/x.pt", Options{}); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "row 0: holds another number than 0 and 1") {
 		t.Errorf("a matrix of labels: %v", err)
 	}
 }

@@ -162,3 +162,26 @@ func FuzzSyntheticOptions(f *testing.F) {
 		}
 	})
 }
+
+func FuzzSparse(f *testing.F) {
+	for _, format := range []string{"csr", "csc", "bsr"} {
+		f.Add(saintMatrix(format, vec[float32](1, 2, 3, 4, 5, 6)))
+	}
+	f.Add(cooMatrix([]int64{3, 3}, vec[int64](0, 1, 2, 0), vec[int32](1, 1, 0, 1), vec[float64](1, 2, 3, 4)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzFile(t, "m.npz", "edges:m.npz?weight=value", data)
+		fuzzFile(t, "m.npz", "npz:m.npz", data)
+		fuzzFile(t, "m.npz", "edges:a.txt?features=m.npz", data)
+	})
+}
+
+func FuzzNPY(f *testing.F) {
+	f.Add(npyArray("<i8", []int64{2, 3}, []int64{0, 1, 0, 1, 0, 0}))
+	f.Add(withDescr(npyArray("<f8", []int64{3, 2}, []float64{0, 1, 1, 2, 0.5, 3}), "False", "True "))
+	f.Add(withDescr(npyArray("<f4", []int64{4}, []float32{0, 1, 1, 2}), "<f4", "<U1"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, uri := range []string{"edges:x.npy", "edges:x.npy?weight=3", "edges:a.txt?features=x.npy", "edges:a.txt?labels=x.npy", "edges:a.txt?splits=x.npy&split=1"} {
+			fuzzFile(t, "x.npy", uri, data)
+		}
+	})
+}

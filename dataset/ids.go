@@ -10,6 +10,7 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/npy"
 	"ndls/dataset/source"
 	"ndls/dataset/table"
 	"ndls/internal/inputid"
@@ -46,7 +47,7 @@ func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
 	if err != nil {
 		return err
 	}
-	if !v.Type.IsInteger() || len(shape) != 1 {
+	if v.Type == npy.Bool || len(shape) != 1 {
 		return graph.BadData(src.Name, "has shape %v: save a vector of integers", shape)
 	}
 	ints, err := v.Integers(ctx, 0)

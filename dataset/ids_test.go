@@ -23,9 +23,11 @@ func TestIDs(t *testing.T) {
 		{"numpy", "t.npy", npyArray("<i8", []int64{3}, []int64{9, 8, 7}), []int64{9, 8, 7}, ""},
 		{"negative", "t.txt", []byte("1\n-2\n"), nil, "t.txt line 2"},
 		{"a word", "t.txt", []byte("1\nx\n"), nil, "t.txt line 2"},
-		{"floats", "t.npy", npyArray("<f4", []int64{1}, []float32{1}), nil, "integers"},
+		{"floats", "t.npy", npyArray("<f4", []int64{2}, []float32{1, 3}), []int64{1, 3}, ""},
+		{"a fraction", "t.npy", npyArray("<f4", []int64{2}, []float32{1, .5}), nil, "number 1 is 0.5"},
+		{"booleans", "t.npy", npyArray("|b1", []int64{2}, []byte{0, 1}), nil, "integers"},
 		{"a matrix", "t.npy", npyArray("<i8", []int64{1, 2}, []int64{1, 2}), nil, "vector"},
-		{"nothing", "t.txt", nil, nil, "no rows"},
+		{"nothing", "t.txt", nil, nil, "is empty (0 bytes)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), c.file)

@@ -169,7 +169,7 @@ func TestGraphSAINT(t *testing.T) {
 	}
 	refuses(t, "graphsaint:%s", good, []refusal{
 		{"adj_full.npz", nil, []string{"no adj_full.npz", "role.json"}},
-		{"adj_full.npz", saintMatrix("coo", ones), []string{"adj_full.npz", `"coo"`, "tocsr"}},
+		{"adj_full.npz", saintMatrix("bsr", ones), []string{"adj_full.npz", `"bsr"`, "tocsr"}},
 		{"adj_full.npz", zipped(zip.Store, member{"row.npy", vec[int32](0)}), []string{"adj_full.npz", "no arrays data", "row"}},
 		{"feats.npy", npyArray(npy.Float32, []int64{3, 2}, make([]float32, 6)), []string{"feats.npy", "3 rows", "4 nodes"}},
 		{"class_map.json", []byte(`{"0": [1, 0]}`), []string{"class_map.json byte 7", "node 0", "several classes"}},
@@ -260,7 +260,7 @@ func TestHeterophilous(t *testing.T) {
 		{"g.npz", file(member{"node_features.npy", npyArray(npy.Float32, []int64{2, 2}, make([]float32, 4))}), []string{"node_features", "2 rows", "4 nodes"}},
 		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Bool, []int64{1, 4}, make([]byte, 4))}), []string{"val_masks", "1 splits, another mask has 2"}},
 		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Bool, []int64{3}, make([]byte, 3))}), []string{"val_masks", "shape [3]", "4 nodes"}},
-		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Float32, []int64{4}, make([]float32, 4))}), []string{"val_masks", "<f4", "boolean"}},
+		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Float32, []int64{4}, []float32{0, .5, 0, 0})}), []string{"val_masks", "number 1 is 0.5", "whole numbers"}},
 		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Int8, []int64{2, 4}, []byte{0, 0, 2, 0, 0, 0, 0, 0})}), []string{"val_masks", "row 2: holds 2", "boolean"}},
 	})
 }

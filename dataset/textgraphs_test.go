@@ -87,7 +87,7 @@ func TestBadTextGraphs(t *testing.T) {
 		{"mtx", mtx + "3 3 1\n0 2\n", `line 3: node "0"`},
 		{"mtx", mtx + "3 3 1\n1 4\n", `node "4"`},
 		{"mtx", mtx + "3 3 1\n1 2 0.5\n", "has 3 fields"},
-		{"metis", "", "ends within its header"},
+		{"metis", "", "is empty (0 bytes)"},
 		{"metis", "3\n", "has 1 numbers"},
 		{"metis", "2 1 5\n2\n1\n", "three digits"},
 		{"metis", "2 1 1\n2\n1\n", "line 2: has 1 fields"},

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/npy"
 )
 
 // weightsOf reads a dataset in so many parts.
@@ -168,7 +169,7 @@ func TestBadWeightsOfTextGraphs(t *testing.T) {
 	refuses(t, "dimacs:%s/f", nil, []refusal{{"f", []byte("p edge 2 1\ne 1 2 3\n"), []string{"line 2", "weight=value in the URI reads it"}}})
 	refuses(t, "dimacs:%s/f?weight=length", nil, []refusal{{"f", []byte("p sp 2 1\na 1 2 3\n"), []string{"/f", "weight=value reads that"}}})
 	for _, name := range []string{"e.npy", "e.u32"} {
-		refuses(t, "edges:%s/"+name+"?weight=value", nil, []refusal{{name, []byte("12345678"), []string{name, "leave weight= out"}}})
+		refuses(t, "edges:%s/"+name+"?weight=value", nil, []refusal{{name, npyArray(npy.Int32, []int64{2, 1}, []int32{0, 1}), []string{name, "leave weight= out"}}})
 	}
 }
 

@@ -169,6 +169,13 @@ func (c Counts) tileBytes() int64 {
 // minSpill is enough to spill features in chunks that a disk likes.
 const minSpill = 16 << 20
 
+// leastSpill is the memory that wide features need at least to be spilled: a page for each four
+// tiles of an interval, and an eighth more for what is not handed out.
+func (c Counts) leastSpill() int64 {
+	intervals := partOf(c.Nodes, DefaultIntervalBlocks*BlockRows)
+	return intervals * partOf(int64(packed.Panels(c.Features)), tileGroup) * minChunk * 9 / 8
+}
+
 // readerBytes is set aside for each thread that reads the input, but for the first one: the
 // buffers of two columns of a file and a page of each.
 const readerBytes = 8 << 20
@@ -449,7 +456,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	}
 	if c = c.columnsOf(workers); c.Features > 0 {
 		used = max(used, c.heldForTiles(budget)+c.touchedTiles(budget))
-		least = max(least, c.heldForTiles(0)+min(c.tileBytes(), minSpill))
+		least = max(least, c.heldForTiles(0)+min(c.tileBytes(), max(minSpill, c.leastSpill())))
 	}
 	return used + heap, least + int64(max(c.Threads-2, 0))*threadBytes
 }

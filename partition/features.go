@@ -257,6 +257,11 @@ func (w *tileWriter) readFeatures(ctx context.Context) error {
 	if err != nil || w.part != allSlices {
 		return err
 	}
+	return w.checkMissing(ctx)
+}
+
+// checkMissing refuses nodes that have had no row.
+func (w *tileWriter) checkMissing(ctx context.Context) error {
 	if missing := w.ids.n - w.count.Load(); missing > 0 {
 		return w.ids.each(func(rank, id uint32) error {
 			if node := w.nodeOf.S[rank]; w.seen[node/64]>>(node%64)&1 == 0 {

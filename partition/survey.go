@@ -194,10 +194,52 @@ func (j *job) checkFeatures(ctx context.Context) (string, error) {
 
 func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
+		if j.info.SparseFeatures {
+			return j.readSparse(ctx, half, seen)
+		}
 		w := &tileWriter{
 			job: j, tiles: j.tilesOf(half), commit: &errgroup.Group{}, readers: readers,
 			part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{half},
 		}
 		return w.readFeatures(ctx)
 	})
+}
+
+// readSparse is readFeaturesAs of rows that list what is not zero. It does not expand them, because
+// they may be wide.
+func (j *job) readSparse(ctx context.Context, half bool, seen []uint64) error {
+	w := &tileWriter{job: j, seen: seen}
+	var values []float32
+	var encoded []byte
+	if err := j.eachFeatureRow(ctx, "reading features", func(row int64, f dataset.FeatureRow) error {
+		if !j.holds(f.ID) {
+			return nil
+		}
+		node, err := j.node(f.ID, "feature", row)
+		if err != nil {
+			return err
+		}
+		if seen[node/64]>>(node%64)&1 != 0 {
+			return dataset.Repeated(ctx, j.ds, dataset.FeatureRows, f.ID)
+		}
+		seen[node/64] |= 1 << (node % 64)
+		w.count.Add(1)
+		values = append(values[:0], f.Values...)
+		if j.normalize() {
+			NormalizeRow(values)
+		}
+		for half && len(values)%shards.TileColumns != 0 {
+			values = append(values, 0)
+		}
+		if n := shards.TileRowBytes(true) / shards.TileColumns * len(values); n > len(encoded) {
+			encoded = make([]byte, 2*n)
+		}
+		if half && !shards.EncodeTile(encoded, values, true) {
+			return errNotHalf
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return w.checkMissing(ctx)
 }

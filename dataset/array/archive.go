@@ -4,7 +4,6 @@ import (
 	"archive/zip"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 // Archive is an opened .npz file.
 type Archive struct {
+	files   *source.Files
 	file    source.File
 	Name    string
 	members []*zip.File
@@ -27,8 +27,17 @@ func OpenArchive(fs *source.Files, path string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	members, err := source.ZipMembers(f, path)
-	return &Archive{file: f, Name: path, members: members}, err
+	a := &Archive{files: fs, file: f, Name: path}
+	if a.members, err = source.ZipMembers(f, path); err != nil {
+		return nil, err
+	}
+	names := a.Names()
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return nil, graph.BadData(path, "has array %s twice: write the archive again", name)
+		}
+	}
+	return a, nil
 }
 
 // Others are the arrays that were not asked for.
@@ -52,21 +61,25 @@ func (a *Archive) Names() []string {
 // Member returns the source of an array, nil if there is none.
 func (a *Archive) Member(name string) (*source.Source, error) {
 	a.used = append(a.used, name)
-	i := slices.IndexFunc(a.members, func(m *zip.File) bool { return m.Name == name+".npy" })
+	i := slices.Index(a.Names(), name)
 	if i < 0 {
 		return nil, nil
 	}
-	return source.ZipSource(a.file, a.Name, a.members[i])
+	src, err := source.ZipSource(a.file, a.Name, a.members[i])
+	if err != nil {
+		return nil, err
+	}
+	return src.In(a.files), nil
 }
 
 // Matrix finds a matrix under one of the names: as four arrays whose names start
 // with it, or as one array. Without one, both results are nil.
-func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (*CSR, *Dense, error) {
+func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (*Sparse, *Dense, error) {
 	for _, name := range names {
 		if data, err := a.Member(name + "data"); err != nil {
 			return nil, nil, err
 		} else if data != nil {
-			m, err := a.plainCSR(ctx, name)
+			m, err := a.plainMatrix(ctx, name)
 			return m, nil, err
 		}
 		src, err := a.Member(name)
@@ -81,7 +94,7 @@ func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (
 			return nil, nil, err
 		}
 		if len(h.Shape) == 0 {
-			m, err := objectCSR(ctx, src, h.Size)
+			m, err := objectMatrix(ctx, src, h.Size)
 			return m, nil, err
 		}
 		if !allowDense {
@@ -97,49 +110,9 @@ func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (
 	return nil, nil, nil
 }
 
-// plainCSR reads the arrays data, indices, indptr and shape behind a prefix.
-func (a *Archive) plainCSR(ctx context.Context, prefix string) (*CSR, error) {
-	m := &CSR{Name: a.Name + " matrix " + strings.TrimRight(prefix, "._")}
-	var shape Vector
-	for _, part := range []struct {
-		key string
-		v   *Vector
-	}{{"data", &m.data}, {"indices", &m.Indices}, {"indptr", &m.indptr}, {"shape", &shape}} {
-		src, err := a.Member(prefix + part.key)
-		if err != nil {
-			return nil, err
-		}
-		if src == nil {
-			return nil, graph.BadData(a.Name, "has no array %s%s: the matrix needs data, indices, indptr and shape", prefix, part.key)
-		}
-		v, dims, err := Open(ctx, src)
-		if err != nil {
-			return nil, err
-		}
-		if len(dims) != 1 {
-			return nil, graph.BadData(src.Name, "has shape %v, a vector is needed: write the matrix again", dims)
-		}
-		*part.v = v
-	}
-	if shape.N != 2 || !shape.Type.IsInteger() {
-		return nil, graph.BadData(shape.Name, "dtype %s, %d numbers: a shape is two integers", shape.Type, shape.N)
-	}
-	dims, err := shape.Integers(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer dims.Close()
-	for _, d := range []*int64{&m.Rows, &m.Cols} {
-		if *d, err = dims.Next(); err != nil {
-			return nil, err
-		}
-	}
-	return m, m.check()
-}
-
-// objectCSR reads an array of one Python object: a pickled matrix, or None for
+// objectMatrix reads an array of one Python object: a pickled matrix, or None for
 // no matrix.
-func objectCSR(ctx context.Context, src *source.Source, base int64) (*CSR, error) {
+func objectMatrix(ctx context.Context, src *source.Source, base int64) (*Sparse, error) {
 	value, err := Unpickle(ctx, src, base)
 	if err != nil {
 		return nil, err
@@ -151,7 +124,7 @@ func objectCSR(ctx context.Context, src *source.Source, base int64) (*CSR, error
 	if a.Objects.Items[0] == nil {
 		return nil, nil
 	}
-	return PickledCSR(src, base, a.Objects.Items[0])
+	return PickledMatrix(src, base, a.Objects.Items[0])
 }
 
 // Unpickle reads the pickle at byte base of src, and the rest of src, so that its
@@ -217,30 +190,25 @@ func (a *Archive) Shape(ctx context.Context, name string) ([]int64, error) {
 	return h.Shape, err
 }
 
-// Text is an array of one byte string, "" if there is none of this name.
+// Text is an array of one text, "" if there is none of this name.
 func (a *Archive) Text(ctx context.Context, name string) (string, error) {
 	src, err := a.Member(name)
 	if err != nil || src == nil {
 		return "", err
 	}
-	h, err := readHeader(ctx, src)
+	v, shape, err := OpenNamed(ctx, src)
 	if err != nil {
 		return "", err
 	}
-	const most = 64
-	if !strings.HasPrefix(h.Descr, "|S") || h.Items() != 1 || src.Size-h.Size > most {
-		return "", graph.BadData(src.Name, "dtype %s, shape %v: a short byte string is needed, write the file again", h.Descr, h.Shape)
+	if v.N != 1 || !v.Type.IsText() {
+		return "", graph.BadData(src.Name, "dtype %s, shape %v: one text is needed, write the file again", v.Type, shape)
 	}
-	st, err := src.Open(ctx, 0)
+	text, err := v.Texts(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer st.Close()
-	data, err := io.ReadAll(st)
-	if err != nil {
-		return "", graph.Damaged(src.Name, err)
-	}
-	return strings.TrimRight(string(data[h.Size:]), "\x00"), nil
+	defer text.Close()
+	return text.Next()
 }
 
 // Has counts the names under which the archive has an array.

@@ -32,11 +32,14 @@ func OpenEdges(ctx context.Context, src *source.Source, limit graph.IDLimit) (*E
 
 // EdgesOf takes a matrix in either order of storage for a list of edges.
 func EdgesOf(v Vector, shape []int64, fortran bool, limit graph.IDLimit) (*Edges, error) {
-	if !v.Type.IsInteger() || v.Type == npy.Bool {
-		return nil, graph.BadData(v.Name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.Type)
+	if err := checkIDs(v); err != nil {
+		return nil, err
 	}
 	switch {
 	case len(shape) == 2 && shape[0] == 2:
+		if shape[1] == 2 {
+			v.src.Note(graph.NoteOf(v.Name, "has shape (2, 2), which is read as (2, m): the sources of two edges, then their targets; write (m, 2) with a third edge, or as text"))
+		}
 		return &Edges{v: v, M: shape[1], split: !fortran, limit: limit}, nil
 	case len(shape) == 2 && shape[1] == 2:
 		return &Edges{v: v, M: shape[0], split: fortran, limit: limit}, nil
@@ -44,12 +47,21 @@ func EdgesOf(v Vector, shape []int64, fortran bool, limit graph.IDLimit) (*Edges
 	return nil, graph.BadData(v.Name, "has shape %v: an edge list has shape (2, m) or (m, 2)", shape)
 }
 
+// checkIDs refuses what is no vector of node ids. Floats that are whole are ids, as their reader
+// checks.
+func checkIDs(v Vector) error {
+	if v.Type == npy.Bool {
+		return graph.BadData(v.Name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.Type)
+	}
+	return nil
+}
+
 // EdgesBetween takes edge i from entry i of a vector of sources to entry i of a vector of
 // targets.
 func EdgesBetween(sources, targets Vector, limit graph.IDLimit) (*Edges, error) {
 	for _, v := range []Vector{sources, targets} {
-		if !v.Type.IsInteger() || v.Type == npy.Bool {
-			return nil, graph.BadData(v.Name, "dtype %s: node ids must be integers, save a.astype('<i8')", v.Type)
+		if err := checkIDs(v); err != nil {
+			return nil, err
 		}
 	}
 	if sources.N != targets.N {

@@ -2,6 +2,7 @@ package array
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,43 +15,97 @@ import (
 	"ndls/dataset/source"
 )
 
-// Vector is an array somewhere in a file, taken as one run of n numbers.
+// Vector is an array somewhere in a file, taken as one run of n numbers, or of n texts. Those
+// of a matrix follow each other row by row, whatever the order in which it is stored.
 type Vector struct {
-	src    *source.Source
-	off    int64
-	N      int64
-	Type   npy.Type
-	latin1 bool // stored as the UTF-8 text of its bytes
-	Name   string
+	src     *source.Source
+	off     int64
+	N       int64
+	Type    npy.Type
+	latin1  bool // stored as the UTF-8 text of its bytes
+	swapped bool // the most significant byte of an element comes first
+	Name    string
+	// rows and cols are those of a matrix that is stored column by column, and 0 elsewhere;
+	// first is the element of it with which the vector begins.
+	rows, cols, first int64
 }
 
-// Open reads the header of a NumPy file; shape is checked by the caller.
+// Open reads the header of a NumPy file of numbers; shape is checked by the caller.
 func Open(ctx context.Context, src *source.Source) (Vector, []int64, error) {
 	v, h, err := openAnyOrder(ctx, src)
+	if err != nil {
+		return v, nil, err
+	}
+	v, err = v.inOrder(h)
+	return v, h.Shape, err
+}
+
+// inOrder takes an array of a header row by row.
+func (v Vector) inOrder(h npy.Header) (Vector, error) {
+	if err := h.CheckOrder(); err != nil {
+		return v, graph.BadData(v.Name, "%v", err)
+	}
+	if h.ByColumns() {
+		v.rows, v.cols = h.Shape[0], h.Shape[1]
+		return v, v.checkReadings()
+	}
+	return v, nil
+}
+
+// OpenNamed is Open of numbers or text.
+func OpenNamed(ctx context.Context, src *source.Source) (Vector, []int64, error) {
+	h, err := readHeader(ctx, src)
+	if err != nil {
+		return Vector{}, nil, err
+	}
+	t, swapped, isText := npy.ParseText(h.Descr)
+	if !isText {
+		return Open(ctx, src)
+	}
+	v, err := vectorOf(src, h, t, swapped)
 	if err == nil {
-		if _, err = h.Plain(); err != nil {
-			err = graph.BadData(src.Name, "%v", err)
-		}
+		v, err = v.inOrder(h)
 	}
 	return v, h.Shape, err
 }
 
-// openAnyOrder is openArray for arrays in C or Fortran order.
+// CheckNumbers refuses text.
+func CheckNumbers(v Vector) error {
+	if !v.Type.IsText() {
+		return nil
+	}
+	_, _, err := npy.ParseType(string(v.Type))
+	return graph.BadData(v.Name, "%v", err)
+}
+
+// openAnyOrder is Open of an array whose order of storage is left to the caller: the elements
+// of the vector are in that order.
 func openAnyOrder(ctx context.Context, src *source.Source) (Vector, npy.Header, error) {
 	h, err := readHeader(ctx, src)
 	if err != nil {
 		return Vector{}, h, err
 	}
-	t, err := npy.ParseType(h.Descr)
+	t, swapped, err := npy.ParseType(h.Descr)
 	if err != nil {
 		return Vector{}, h, graph.BadData(src.Name, "%v", err)
 	}
-	v := Vector{src: src, off: h.Size, N: h.Items(), Type: t, Name: src.Name}
-	if want := v.off + v.N*t.Size(); src.Size >= 0 && src.Size != want {
-		return Vector{}, h, graph.BadData(src.Name, "has %d bytes, its header (%s, shape %v) promises %d: it is truncated or damaged, write it again",
+	v, err := vectorOf(src, h, t, swapped)
+	return v, h, err
+}
+
+// vectorOf is the array behind a header. A file may be longer than its header promises, as
+// numpy.load has it.
+func vectorOf(src *source.Source, h npy.Header, t npy.Type, swapped bool) (Vector, error) {
+	v := Vector{src: src, off: h.Size, N: h.Items(), Type: t, swapped: swapped, Name: src.Name}
+	want := v.off + v.N*t.Size()
+	switch {
+	case src.Size >= 0 && src.Size < want:
+		return v, graph.BadData(src.Name, "has %d bytes, its header (%s, shape %v) promises %d: it is truncated or damaged, write it again",
 			src.Size, h.Descr, h.Shape, want)
+	case src.Size > want:
+		src.Note(graph.WarningOf(src.Name, "has %d bytes behind the array of shape %v that its header describes: they are not read", src.Size-want, h.Shape))
 	}
-	return v, h, nil
+	return v, nil
 }
 
 func readHeader(ctx context.Context, src *source.Source) (npy.Header, error) {
@@ -62,11 +117,29 @@ func readHeader(ctx context.Context, src *source.Source) (npy.Header, error) {
 	h, err := npy.Read(st)
 	if err != nil {
 		if errors.Is(err, npy.ErrFormat) {
+			if other := notAnArray(ctx, src); other != nil {
+				return h, other
+			}
 			err = fmt.Errorf("%w: write it with numpy.save", err)
 		}
 		return h, graph.Damaged(src.Name, err)
 	}
 	return h, nil
+}
+
+// notAnArray is the error for a file of another known format, nil if it is none.
+func notAnArray(ctx context.Context, src *source.Source) error {
+	st, err := src.Open(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	head := make([]byte, source.Sniffed)
+	n, _ := io.ReadFull(st, head)
+	if bytes.HasPrefix(head, []byte(npy.Magic)) {
+		return nil // an array with a damaged header
+	}
+	return source.RefuseKnown(src.Name, head[:n])
 }
 
 // PickledVector is an array inside a pickle that starts at byte base of src.
@@ -77,7 +150,7 @@ func PickledVector(src *source.Source, base int64, value any, name string) (Vect
 		return Vector{}, nil, graph.BadData(name, "is no array of numbers: save it again with SciPy or NumPy")
 	}
 	h := npy.Header{Descr: a.Descr, Fortran: a.Fortran, Shape: a.Shape}
-	t, err := h.Plain()
+	t, swapped, err := npy.ParseType(h.Descr)
 	if err != nil {
 		return Vector{}, nil, graph.BadData(name, "%v", err)
 	}
@@ -92,20 +165,32 @@ func PickledVector(src *source.Source, base int64, value any, name string) (Vect
 	if want := n * t.Size(); !a.Data.Latin1 && stored != want || stored < want {
 		return Vector{}, nil, graph.BadData(name, "has %d bytes, its shape %v promises %d: it is damaged, write it again", stored, a.Shape, want)
 	}
-	return Vector{src: src, off: base + a.Data.Off, N: n, Type: t, latin1: a.Data.Latin1, Name: name}, a.Shape, nil
+	v, err := Vector{src: src, off: base + a.Data.Off, N: n, Type: t, swapped: swapped, latin1: a.Data.Latin1, Name: name}.inOrder(h)
+	return v, a.Shape, err
 }
 
 // Elements reads a vector front to back.
 type Elements struct {
-	V    Vector
-	st   *source.Stream
-	r    io.Reader
-	left int64
-	buf  []byte
+	V     Vector
+	r     io.Reader
+	left  int64
+	read  int64 // elements that were given
+	buf   []byte
+	end   func() error // reads what is behind the last element
+	close func() error
 }
 
 // Open reads from element first on.
 func (v Vector) Open(ctx context.Context, first int64) (*Elements, error) {
+	e := &Elements{V: v, left: v.N - first, read: first, buf: make([]byte, 64<<10)}
+	if v.rows > 0 {
+		t, err := newTurned(ctx, v, v.first+first)
+		if err != nil {
+			return nil, err
+		}
+		e.r, e.end, e.close = t, t.finish, t.Close
+		return e, nil
+	}
 	off, skip := v.off+first*v.Type.Size(), int64(0)
 	if v.latin1 {
 		off, skip = v.off, first*v.Type.Size()
@@ -114,50 +199,105 @@ func (v Vector) Open(ctx context.Context, first int64) (*Elements, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Elements{V: v, st: st, left: v.N - first, buf: make([]byte, 64<<10)}
+	e.close = st.Close
+	e.end = func() error {
+		if !st.Check {
+			return nil
+		}
+		return source.Skip(st, -1)
+	}
 	e.r = bufio.NewReaderSize(st, 64<<10)
 	if v.latin1 {
 		e.r = pickle.Latin1Reader(e.r)
-		if _, err := io.CopyN(io.Discard, e.r, skip); err != nil {
-			return nil, graph.Damaged(v.Name, err)
+		if err := source.Skip(e.r, skip); err != nil {
+			return nil, errors.Join(graph.Damaged(v.Name, err), st.Close())
 		}
 	}
 	return e, nil
 }
 
-func (e *Elements) Close() error { return e.st.Close() }
+// Close closes the file.
+func (e *Elements) Close() error { return e.close() }
 
-// raw returns the bytes of up to n elements, or io.EOF.
+// raw returns the bytes of up to n elements, or io.EOF. At the end it checks the checksum of a
+// member of an archive.
 func (e *Elements) raw(n int) ([]byte, int, error) {
 	size := e.V.Type.Size()
 	n = int(min(int64(n), e.left, int64(len(e.buf))/size))
 	if n == 0 {
-		return nil, 0, e.finish()
+		if err := e.end(); err != nil {
+			return nil, 0, err
+		}
+		return nil, 0, io.EOF
 	}
 	b := e.buf[:int64(n)*size]
 	if _, err := io.ReadFull(e.r, b); err != nil {
 		return nil, 0, graph.Damaged(e.V.Name, err)
 	}
+	if e.V.swapped {
+		e.V.Type.Swap(b)
+	}
 	e.left -= int64(n)
+	e.read += int64(n)
 	return b, n, nil
 }
 
-// finish reads up to the end of an archive member, where its checksum is checked.
-func (e *Elements) finish() error {
-	if !e.st.Check {
-		return io.EOF
-	}
-	if _, err := io.Copy(io.Discard, e.st); err != nil {
-		return err
-	}
-	return io.EOF
-}
-
-// ints fills dst from the front and returns how many elements it holds, or io.EOF.
+// ints fills dst from the front and returns how many elements it holds, or io.EOF. Floats
+// must be whole.
 func (e *Elements) ints(dst []int64) (int, error) {
+	if !e.V.Type.IsInteger() {
+		return e.wholes(dst)
+	}
 	b, n, err := e.raw(len(dst))
 	if err == nil {
 		e.V.Type.Ints(dst[:n], b)
+	}
+	return n, err
+}
+
+// wholes is ints of floats.
+func (e *Elements) wholes(dst []int64) (int, error) {
+	var floats [256]float64
+	first := e.read
+	n, err := e.doubles(floats[:min(len(dst), len(floats))])
+	if err != nil {
+		return 0, err
+	}
+	for i, v := range floats[:n] {
+		if problem := notWhole(e.V.Type, v); problem != "" {
+			return 0, graph.BadData(e.V.Name, "number %d is %v: %s", first+int64(i), v, problem)
+		}
+		dst[i] = int64(v)
+	}
+	return n, nil
+}
+
+// notWhole says what is wrong with a float where a whole number is needed, "" if nothing is.
+func notWhole(t npy.Type, v float64) string {
+	switch {
+	case v != math.Trunc(v): // also NaN
+		return "whole numbers are needed"
+	case math.Abs(v) > t.Exact():
+		return fmt.Sprintf("dtype %s does not hold every whole number of this size, so it may have been rounded; save integers", t)
+	}
+	return ""
+}
+
+// doubles is ints for float64.
+func (e *Elements) doubles(dst []float64) (int, error) {
+	b, n, err := e.raw(len(dst))
+	if err == nil {
+		e.V.Type.Doubles(dst[:n], b)
+	}
+	return n, err
+}
+
+// texts is ints for text.
+func (e *Elements) texts(dst []string) (int, error) {
+	b, n, err := e.raw(len(dst))
+	size := int(e.V.Type.Size())
+	for i := range n {
+		dst[i] = e.V.Type.Text(b[i*size:][:size])
 	}
 	return n, err
 }
@@ -186,38 +326,50 @@ func (e *Elements) Fill(dst []float32) error {
 // cursor gives the elements of a vector one at a time.
 type cursor[T any] struct {
 	*Elements
-	read func([]T) (int, error)
+	fill func([]T) (int, error)
 	buf  []T
 	pos  int
 }
 
 const cursorSize = 4096
 
-func (v Vector) Integers(ctx context.Context, first int64) (*cursor[int64], error) {
+// cursorOf reads from element first on, by one of the methods of Elements.
+func cursorOf[T any](ctx context.Context, v Vector, first int64, by func(*Elements, []T) (int, error)) (*cursor[T], error) {
 	e, err := v.Open(ctx, first)
 	if err != nil {
 		return nil, err
 	}
-	return &cursor[int64]{Elements: e, read: e.ints, buf: make([]int64, 0, cursorSize)}, nil
+	return &cursor[T]{Elements: e, fill: func(dst []T) (int, error) { return by(e, dst) }, buf: make([]T, 0, cursorSize)}, nil
+}
+
+// Integers reads whole numbers from element first on.
+func (v Vector) Integers(ctx context.Context, first int64) (*cursor[int64], error) {
+	return cursorOf(ctx, v, first, (*Elements).ints)
 }
 
 // Numbers reads all elements.
 func (v Vector) Numbers(ctx context.Context) (*cursor[float32], error) { return v.numbersFrom(ctx, 0) }
 
+// Doubles reads elements from first on.
+func (v Vector) Doubles(ctx context.Context, first int64) (*cursor[float64], error) {
+	return cursorOf(ctx, v, first, (*Elements).doubles)
+}
+
+// Texts reads all elements, which are text.
+func (v Vector) Texts(ctx context.Context) (*cursor[string], error) {
+	return cursorOf(ctx, v, 0, (*Elements).texts)
+}
+
 // canCut says whether elements can be read from the middle.
 func (v Vector) canCut() bool { return v.src.Unpack == nil && !v.latin1 }
 
 func (v Vector) numbersFrom(ctx context.Context, first int64) (*cursor[float32], error) {
-	e, err := v.Open(ctx, first)
-	if err != nil {
-		return nil, err
-	}
-	return &cursor[float32]{Elements: e, read: e.floats, buf: make([]float32, 0, cursorSize)}, nil
+	return cursorOf(ctx, v, first, (*Elements).floats)
 }
 
 func (c *cursor[T]) Next() (v T, err error) {
 	if c.pos == len(c.buf) {
-		n, err := c.read(c.buf[:cap(c.buf)])
+		n, err := c.fill(c.buf[:cap(c.buf)])
 		if err != nil {
 			return v, err
 		}
@@ -232,7 +384,11 @@ func (v Vector) Part(first, n int64) Vector {
 	if v.latin1 {
 		panic("array: a part of a vector that is stored as text")
 	}
-	v.off, v.N = v.off+first*v.Type.Size(), n
+	if v.N = n; v.rows > 0 {
+		v.first += first
+		return v
+	}
+	v.off += first * v.Type.Size()
 	return v
 }
 

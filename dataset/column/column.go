@@ -40,8 +40,8 @@ type Reader interface {
 	Close() error
 }
 
-// Vector holds the value of node i at position i: whole numbers, or floats
-// that are whole, with NaN for none.
+// Vector holds the value of node i at position i: text, whole numbers, or floats that are
+// whole, with NaN for none.
 type Vector struct {
 	Values array.Vector
 	// Width numbers belong to a node, of which number Pick is its value; 0 is 1 of 1.
@@ -51,6 +51,16 @@ type Vector struct {
 func (c Vector) Where() string { return c.Values.Name }
 
 func (c Vector) Open(ctx context.Context) (Reader, error) {
+	if c.Values.Type.IsText() {
+		texts, err := c.Values.Texts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &vectorReader{name: c.Values.Name, Closer: texts, number: func() (string, error) {
+			text, err := pick(texts.Next, c.Width, c.Pick)
+			return strings.TrimSpace(text), err
+		}}, nil
+	}
 	if c.Values.Type.IsInteger() {
 		ints, err := c.Values.Integers(ctx, 0)
 		if err != nil {
@@ -111,7 +121,7 @@ func (r *vectorReader) Position() string { return fmt.Sprintf("%s row %d", r.nam
 func (r *vectorReader) NextValue() (uint32, string, error) {
 	value, err := r.number()
 	if err != nil {
-		if err == errFraction || err == errLarge {
+		if slices.Contains([]error{errFraction, errLarge, errNoHot, errTwoHot}, err) {
 			err = graph.BadData(fmt.Sprintf("%s row %d", r.name, r.row), "%v", err)
 		}
 		return 0, "", err

@@ -81,7 +81,7 @@ func (r *listReader) Next() (uint32, graph.Split, error) {
 
 // VectorList is a list of nodes in a vector of integers.
 func VectorList(split graph.Split, v array.Vector, shape []int64) (List, error) {
-	if !v.Type.IsInteger() || v.Type == npy.Bool || len(shape) != 1 && !(len(shape) == 2 && shape[1] == 1) {
+	if v.Type == npy.Bool || len(shape) != 1 && !(len(shape) == 2 && shape[1] == 1) {
 		return List{}, graph.BadData(v.Name, "dtype %s, shape %v: a vector of the node ids of the %s nodes is needed", v.Type, shape, split)
 	}
 	return List{split, func(ctx context.Context) (IDs, error) {
@@ -124,8 +124,6 @@ type Mask struct {
 func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
 	m = Mask{Split: split, Vector: v, Width: 1}
 	switch {
-	case !v.Type.IsInteger():
-		return m, 0, graph.BadData(v.Name, "dtype %s: a mask has a boolean or 0 and 1 for each node", v.Type)
 	case len(shape) == 1 && shape[0] == nodes:
 		return m, 0, nil
 	case len(shape) == 2 && shape[1] == nodes:

@@ -19,11 +19,20 @@ func CheckMatrix(name string, shape []int64) (rows int64, width int, err error) 
 
 // CheckSize checks a number of nodes and of features against the limits.
 func CheckSize(name string, rows, width int64) error {
+	return checkSize(name, rows, width, MaxFeatures)
+}
+
+// CheckSparse is CheckSize of features whose rows list what is not zero.
+func CheckSparse(name string, rows, width int64) error {
+	return checkSize(name, rows, width, MaxSparse)
+}
+
+func checkSize(name string, rows, width, most int64) error {
 	if rows > MaxID+1 {
 		return BadData(name, "has %d rows: node ids go up to %d", rows, int64(MaxID))
 	}
-	if width < 1 || width > MaxFeatures {
-		return BadData(name, "has %d feature columns: from 1 to %d are read", width, MaxFeatures)
+	if width < 1 || width > most {
+		return BadData(name, "has %d feature columns: from 1 to %d are read", width, most)
 	}
 	return nil
 }

@@ -11,8 +11,12 @@ import (
 	"ndls/internal/meant"
 )
 
-// MaxFeatures is the largest width of a feature row.
-const MaxFeatures = 1 << 20
+// MaxFeatures is the largest width of a feature row, MaxSparse that of one that lists what is
+// not zero.
+const (
+	MaxFeatures = 1 << 20
+	MaxSparse   = 1 << 24
+)
 
 // Options says what to leave out of a dataset.
 type Options struct {

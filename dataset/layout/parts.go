@@ -10,28 +10,55 @@ import (
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/npy"
+	"ndls/dataset/source"
 )
 
 // SetAdjacency takes the edges from a matrix with a row and a column for each node, and their
 // weights from its values where w asks for weights.
-func (g *Graph) SetAdjacency(ctx context.Context, m *array.CSR, w Weights) error {
-	if m.Cols != m.Rows {
-		return graph.BadData(m.Name, "shape (%d, %d): an adjacency matrix is square", m.Rows, m.Cols)
+func (g *Graph) SetAdjacency(ctx context.Context, m *array.Sparse, w Weights) error {
+	edges, note, err := Adjacency(ctx, m, w)
+	if err != nil {
+		return err
 	}
-	g.EdgeList, g.Known.NumNodes, g.Known.EdgeHint = graph.EdgeFunc(m.Edges), m.Rows, m.Indices.N
+	g.Note(note)
+	g.EdgeList, g.Known.NumNodes, g.Known.EdgeHint = edges, m.Rows, m.Entries
+	if w.Name != "" {
+		g.Known.Weighted, g.Known.AddRepeated = true, w.Sum
+	}
+	return nil
+}
+
+// Adjacency is the edges of such a matrix, and a warning where weights are ignored.
+func Adjacency(ctx context.Context, m *array.Sparse, w Weights) (edges graph.EdgeSource, note graph.Note, err error) {
+	if m.Cols != m.Rows {
+		return nil, note, graph.BadData(m.Name, "shape (%d, %d): an adjacency matrix is square", m.Rows, m.Cols)
+	}
 	switch w.Name {
 	case "":
 	case MatrixWeights:
-		g.EdgeList, g.Known.Weighted, g.Known.AddRepeated = graph.EdgeFunc(m.WeightedEdges), true, w.Sum
-		return nil
+		return m.WeightedEdges(), note, nil
 	default:
-		return graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", w.Name, m.Name, MatrixWeights)
+		return nil, note, graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", w.Name, m.Name, MatrixWeights)
 	}
-	weighted, err := m.Weighted(ctx)
+	weighted, zeros, err := m.Weighted(ctx)
 	if weighted {
-		g.Note(graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight; weight=%s in the URI reads weights", MatrixWeights))
+		also := ""
+		if zeros {
+			also = ", those with the value 0 too (eliminate_zeros() removes them)"
+		}
+		note = graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight%s; weight=%s in the URI reads weights", also, MatrixWeights)
 	}
-	return err
+	return m.Edges(), note, err
+}
+
+// SetSparse takes the features from a sparse matrix whose row i belongs to node i.
+func (g *Graph) SetSparse(m *array.Sparse) error {
+	g.Known.SparseFeatures, g.Known.NumFeatures = true, int(m.Cols)
+	g.FeatureRows = graph.FeatureFunc(m.Features)
+	if err := g.RowsAreNodes(m.Name, m.Rows); err != nil {
+		return err
+	}
+	return m.CheckFeatures()
 }
 
 // The names of the parts of a split in an archive: masks of several splits or of one, and
@@ -179,7 +206,12 @@ func (g *Graph) OpenVectorLabels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	v, shape, err := array.Open(ctx, src)
+	return g.OpenLabels(ctx, src)
+}
+
+// OpenLabels takes the labels from an array whose entry or row i belongs to node i.
+func (g *Graph) OpenLabels(ctx context.Context, src *source.Source) error {
+	v, shape, err := array.OpenNamed(ctx, src)
 	if err != nil {
 		return err
 	}
@@ -188,12 +220,14 @@ func (g *Graph) OpenVectorLabels(ctx context.Context, path string) error {
 
 // SetVectorLabels takes the labels from a vector whose entry i belongs to node i.
 func (g *Graph) SetVectorLabels(ctx context.Context, v array.Vector, shape []int64) (err error) {
-	if len(shape) == 0 || v.N != shape[0] {
-		return graph.BadData(v.Name, "has shape %v: one class for each node is read", shape)
-	}
-	if err := g.RowsAreNodes(v.Name, v.N); err != nil {
+	c, rows, note, err := column.OfLabels(v, shape)
+	if err != nil {
 		return err
 	}
-	g.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v})
+	g.Note(note)
+	if err := g.RowsAreNodes(v.Name, rows); err != nil {
+		return err
+	}
+	g.Classes, err = column.OpenLabels(ctx, c)
 	return err
 }

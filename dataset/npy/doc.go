@@ -1,5 +1,6 @@
 // Package npy reads and writes the headers of NumPy array files and converts
-// their elements, so that an array of any size can be streamed.
+// their elements, so that an array of any size can be streamed. Elements are numbers of up
+// to 64 bits, in either order of bytes, or text of a fixed length.
 //
 // # Format
 //
@@ -13,7 +14,6 @@
 //
 // # Not supported
 //
-// Structured types, text, complex numbers and object arrays are recognised in
-// the header but have no elements to convert. Fortran order and big-endian
-// arrays are refused by [Header.Plain].
+// Structured types, complex numbers, times, numbers of more than 64 bits and object arrays
+// are refused by name.
 package npy

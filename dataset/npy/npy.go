@@ -235,14 +235,18 @@ func (h Header) Items() int64 {
 	return n
 }
 
-// Plain returns the element type of an array that can be streamed in row order,
-// or an error that says what to do about it.
-func (h Header) Plain() (Type, error) {
-	t, err := ParseType(h.Descr)
-	if err == nil && h.Fortran && len(h.Shape) > 1 {
-		err = fmt.Errorf("dtype %s in Fortran order: save numpy.ascontiguousarray(a) instead", h.Descr)
+// ByColumns says that an array of two dimensions is stored column by column. Where one of
+// them is at most 1, the order makes no difference.
+func (h Header) ByColumns() bool {
+	return h.Fortran && len(h.Shape) == 2 && h.Shape[0] > 1 && h.Shape[1] > 1
+}
+
+// CheckOrder refuses an array of more than two dimensions in Fortran order.
+func (h Header) CheckOrder() error {
+	if h.Fortran && len(h.Shape) > 2 {
+		return fmt.Errorf("shape %v in Fortran order: save numpy.ascontiguousarray(a) instead", h.Shape)
 	}
-	return t, err
+	return nil
 }
 
 // Write writes the header of an array in C order, padded so that its elements

@@ -50,26 +50,80 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
+// TestTypes reads the spelling of every type, and says of others what they hold and what to do.
+func TestTypes(t *testing.T) {
 	for _, c := range []struct {
-		h    Header
-		want []string
+		descr   string
+		want    Type
+		swapped bool
 	}{
-		{Header{Descr: ">f4"}, []string{">f4", "big-endian", "astype('<f4')"}},
-		{Header{Descr: "|O"}, []string{"objects"}},
-		{Header{Descr: "<U5"}, []string{"<U5", "integers"}},
-		{Header{Descr: "<c8"}, []string{"<c8"}},
-		{Header{Descr: "<f4", Fortran: true, Shape: []int64{2, 2}}, []string{"Fortran", "ascontiguousarray"}},
+		{"<f4", Float32, false},
+		{">f4", Float32, true},
+		{">i8", Int64, true},
+		{">u2", Uint16, true},
+		{">f2", Float16, true},
+		{"<f8", Float64, false},
+		{"|b1", Bool, false},
+		{">b1", Bool, false},
+		{"|i1", Int8, false},
+		{"<u1", Uint8, false},
+		{">f8", Float64, true},
+		{"<u8", Uint64, false},
 	} {
-		_, err := c.h.Plain()
-		for _, part := range c.want {
-			if err == nil || !strings.Contains(err.Error(), part) {
-				t.Errorf("%+v: %v lacks %q", c.h, err, part)
-			}
+		if got, swapped, err := ParseType(c.descr); err != nil || got != c.want || swapped != c.swapped {
+			t.Errorf("%s: %s, %v, %v", c.descr, got, swapped, err)
 		}
 	}
-	if typ, err := (Header{Descr: "<f4", Fortran: true, Shape: []int64{3}}).Plain(); err != nil || typ != Float32 {
-		t.Errorf("a vector has no order: %v", err)
+	for descr, want := range map[string]string{
+		"|O": "a.astype(str)", "<U5": "holds text", "|S3": "holds text", "<c8": "a.real", ">c16": "complex", "<f16": "longdouble", "<f12": "longdouble",
+		"<M8[ns]": "times", "<m8[s]": "times", "[('a', '<f4')]": "a['src']", "|V2": "raw bytes", "|f4": "no number type", "": "no number type", "<x9": "no number type", "<f3": "no number type",
+	} {
+		if _, _, err := ParseType(descr); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), descr) {
+			t.Errorf("%s: %v lacks %q", descr, err, want)
+		}
+	}
+	for _, c := range []struct {
+		descr string
+		size  int64
+		data  string
+		want  string
+	}{
+		{"<U2", 8, "\xe4\x00\x00\x00\x00\x00\x00\x00", "ä"},
+		{">U2", 8, "\x00\x00\x00\xe4\x00\x00\x00b", "äb"},
+		{"|S4", 4, "ab\x00\x00", "ab"},
+	} {
+		typ, swapped, ok := ParseText(c.descr)
+		if !ok || typ.Size() != c.size || !typ.IsText() || typ.IsInteger() {
+			t.Fatalf("%s: %s %v", c.descr, typ, ok)
+		}
+		b := []byte(c.data)
+		if swapped {
+			typ.Swap(b)
+		}
+		if got := typ.Text(b); got != c.want {
+			t.Errorf("%s: %q, want %q", c.descr, got, c.want)
+		}
+	}
+	for _, descr := range []string{"<f4", "|S0", "|S5000", "<U99999999999999999999", "|S+3", "|S", "|O"} {
+		if _, _, ok := ParseText(descr); ok {
+			t.Errorf("%s is text", descr)
+		}
+	}
+}
+
+// TestOrder tells arrays that are stored column by column from those that are not.
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		shape   []int64
+		columns bool
+	}{{[]int64{2, 2}, true}, {[]int64{3}, false}, {[]int64{1, 5}, false}, {[]int64{5, 1}, false}, {[]int64{0, 5}, false}, {nil, false}} {
+		h := Header{Descr: "<f4", Fortran: true, Shape: c.shape}
+		if h.ByColumns() != c.columns || h.CheckOrder() != nil {
+			t.Errorf("%v: %v", c.shape, h.ByColumns())
+		}
+	}
+	if err := (Header{Fortran: true, Shape: []int64{2, 3, 4}}).CheckOrder(); err == nil || !strings.Contains(err.Error(), "ascontiguousarray") {
+		t.Errorf("three dimensions: %v", err)
 	}
 }
 
@@ -104,8 +158,18 @@ func TestConversions(t *testing.T) {
 	for _, c := range ints {
 		got := make([]int64, len(c.want))
 		c.t.Ints(got, []byte(c.data))
-		values := make([]float32, len(c.want))
+		values, doubles := make([]float32, len(c.want)), make([]float64, len(c.want))
 		c.t.Floats(values, []byte(c.data))
+		c.t.Doubles(doubles, []byte(c.data))
+		if doubles[0] != float64(c.want[0]) {
+			t.Errorf("%s: %v as float64, want %v", c.t, doubles, c.want)
+		}
+		swapped := []byte(c.data)
+		c.t.Swap(swapped)
+		c.t.Swap(swapped)
+		if string(swapped) != c.data {
+			t.Errorf("%s: swapping twice gives %q", c.t, swapped)
+		}
 		if !slices.Equal(got, c.want) || values[0] != float32(c.want[0]) || !c.t.IsInteger() {
 			t.Errorf("%s: %v, %v, want %v", c.t, got, values, c.want)
 		}
@@ -151,7 +215,10 @@ func FuzzRead(f *testing.F) {
 		if h.Size > int64(len(data)) || h.Items() < 0 {
 			t.Errorf("%+v", h)
 		}
-		typ, err := h.Plain()
+		typ, _, err := ParseType(h.Descr)
+		if text, _, ok := ParseText(h.Descr); ok && text.Size() > MaxText {
+			t.Errorf("%+v has elements of %d bytes", h, text.Size())
+		}
 		if err == nil && h.Items() > 0 && h.Items()*typ.Size() < 0 {
 			t.Errorf("%+v overflows", h)
 		}

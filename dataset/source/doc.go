@@ -6,7 +6,8 @@
 // [Files] holds the open files of a dataset, and what there is to say of them. A
 // [Source] is a sequence of bytes that can be read any number of times: a file, or a
 // member of a zip archive. [Lines] cuts a text into lines and fields. A file that
-// cannot be text is refused by its first bytes, with what to do.
+// cannot be text is refused by its first bytes, with what to do. [CopyPipe] copies what can be read
+// only once to a file.
 //
 // # Memory
 //

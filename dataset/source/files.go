@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"ndls/dataset/graph"
@@ -13,10 +14,10 @@ import (
 
 func (fs *Files) Notes() []graph.Note { return fs.notes }
 
-// Note adds notes; those without text are none.
+// Note adds notes; those without text are none, and each is added once.
 func (fs *Files) Note(notes ...graph.Note) {
 	for _, n := range notes {
-		if n.Text != "" {
+		if n.Text != "" && !slices.Contains(fs.notes, n) {
 			fs.notes = append(fs.notes, n)
 		}
 	}

@@ -26,7 +26,8 @@ var signatures = []struct{ first, advice string }{
 	{"PAR1", "is a Parquet file: give it a name that ends in .parquet"},
 	{"\x93NUMPY", "is a NumPy array: give it a name that ends in .npy"},
 	{"ARROW1", "is an Arrow IPC file: features are read from it if its name ends in .arrow; save other tables as Parquet or CSV"},
-	{"\x89HDF\r\n", "is an HDF5 file, which is not read: save the array with numpy.save"},
+	{"\x89HDF\r\n", "is an HDF5 file, which is not read: open it with h5py, and save arrays with numpy.save, sparse matrices with scipy.sparse.save_npz"},
+	{"MATLAB ", "is a MATLAB file, which is not read: open it with scipy.io.loadmat (h5py for version 7.3), and save arrays with numpy.save, sparse matrices with scipy.sparse.save_npz"},
 	{"\x80\x02", pickled},
 	{"\x80\x03", pickled},
 	{"\x80\x04", pickled},
@@ -34,7 +35,7 @@ var signatures = []struct{ first, advice string }{
 	{"SQLite format 3\x00", "is an SQLite database: write the table to a CSV file"},
 }
 
-const pickled = "is a Python pickle: save arrays with numpy.save, tables with to_csv or to_parquet"
+const pickled = "is a Python pickle: save arrays with numpy.save, sparse matrices with scipy.sparse.save_npz, tables with to_csv or to_parquet"
 
 const utf16 = "is UTF-16 text: write encoding=utf-16 in the URI, or save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"
 
@@ -58,13 +59,24 @@ func networkx(form, read string) string {
 	return "is " + form + ", which is not read: in Python, networkx.to_pandas_edgelist(networkx." + read + "(FILE)).to_csv(\"edges.csv\", index=False), then table:edges.csv"
 }
 
-// refuse refuses a file by its first bytes: one that cannot be text, and text in a form that no reader knows.
-func refuse(name string, head []byte, e *Encoding) error {
-	wide := e != nil && e.wide
+// RefuseKnown refuses a file whose first bytes are those of a known format.
+func RefuseKnown(name string, head []byte) error { return refuseKnown(name, head, false) }
+
+// refuseKnown is RefuseKnown; text may be UTF-16 where that is asked for.
+func refuseKnown(name string, head []byte, wide bool) error {
 	for _, s := range signatures {
 		if bytes.HasPrefix(head, []byte(s.first)) && !(wide && s.advice == utf16) {
 			return graph.BadData(name, "%s", s.advice)
 		}
+	}
+	return nil
+}
+
+// refuse refuses a file by its first bytes: one that cannot be text, and text in a form that no reader knows.
+func refuse(name string, head []byte, e *Encoding) error {
+	wide := e != nil && e.wide
+	if err := refuseKnown(name, head, wide); err != nil {
+		return err
 	}
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
 		return graph.BadData(name, "is a tar archive: unpack it (tar -xf) and name the file that is meant")

@@ -3,6 +3,7 @@ package source
 import (
 	"archive/zip"
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (fs *Files) AdoptFile(f File, version string) {
 }
 
 func (fs *Files) OpenFile(path string) (File, error) {
-	f, err := direct.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +98,20 @@ type Source struct {
 	Size     int64 // unpacked, -1 if unknown
 	Checksum *uint32
 	Encoding *Encoding // of text, nil for UTF-8
+	files    *Files
+}
+
+// Note adds a note to those of the dataset.
+func (s *Source) Note(n graph.Note) {
+	if s.files != nil {
+		s.files.Note(n)
+	}
+}
+
+// In has the notes of a source go to a dataset.
+func (s *Source) In(fs *Files) *Source {
+	s.files = fs
+	return s
 }
 
 // Cuttable says whether the text of the source can be read from the middle.
@@ -112,11 +127,18 @@ func (fs *Files) Open(name string) (*Source, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return Of(f, name)
+	s, ext, err := Of(f, name)
+	if err == nil {
+		s.In(fs)
+	}
+	return s, ext, err
 }
 
 // Of is the source of an open file, as Files.Open says.
 func Of(f File, name string) (*Source, string, error) {
+	if err := notEmpty(f, name); err != nil {
+		return nil, "", err
+	}
 	s := &Source{Name: name, File: f, End: f.Size(), Size: f.Size()}
 	ext := strings.ToLower(filepath.Ext(name))
 	inner := strings.ToLower(filepath.Ext(strings.TrimSuffix(name, filepath.Ext(name))))
@@ -137,6 +159,25 @@ func Of(f File, name string) (*Source, string, error) {
 		return s, inner, nil
 	}
 	return s, ext, nil
+}
+
+// notEmpty refuses a file without bytes, but for lines of JSON, of which there may be none.
+func notEmpty(f File, name string) error {
+	ext := strings.ToLower(filepath.Ext(name))
+	if f.Size() == 0 && ext != ".jsonl" && ext != ".ndjson" {
+		return graph.BadData(name, "is empty (0 bytes): write it again, or leave it out")
+	}
+	return nil
+}
+
+// refuseHead refuses a file of another known format.
+func refuseHead(f File, name string) error {
+	head := make([]byte, min(Sniffed, f.Size()))
+	n, _ := f.ReadAt(head, 0)
+	if bytes.HasPrefix(head[:n], []byte("PK\x03\x04")) {
+		return nil // a zip archive that is damaged
+	}
+	return RefuseKnown(name, head[:n])
 }
 
 // ZipSource is a member of an archive; entry is its part of the directory.

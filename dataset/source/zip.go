@@ -22,6 +22,9 @@ const (
 
 // ZipMembers lists the files of an archive.
 func ZipMembers(f File, name string) ([]*zip.File, error) {
+	if err := notEmpty(f, name); err != nil {
+		return nil, err
+	}
 	directory := &zipDirectory{f: f}
 	err := checkZipEnd(f)
 	var z *zip.Reader
@@ -32,6 +35,9 @@ func ZipMembers(f File, name string) ([]*zip.File, error) {
 	case errors.Is(err, errZipLarge):
 		return nil, graph.BadData(name, "is a zip archive of more than %d files, or of %d MiB of names: pack fewer files together", maxMembers, maxDirectory>>20)
 	case err != nil:
+		if err := refuseHead(f, name); err != nil {
+			return nil, err
+		}
 		return nil, graph.Damaged(name, fmt.Errorf("%w: it is damaged or no zip archive, fetch it again", err))
 	}
 	directory.listed = true

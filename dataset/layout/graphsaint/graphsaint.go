@@ -43,11 +43,6 @@ func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weigh
 	if err != nil {
 		return err
 	}
-	if format, err := a.Text(ctx, "format"); err != nil {
-		return err
-	} else if format != "" && format != "csr" {
-		return graph.BadData(adjacency, "is a SciPy matrix in %s form: save it in compressed rows, scipy.sparse.save_npz(file, a.tocsr())", graph.Shorten([]byte(format)))
-	}
 	m, _, err := a.Matrix(ctx, []string{""}, false)
 	if err != nil {
 		return err

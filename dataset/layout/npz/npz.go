@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"ndls/dataset/array"
-	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
+	"ndls/dataset/source"
 )
 
 // The names of the parts: of gnn-benchmark's plain arrays, of SparseGraph's plain
@@ -56,7 +56,11 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 	if r.Archive, err = array.OpenArchive(&r.Files, name); err != nil {
 		return err
 	}
-	adjacency, _, err := r.Matrix(ctx, AdjacencyNames, false)
+	names := AdjacencyNames
+	if r.IsMatrix() {
+		names = []string{""} // a matrix of SciPy, without a name
+	}
+	adjacency, _, err := r.Matrix(ctx, names, false)
 	if err != nil {
 		return err
 	}
@@ -111,34 +115,16 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 		if src == nil {
 			continue
 		}
-		list, err := array.OpenEdges(ctx, src, limit)
-		if err != nil {
-			return err
-		}
-		r.EdgeList, r.Known.EdgeHint = list, list.M
-		return r.openWeights(ctx, name, list)
+		return r.openList(ctx, src, limit)
 	}
-	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges; it has %s", strings.Join(r.Names(), ", "))
+	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges, or a matrix of scipy.sparse.save_npz; it has %s", strings.Join(r.Names(), ", "))
 }
 
-// openWeights takes the weights of a list of edges from the array that the URI names.
-func (r *reader) openWeights(ctx context.Context, name string, list *array.Edges) error {
-	if r.weights.Name == "" {
-		return nil
-	}
-	src, err := r.Member(r.weights.Name)
-	if err != nil {
-		return err
-	}
-	if src == nil {
-		return graph.BadData(name, "has no array %q for weight=: it has %s", r.weights.Name, strings.Join(r.Names(), ", "))
-	}
-	v, shape, err := array.Open(ctx, src)
-	if err != nil {
-		return err
-	}
-	r.EdgeList, err = list.WithWeights(v, shape)
-	r.Known.Weighted, r.Known.AddRepeated = true, r.weights.Sum
+// openList takes a list of edges, and their weights from its third column or from the array that
+// the URI names.
+func (r *reader) openList(ctx context.Context, src *source.Source, limit graph.IDLimit) (err error) {
+	r.EdgeList, r.Known.EdgeHint, err = layout.ArchiveList(ctx, r.Archive, src, r.weights, limit)
+	r.Known.Weighted, r.Known.AddRepeated = r.weights.Name != "", r.weights.Sum
 	return err
 }
 
@@ -148,12 +134,7 @@ func (r *reader) openAttributes(ctx context.Context) error {
 	case err != nil:
 		return err
 	case sparse != nil:
-		r.Known.SparseFeatures, r.Known.NumFeatures = true, int(sparse.Cols)
-		r.FeatureRows = graph.FeatureFunc(func(ctx context.Context) (graph.FeatureReader, error) { return sparse.Features(ctx) })
-		if err := r.RowsAreNodes(sparse.Name, sparse.Rows); err != nil {
-			return err
-		}
-		return graph.CheckSize(sparse.Name, sparse.Rows, sparse.Cols)
+		return r.SetSparse(sparse)
 	case dense != nil:
 		r.Known.SparseFeatures = false
 		r.Known.NumFeatures, r.FeatureRows = dense.Width, dense
@@ -172,15 +153,7 @@ func (r *reader) openLabels(ctx context.Context) error {
 		if src == nil {
 			continue
 		}
-		v, shape, err := array.Open(ctx, src)
-		if err != nil {
-			return err
-		}
-		if len(shape) != 1 || v.N != r.Known.NumNodes {
-			return graph.BadData(src.Name, "has shape %v: a vector with one label for each of the %d nodes is needed", shape, r.Known.NumNodes)
-		}
-		r.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v})
-		return err
+		return r.OpenLabels(ctx, src)
 	}
 	return nil
 }

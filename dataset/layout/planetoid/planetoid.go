@@ -31,7 +31,7 @@ type planetoid struct {
 	source.Files
 	info         graph.Info
 	prefix       string
-	allx, tx     *array.CSR
+	allx, tx     *array.Sparse
 	ally, ty     oneHot
 	train        int64 // the first nodes
 	lists, index *source.Source
@@ -129,7 +129,7 @@ func (p *planetoid) oneHot(ctx context.Context, suffix string) (oneHot, error) {
 	return oneHot{v, shape[0], shape[1]}, nil
 }
 
-func (p *planetoid) csr(ctx context.Context, suffix string) (*array.CSR, error) {
+func (p *planetoid) csr(ctx context.Context, suffix string) (*array.Sparse, error) {
 	src, err := p.source(suffix)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (p *planetoid) csr(ctx context.Context, suffix string) (*array.CSR, error) 
 	if err != nil {
 		return nil, err
 	}
-	return array.PickledCSR(src, 0, value)
+	return array.PickledMatrix(src, 0, value)
 }
 
 func (p *planetoid) openFeatures(ctx context.Context) (err error) {
@@ -149,7 +149,7 @@ func (p *planetoid) openFeatures(ctx context.Context) (err error) {
 		return err
 	}
 	for _, m := range []struct {
-		x *array.CSR
+		x *array.Sparse
 		y oneHot
 	}{{p.allx, p.ally}, {p.tx, p.ty}} {
 		if m.x.Rows != m.y.rows {
@@ -287,10 +287,10 @@ func (p *planetoid) Features(ctx context.Context) (graph.FeatureReader, error) {
 	}
 	r := &planetoidFeatures{p: p, next: p.ally.rows}
 	var err error
-	if r.all, err = p.allx.Features(ctx); err != nil {
+	if r.all, err = p.allx.RowFeatures(ctx); err != nil {
 		return nil, err
 	}
-	if r.test, err = p.tx.Features(ctx); err != nil {
+	if r.test, err = p.tx.RowFeatures(ctx); err != nil {
 		return nil, errors.Join(err, r.all.Close())
 	}
 	if r.index, err = p.openIndex(ctx); err != nil {
@@ -301,7 +301,7 @@ func (p *planetoid) Features(ctx context.Context) (graph.FeatureReader, error) {
 
 type planetoidFeatures struct {
 	p         *planetoid
-	all, test *array.CSRFeatures
+	all, test *array.RowFeatures
 	index     *testIndex
 	next      int64 // node that may be missing
 }

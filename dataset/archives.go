@@ -1,0 +1,158 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"ndls/dataset/array"
+	"ndls/dataset/column"
+	"ndls/dataset/graph"
+	"ndls/dataset/layout"
+	"ndls/dataset/layout/npz"
+	"ndls/dataset/source"
+)
+
+// openArchive opens an .npz archive that the URI names.
+func (d *edgeFiles) openArchive(src *source.Source) (*array.Archive, error) {
+	if src.Unpack != nil || src.Checksum != nil {
+		return nil, graph.BadData(src.Name, "is an .npz archive that is packed once more: unpack it, archives are compressed inside")
+	}
+	return array.OpenArchive(&d.Files, src.Name)
+}
+
+// statesNodes says whether the edge file is a matrix with a row for each node, which is opened
+// before other files.
+func (d *edgeFiles) statesNodes(u *edgesURI) bool {
+	if u.form() != "" {
+		return true
+	}
+	if strings.ToLower(filepath.Ext(u.edges)) != ".npz" {
+		return false
+	}
+	a, err := array.OpenArchive(&d.Files, u.edges)
+	return err == nil && a.IsMatrix() // the error comes again when the edges are opened
+}
+
+// openEdgeArchive takes the edges from a matrix of SciPy, or from an array edge_index or edges.
+func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+	a, err := d.openArchive(src)
+	if err != nil {
+		return err
+	}
+	weights := layout.Weights{Name: u.weight, Sum: u.repeated != ""}
+	if a.IsMatrix() {
+		if err := d.openEdgeMatrix(ctx, u, a, weights); err != nil {
+			return err
+		}
+	} else {
+		i := slices.IndexFunc(npz.EdgeNames, func(name string) bool { return a.Has([]string{name}) > 0 })
+		if i < 0 || a.Has(npz.AdjacencyNames) > 0 || a.Has([]string{"adj_data", "adj_matrix.data"}) > 0 {
+			return graph.BadData(src.Name, "has no array edge_index or edges, and is no matrix of scipy.sparse.save_npz (it has %s): archives of a whole dataset are read by npz:FILE", strings.Join(a.Names(), ", "))
+		}
+		member, err := a.Member(npz.EdgeNames[i])
+		if err != nil {
+			return err
+		}
+		if d.edges, d.info.EdgeHint, err = layout.ArchiveList(ctx, a, member, weights, u.limit()); err != nil {
+			return err
+		}
+	}
+	d.Note(graph.Unread(src.Name, a.Others()))
+	return nil
+}
+
+// openEdgeMatrix takes the edges from a square matrix, whose rows are the nodes.
+func (d *edgeFiles) openEdgeMatrix(ctx context.Context, u *edgesURI, a *array.Archive, w layout.Weights) error {
+	m, _, err := a.Matrix(ctx, []string{""}, false)
+	if err != nil {
+		return err
+	}
+	edges, note, err := layout.Adjacency(ctx, m, w)
+	if err != nil {
+		return err
+	}
+	d.Note(note)
+	d.edges, d.info.EdgeHint = edges, m.Entries
+	if u.nodes >= 0 && u.nodes != m.Rows {
+		return graph.BadData(a.Name, "is a matrix of %d nodes, and %s: correct one of the two", m.Rows, u.stated)
+	}
+	u.nodes, d.info.NumNodes = m.Rows, m.Rows
+	u.stated = fmt.Sprintf("the matrix %s has %d rows", filepath.Base(a.Name), m.Rows)
+	return nil
+}
+
+// openFeatureArchive takes the features from a matrix of SciPy, from a matrix under one of the
+// names that archives of datasets use, or from the only array there is.
+func (d *edgeFiles) openFeatureArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+	a, err := d.openArchive(src)
+	if err != nil {
+		return err
+	}
+	names := npz.AttributeNames
+	if a.IsMatrix() {
+		names = []string{""}
+	} else if all := a.Names(); len(all) == 1 {
+		names = all
+	}
+	sparse, dense, err := a.Matrix(ctx, names, true)
+	if err != nil {
+		return err
+	}
+	rows := int64(0)
+	switch {
+	case sparse != nil:
+		if err := sparse.CheckFeatures(); err != nil {
+			return err
+		}
+		d.features, rows = graph.FeatureFunc(sparse.Features), sparse.Rows
+		d.info.NumFeatures, d.info.SparseFeatures = int(sparse.Cols), true
+	case dense != nil:
+		d.features, d.info.NumFeatures, rows = dense, dense.Width, dense.Rows()
+	default:
+		return graph.BadData(src.Name, "has no features: a matrix of scipy.sparse.save_npz, one array, or one named %s is needed; it has %s", strings.Join(npz.AttributeNames, ", "), strings.Join(a.Names(), ", "))
+	}
+	d.Note(graph.Unread(src.Name, a.Others()))
+	return d.states(u, src.Name, rows)
+}
+
+// openLabelArchive takes the labels from the array that the URI names behind a #, from one under a
+// name that archives of datasets use, or from the only one there is.
+func (d *edgeFiles) openLabelArchive(ctx context.Context, u *edgesURI, src *source.Source) (column.Column, error) {
+	a, err := d.openArchive(src)
+	if err != nil {
+		return nil, err
+	}
+	all := a.Names()
+	name := u.label
+	if i := slices.IndexFunc(npz.LabelNames, func(name string) bool { return slices.Contains(all, name) }); name == "" && i >= 0 {
+		name = npz.LabelNames[i]
+	} else if name == "" && len(all) == 1 {
+		name = all[0]
+	}
+	if name == "" || !slices.Contains(all, name) {
+		return nil, graph.BadData(src.Name, "which array has the labels? Say so behind a #: labels=%s#ARRAY; it has %s", graph.EscapePath(filepath.Base(src.Name)), strings.Join(all, ", "))
+	}
+	member, err := a.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	v, shape, err := array.OpenNamed(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	d.Note(graph.Unread(src.Name, a.Others()))
+	return d.labelArray(u, v, shape)
+}
+
+// labelArray takes the labels from an array.
+func (d *edgeFiles) labelArray(u *edgesURI, v array.Vector, shape []int64) (column.Column, error) {
+	c, rows, note, err := column.OfLabels(v, shape)
+	if err != nil {
+		return nil, err
+	}
+	d.Note(note)
+	return c, d.states(u, v.Name, rows)
+}
