@@ -48,7 +48,7 @@ func (r Resources) copyPipes(ctx context.Context, uri string) (c *copiedPipes, e
 	if err != nil {
 		return c, err
 	}
-	dir, err := vfs.MkdirTemp(scratch, "ndls-pipes-*")
+	dir, err := vfs.MkdirTemp(scratch, "ndls-pipes-*", 0o777)
 	if err != nil {
 		remove()
 		return c, fmt.Errorf("a folder for what comes from a pipe: %w; give --scratch", err)
