@@ -39,6 +39,5 @@
 // # Not supported
 //
 // Weights in data of edges of DGL and of GraphBolt, types of edges, graphs of several kinds of
-// nodes, Parquet with DELTA encodings (the reader of arrow v14 decodes them to wrong values) or
-// LZ4, big-endian arrays, matrices of features in Fortran order.
+// nodes, encrypted Parquet, big-endian arrays, matrices of features in Fortran order.
 package dataset

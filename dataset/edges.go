@@ -15,6 +15,7 @@ import (
 	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
 )
 
 // labelNames are headers of a label column, in order of preference.
@@ -45,11 +46,12 @@ type edgesURI struct {
 	nodes                                  int64
 	stated                                 string // where nodes is stated
 	directed                               bool
+	nulls                                  string // what null features are, "" where they are refused
 	pick                                   layout.Pick
 	text                                   source.Form
 }
 
-var edgesKeys = append([]string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split"}, source.FormKeys...)
+var edgesKeys = append([]string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split", "nulls"}, source.FormKeys...)
 
 // headed are the files that may have a header.
 var headed = []string{"edges", "features", "labels", "splits"}
@@ -102,6 +104,10 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			u.repeated = value
 		case "features":
 			u.features = value
+		case "nulls":
+			if u.nulls, err = value, graph.CheckNulls(value); err != nil {
+				return u, err
+			}
 		case "labels":
 			u.labels = value
 		case "splits":
@@ -160,6 +166,9 @@ func (u edgesURI) identity(noFeatures bool) string {
 	}
 	if !noFeatures {
 		add("features", u.features, "")
+		if u.nulls != "" {
+			keys = append(keys, "nulls="+u.nulls)
+		}
 	}
 	label := ""
 	if u.label != "" {
@@ -283,6 +292,18 @@ func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 }
 
 func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
+	if table.IsColumnar(ext) {
+		f, err := openColumnarFeatures(ctx, src, ext, u.limit(), u.nulls != "")
+		if err != nil {
+			return err
+		}
+		d.Note(f.Note)
+		d.features, d.info.NumFeatures = f, f.Width
+		return nil
+	}
+	if u.nulls != "" {
+		return graph.BadURI("nulls= says what null features of Parquet and Arrow are; %s is neither", filepath.Base(src.Name))
+	}
 	switch ext {
 	case ".npy", ".pt":
 		v, shape, err := d.openArray(ctx, src, ext)
@@ -308,19 +329,6 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 			return err
 		}
 		d.features, d.info.NumFeatures, d.info.SparseFeatures = f, f.width, true
-	case ".parquet":
-		f, err := openParquetFeatures(src, u.limit())
-		if err != nil {
-			return err
-		}
-		d.Note(f.note)
-		d.features, d.info.NumFeatures = f, f.width
-	case ".arrow", ".feather":
-		f, err := openArrowFeatures(src, u.limit())
-		if err != nil {
-			return err
-		}
-		d.features, d.info.NumFeatures = f, f.width
 	default:
 		f, err := openTextFeatures(ctx, src, &u.text, u.limit())
 		if err != nil {
@@ -343,12 +351,15 @@ func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext strin
 
 // openColumn opens a label or split file.
 func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
+	if table.IsColumnar(ext) {
+		return d.openColumnarColumn(u, src, ext, what, want, names)
+	}
 	switch ext {
 	case ".npy", ".pt":
 	case ".npz":
 		return d.openLabelArchive(ctx, u, src)
-	case ".parquet", ".arrow", ".feather", ".json":
-		return nil, graph.BadData(src.Name, "labels and splits are read from text, .npy, .npz and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
+	case ".json":
+		return nil, graph.BadData(src.Name, "labels and splits are read from text, .parquet, .arrow, .npy, .npz and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
 			names[0], graph.Stem(src.Name))
 	default:
 		if err := u.oneSplit(what, src.Name); err != nil {
@@ -375,6 +386,26 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
 	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.states(u, src.Name, v.N))
+}
+
+// openColumnarColumn opens labels or splits in a table of Parquet or Arrow.
+func (d *edgeFiles) openColumnarColumn(u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
+	if err := u.oneSplit(what, src.Name); err != nil {
+		return nil, err
+	}
+	f, err := table.OpenNumbered(src, ext)
+	if err != nil {
+		return nil, err
+	}
+	c, err := f.Column(what, want, names, u.limit())
+	if err != nil {
+		return nil, err
+	}
+	d.Note(c.Note())
+	if !c.HasIDs() {
+		return c, d.states(u, src.Name, f.Rows())
+	}
+	return c, nil
 }
 
 // oneSplit refuses to pick a split after the first from a file that has one.
@@ -451,13 +482,22 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	if slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
 		switch {
 		case u.ends.given():
-			return graph.BadURI("src= and dst= name columns of text and Parquet files; %s has none", filepath.Base(src.Name))
+			return graph.BadURI("src= and dst= name columns of text, Parquet and Arrow files; %s has none", filepath.Base(src.Name))
 		case u.weight != "" && ext != ".npy" && ext != ".npz":
 			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files, and from arrays")
 		}
 	}
 	if form := u.form(); form != "" {
 		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
+	}
+	if table.IsColumnar(ext) {
+		e, err := openColumnarEdges(src, ext, u.limit(), u.ends, u.weight)
+		if err != nil {
+			return err
+		}
+		d.Note(e.notes...)
+		d.edges, d.info.EdgeHint = e.NumberedEdges, e.rows
+		return d.refuseEmpty(u, src, e.rows == 0)
 	}
 	var empty bool
 	switch ext {
@@ -472,20 +512,13 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 			return err
 		}
 		empty = d.info.EdgeHint == 0
-	case ".parquet":
-		e, err := openParquetEdges(src, u.limit(), u.ends, u.weight)
-		if err != nil {
-			return err
-		}
-		d.Note(e.notes...)
-		d.edges, d.info.EdgeHint, empty = e, e.file.Rows, e.file.Rows == 0
 	case ".bin", ".u32", ".u64":
 		e, err := array.OpenPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
 		if err != nil {
 			return err
 		}
 		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
-	case ".arrow", ".feather", ".json":
+	case ".json":
 		return graph.BadData(src.Name, "edges: reads no %s files: write table:FILE in place of edges:FILE, or write the edges as Parquet or CSV", ext)
 	default:
 		e, err := openTextEdges(ctx, src, &u.text, u.limit(), u.ends, u.weight)
@@ -495,6 +528,11 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		d.Note(e.notes...)
 		d.edges, empty = e, e.empty
 	}
+	return d.refuseEmpty(u, src, empty)
+}
+
+// refuseEmpty refuses a file without edges where nothing else has nodes.
+func (d *edgeFiles) refuseEmpty(u *edgesURI, src *source.Source, empty bool) error {
 	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
 		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
 	}

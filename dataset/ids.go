@@ -17,7 +17,7 @@ import (
 )
 
 // IDs is a list of input ids in a file: a NumPy vector of integers, or text with
-// one id a line, or a column id.
+// one id a line, or a column id of text, Parquet or Arrow.
 type IDs struct {
 	d    *edgeFiles
 	next func() (int64, error)
@@ -39,6 +39,9 @@ func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
 	if ext == ".npy" {
 		return l, l.openVector(ctx, src)
 	}
+	if table.IsColumnar(ext) {
+		return l, l.openColumnar(ctx, src, ext)
+	}
 	return l, l.openText(ctx, src)
 }
 
@@ -55,6 +58,19 @@ func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
 		return err
 	}
 	l.next, l.Closer = ints.Next, ints
+	return nil
+}
+
+func (l *IDs) openColumnar(ctx context.Context, src *source.Source, ext string) error {
+	f, err := table.OpenNumbered(src, ext)
+	if err != nil {
+		return err
+	}
+	ids, err := f.IDs(ctx, graph.AnyID)
+	if err != nil {
+		return err
+	}
+	l.next, l.Closer = ids.Next, ids
 	return nil
 }
 

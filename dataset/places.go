@@ -157,9 +157,3 @@ func (r *textFeatureReader) ReadsFrom() string { return r.src.Name }
 
 func (r *jsonReader) Position() string  { return r.src.Name + " line " + strconv.FormatInt(r.line, 10) }
 func (r *jsonReader) ReadsFrom() string { return r.src.Name }
-
-func (r *parquetFeatureReader) Position() string  { return graph.RowOf(r.file.Name, r.ids.values-1) }
-func (r *parquetFeatureReader) ReadsFrom() string { return r.file.Name }
-
-func (r *arrowReader) Position() string  { return graph.RowOf(r.f.src.Name, r.row-1) }
-func (r *arrowReader) ReadsFrom() string { return r.f.src.Name }

@@ -147,15 +147,6 @@ func (d *edgeFiles) FeatureRange(ctx context.Context, first, last, of int) (Feat
 }
 
 // CanCut implements cuttable.
-func (e *parquetEdges) CanCut() bool { return true }
-
-// openShare implements cuttable. Row groups are not cut.
-func (e *parquetEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {
-	lo, hi := s.Bounds(int64(e.file.Reader.NumRowGroups()))
-	return e.openGroups(ctx, int(lo), int(hi))
-}
-
-// CanCut implements cuttable.
 func (e *textEdges) CanCut() bool { return e.src.Cuttable() }
 
 // openShare implements cuttable: a line is in the part in which it begins.

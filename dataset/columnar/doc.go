@@ -1,13 +1,18 @@
-// Package columnar opens Parquet and Arrow files of users, so that damaged ones give an
-// error: a panic of the libraries, a length that a file cannot have, or an encoding that the
-// library decodes to wrong values is refused with the name of the file and the way out.
+// Package columnar has what the readers of Parquet and Arrow have in common: the types of columns,
+// and the values of some rows.
+//
+// # Model
+//
+// A [File] has [Column]s, each of a [Type], which says what its values are whatever way they are stored
+// in: a decimal is the number that it stands for, a dictionary is its values, a time is no number.
+// What is not read is of the kind [Other], and has a name. [File.Read] streams the [Values] of some
+// columns.
 //
 // # Memory
 //
-// A page of at most 16 MiB of each Parquet column that is read, or a record batch of at most
-// 32 MiB of an Arrow file.
+// Values of some rows, at most 64 MiB of text.
 //
-// # Not supported
+// # Determinism
 //
-// Parquet with DELTA encodings or LZ4, encrypted files.
+// Values do not depend on how a file cuts its rows.
 package columnar

@@ -38,3 +38,11 @@ func checkSize(name string, rows, width, most int64) error {
 }
 
 func RowOf(file string, row int64) string { return fmt.Sprintf("%s row %d", file, row) }
+
+// CheckNulls takes the key nulls= of a URI: what null features are.
+func CheckNulls(value string) error {
+	if value != "zero" {
+		return BadURI("nulls=%s: write nulls=zero, which makes null features zeros, or leave it out: then they are refused", value)
+	}
+	return nil
+}

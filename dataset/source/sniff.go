@@ -25,7 +25,7 @@ var signatures = []struct{ first, advice string }{
 	{"\x04\x22\x4d\x18", "is lz4 data: give it a name that ends in .lz4"},
 	{"PAR1", "is a Parquet file: give it a name that ends in .parquet"},
 	{"\x93NUMPY", "is a NumPy array: give it a name that ends in .npy"},
-	{"ARROW1", "is an Arrow IPC file: features are read from it if its name ends in .arrow; save other tables as Parquet or CSV"},
+	{"ARROW1", "is an Arrow IPC file: give it a name that ends in .arrow"},
 	{"\x89HDF\r\n", "is an HDF5 file, which is not read: open it with h5py, and save arrays with numpy.save, sparse matrices with scipy.sparse.save_npz"},
 	{"MATLAB ", "is a MATLAB file, which is not read: open it with scipy.io.loadmat (h5py for version 7.3), and save arrays with numpy.save, sparse matrices with scipy.sparse.save_npz"},
 	{"\x80\x02", pickled},

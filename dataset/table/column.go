@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
 	"ndls/internal/inputid"
 	"ndls/internal/meant"
@@ -16,21 +17,26 @@ import (
 type kind uint8
 
 const (
-	otherKind  kind = iota
-	intKind         // whole numbers that fit int64
-	uintKind        // whole numbers of 64 bits without sign
-	floatKind       // float16, float32, float64
-	textKind        // text, by its type
-	fieldKind       // fields of CSV: text that may stand for anything
-	numberKind      // numbers of JSON, as text
-	listKind        // lists of numbers
-	nullKind        // nothing but nulls, as far as was seen
-	mixedKind       // values of several kinds
+	otherKind   kind = iota
+	intKind          // whole numbers that fit int64
+	uintKind         // whole numbers of 64 bits without sign
+	floatKind        // float16, float32, float64
+	textKind         // text, by its type
+	fieldKind        // fields of CSV: text that may stand for anything
+	numberKind       // numbers of JSON, as text
+	listKind         // lists of numbers
+	nullKind         // nothing but nulls, as far as was seen
+	boolKind         // 0 and 1, by their type
+	decimalKind      // decimals, as text
+	timeKind         // points in time and spans of it
+	vectorKind       // vectors of Spark ML
+	mixedKind        // values of several kinds
 )
 
 var kindNames = [...]string{
 	otherKind: "values of another kind", intKind: "int64", uintKind: "uint64", floatKind: "float", textKind: "string",
-	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls", mixedKind: "values of several types",
+	fieldKind: "text fields", numberKind: "numbers", listKind: "lists of numbers", nullKind: "nulls",
+	boolKind: "bool", decimalKind: "decimal", timeKind: "times", vectorKind: "vectors", mixedKind: "values of several types",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -38,12 +44,13 @@ func (k kind) String() string { return kindNames[k] }
 // vector is a column of some rows.
 type vector struct {
 	kind   kind
-	ints   []int64 // of intKind, and the bits of uintKind
+	ints   []int64 // of intKind, boolKind and timeKind, and the bits of uintKind
 	floats []float64
-	text   [][]byte // of textKind, fieldKind and numberKind
+	text   [][]byte // of textKind, fieldKind, numberKind and decimalKind
 	null   []bool   // nil if no value is null
 	list   []float32
-	width  int // of lists, which all have the same length
+	width  int              // of lists, which all have the same length
+	values *columnar.Values // with the lists and vectors of Parquet and Arrow
 }
 
 func (v *vector) isNull(row int) bool { return v.null != nil && v.null[row] }
@@ -76,7 +83,7 @@ type title struct {
 // open.
 func (k kind) keyType() (t inputid.Type, ok bool) {
 	switch k {
-	case intKind:
+	case intKind, floatKind:
 		return inputid.Int64, true
 	case uintKind:
 		return inputid.Uint64, true
@@ -89,16 +96,26 @@ func (k kind) keyType() (t inputid.Type, ok bool) {
 // holdsIDs says whether a column of this kind can hold ids.
 func (k kind) holdsIDs() bool {
 	_, typed := k.keyType()
-	return typed || k == fieldKind || k == numberKind
+	return typed || k == fieldKind || k.isNumberText()
 }
+
+// isNumberText says whether a column holds numbers whose type is open, as text.
+func (k kind) isNumberText() bool { return k == numberKind || k == decimalKind }
 
 // appendKey appends the key of the id of a row.
 func (v *vector) appendKey(key []byte, t inputid.Type, row int) (_ []byte, problem string) {
 	if v.isNull(row) {
 		return key, "is null: give each row an id, or remove the row"
 	}
-	if v.kind == intKind || v.kind == uintKind {
+	switch v.kind {
+	case intKind, uintKind:
 		return t.AppendBits(key, v.ints[row]), ""
+	case floatKind:
+		x := v.floats[row]
+		if problem := WholeFloat(x); problem != "" {
+			return key, problem
+		}
+		return t.AppendBits(key, int64(x)), ""
 	}
 	text := v.text[row]
 	switch {
@@ -116,13 +133,25 @@ func (v *vector) appendKey(key []byte, t inputid.Type, row int) (_ []byte, probl
 	return key, ""
 }
 
+// WholeFloat says what is wrong with a float that is no whole number, or one that may have been
+// rounded.
+func WholeFloat(x float64) (problem string) {
+	switch {
+	case x != math.Trunc(x) || math.IsInf(x, 0):
+		return fmt.Sprintf("is %v, and is no whole number: write ids as whole numbers or as text", x)
+	case math.Abs(x) > 1<<53:
+		return fmt.Sprintf("is %v, and floats above 2^53 are not exact: write ids as whole numbers of 64 bits, or as text", x)
+	}
+	return ""
+}
+
 // value is that of a label or split, "" for none.
 func (v *vector) value(row int) string {
 	if v.isNull(row) {
 		return ""
 	}
 	switch v.kind {
-	case intKind:
+	case intKind, boolKind:
 		return strconv.FormatInt(v.ints[row], 10)
 	case uintKind:
 		return strconv.FormatUint(uint64(v.ints[row]), 10)
@@ -137,24 +166,45 @@ func (v *vector) value(row int) string {
 }
 
 // holdsValues says whether a column of this kind can hold labels or splits.
-func (k kind) holdsValues() bool { return k != otherKind && k != listKind && k != mixedKind }
+func (k kind) holdsValues() bool {
+	return k != otherKind && k != listKind && k != vectorKind && k != timeKind && k != mixedKind
+}
 
 // holdsNumbers says whether a column of this kind can hold features.
-func (k kind) holdsNumbers() bool { return k != otherKind && k != textKind && k != mixedKind }
+func (k kind) holdsNumbers() bool {
+	return k != otherKind && k != textKind && k != timeKind && k != mixedKind
+}
 
-// features fills to with the numbers of a row.
-func (v *vector) features(to []float32, row int) (problem string) {
+// holdsNamed says whether a column of this kind can hold features where it is named: times are
+// numbers for those who ask for them.
+func (k kind) holdsNamed() bool { return k.holdsNumbers() || k == timeKind }
+
+// noFeatures is the way out where a row has no features.
+const noFeatures = "give every node its features, or write nulls=zero in the URI, which makes them zeros"
+
+// features fills to with the numbers of a row. Nulls are zeros where zero is true.
+func (v *vector) features(to []float32, row int, zero bool) (problem string) {
 	if v.isNull(row) {
-		return "is null: give every node its features"
+		if zero {
+			clear(to)
+			return ""
+		}
+		return "is null: " + noFeatures
 	}
 	switch v.kind {
-	case intKind:
+	case intKind, boolKind, timeKind:
 		to[0] = float32(v.ints[row])
 	case uintKind:
 		to[0] = float32(uint64(v.ints[row]))
 	case floatKind:
 		to[0] = float32(v.floats[row])
 	case listKind:
+		if v.values != nil {
+			if problem := v.ragged(to, row, zero); problem != "" {
+				return problem
+			}
+			break
+		}
 		copy(to, v.list[row*v.width:(row+1)*v.width])
 	default:
 		f, ok := graph.Number(v.text[row], 32)
@@ -177,13 +227,13 @@ func (v *vector) weight(row int) (w float32, problem string) {
 		return graph.ParseWeight("")
 	}
 	switch v.kind {
-	case intKind:
+	case intKind, boolKind:
 		return graph.Weight(float64(v.ints[row]))
 	case uintKind:
 		return graph.Weight(float64(uint64(v.ints[row])))
 	case floatKind:
 		return graph.Weight(v.floats[row])
-	case listKind:
+	case listKind, vectorKind:
 		return 0, "it holds lists: a weight is one number for each edge"
 	}
 	return graph.ParseWeight(string(v.text[row]))

@@ -62,10 +62,22 @@ func (t *table) describe(what string) graph.Table {
 	for _, f := range t.files {
 		d.Bytes += f.src.End - f.src.Off
 	}
-	for _, c := range t.titles {
-		d.Columns = append(d.Columns, graph.Column{Name: c.name, Type: c.kind.String()})
+	for i, c := range t.titles {
+		d.Columns = append(d.Columns, graph.Column{Name: c.name, Type: t.shown(i)})
 	}
 	return d
+}
+
+// shown is the type of a column as it is shown.
+func (t *table) shown(i int) string {
+	c := t.titles[i]
+	if f, ok := t.leading.rows.(*columnarFile); ok {
+		switch c.kind {
+		case otherKind, boolKind, decimalKind, timeKind, vectorKind:
+			return f.Columns()[i].Type.Name
+		}
+	}
+	return c.kind.String()
 }
 
 // use says what a column is read as. Of several columns whose names differ in the case of

@@ -16,8 +16,8 @@
 //
 // # Memory
 //
-// For each column that is read a page of Parquet of at most 16 MiB; of Arrow a record batch
-// of at most 32 MiB; of text a line, and 1,024 rows. Names of classes are kept.
+// For each column that is read what [ndls/dataset/columnar/parquet] or [ndls/dataset/columnar/arrow]
+// holds; of text a line, and 1,024 rows. Names of classes are kept.
 //
 // # Algorithm
 //

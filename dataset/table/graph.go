@@ -243,9 +243,13 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		if strings.EqualFold(name, g.id) {
 			return graph.BadURI("features= names the column %s, which holds the ids", name)
 		}
-		width, err := g.nodes.featureWidth(ctx, name)
+		width, err := g.nodes.featureWidth(ctx, name, kind.holdsNamed)
 		if err != nil {
 			return err
+		}
+		if k, _ := g.nodes.kindOf(name); k == timeKind {
+			typ, _ := g.nodes.typeOf(name)
+			g.Note(graph.WarningOf(g.nodes.place.String(), "column %q is of type %s: its features are numbers of %s, rounded to float32", name, typ.Name, typ.Unit))
 		}
 		g.widths = append(g.widths, width)
 		g.info.NumFeatures += max(width, 1)
@@ -257,9 +261,9 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 }
 
 // featureWidth is the length of the lists in a column of features, 0 for a column of numbers.
-func (t *table) featureWidth(ctx context.Context, name string) (int, error) {
-	k, err := t.need("features", name, kind.holdsNumbers, "features are numbers, or lists of numbers")
-	if err != nil || k != listKind {
+func (t *table) featureWidth(ctx context.Context, name string, fits func(kind) bool) (int, error) {
+	k, err := t.need("features", name, fits, "features are numbers, or lists of numbers")
+	if err != nil || k != listKind && k != vectorKind {
 		return 0, err
 	}
 	width, of := 0, ""
@@ -271,8 +275,9 @@ func (t *table) featureWidth(ctx context.Context, name string) (int, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case w == 0:
+		case w == 0 && f.rows.rows() < 0:
 			return 0, graph.BadData(f.name, "column %q has empty lists: every node needs the same number of features", name)
+		case w == 0: // the rows tell
 		case width == 0:
 			width, of = w, f.name
 		case w != width:
@@ -280,7 +285,7 @@ func (t *table) featureWidth(ctx context.Context, name string) (int, error) {
 		}
 	}
 	if width == 0 {
-		return 0, graph.BadData(t.place.String(), "has no rows: column %q tells no number of features", name)
+		return 0, graph.BadData(t.place.String(), "has no row with a list of numbers: column %q tells no number of features", name)
 	}
 	return width, nil
 }
@@ -405,8 +410,8 @@ func (g *Graph) KeyType(ctx context.Context) (inputid.Type, error) {
 		k, _ := c.t.kindOf(c.name)
 		t, ok := k.keyType()
 		if !ok {
-			isNumber = isNumber || k == numberKind
-			if k == numberKind || open.t == nil {
+			isNumber = isNumber || k.isNumberText()
+			if k.isNumberText() || open.t == nil {
 				open = c
 			}
 			continue
@@ -437,7 +442,7 @@ func (g *Graph) KeyType(ctx context.Context) (inputid.Type, error) {
 					continue
 				}
 				n.Show(string(text))
-				if b.cols[0].kind == numberKind && n.Type() == inputid.String {
+				if b.cols[0].kind.isNumberText() && n.Type() == inputid.String {
 					return graph.BadData(b.where(i), "id %s is no whole number of 64 bits, as the others are: write ids as whole numbers or as text", graph.Shorten(text))
 				}
 			}

@@ -64,7 +64,7 @@ func checkIDsOf(t *table, name string, want inputid.Type) error {
 		return err
 	}
 	got, stated := k.keyType()
-	if stated && got != want || k == numberKind && want == inputid.String {
+	if stated && got != want || k.isNumberText() && want == inputid.String {
 		return graph.BadData(t.files[0].name, "column %q holds %s, and the ids of the graph are %s: write the ids as they are in the graph", name, k, want)
 	}
 	return nil
@@ -121,7 +121,10 @@ func OpenRows(ctx context.Context, path string, t inputid.Type, number func(key 
 		}
 	}
 	var lists, numbers []string
-	for _, c := range rows.titles {
+	for i, c := range rows.titles {
+		if rows.isNested(i) {
+			continue
+		}
 		switch known := strings.ToLower(c.name); {
 		case strings.EqualFold(c.name, id) || slices.Contains([]string{"number", "label", "pred"}, known):
 		case c.kind == listKind:

@@ -33,16 +33,15 @@ func (d *NodeData) Features(ctx context.Context) (source graph.FeatureSource, wi
 	var names []string
 	widths := make([]int, len(d.t.titles))
 	for i, c := range d.t.titles {
-		if widths[i], err = d.t.featureWidth(ctx, c.name); err != nil {
+		if widths[i], err = d.t.featureWidth(ctx, c.name, kind.holdsNumbers); err != nil {
 			return nil, 0, err
 		}
 		names = append(names, c.name)
 		width += max(widths[i], 1)
 	}
 	return graph.FeatureFunc(func(ctx context.Context) (graph.FeatureReader, error) {
-		r := &nodeDataFeatures{row: make([]float32, width)}
-		r.rows, r.next = d.t.all(ctx, names, widths), -1
-		return r, nil
+		rows := d.t.all(ctx, names, widths)
+		return &nodeDataFeatures{nodeDataRows{rows: rows, next: -1}, newFeatures(rows, 0, width)}, nil
 	}), width, graph.CheckSize(d.t.place.String(), d.Rows(), int64(width))
 }
 
@@ -93,7 +92,7 @@ func (r *nodeDataRows) move() (err error) {
 
 type nodeDataFeatures struct {
 	nodeDataRows
-	row []float32
+	features *features
 }
 
 // Next implements graph.FeatureReader.
@@ -101,10 +100,7 @@ func (r *nodeDataFeatures) Next() (graph.FeatureRow, error) {
 	if err := r.move(); err != nil {
 		return graph.FeatureRow{}, err
 	}
-	if err := r.rows.features(r.b, r.at, 0, r.row); err != nil {
-		return graph.FeatureRow{}, err
-	}
-	return graph.FeatureRow{ID: uint32(r.next), Dense: r.row}, nil
+	return r.features.of(uint32(r.next), r.b, r.at)
 }
 
 type nodeDataColumn struct{ t *table }

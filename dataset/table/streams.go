@@ -123,15 +123,14 @@ func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.Fe
 	}
 	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.nodes.units()))
 	names, widths := append([]string{g.id}, g.spec.features...), append([]int{0}, g.widths...)
-	return &featureReader{
-		nodeRows: nodeRows{g: g, rows: g.nodes.rows(ctx, int(lo), int(hi), names, widths)},
-		row:      make([]float32, g.info.NumFeatures),
-	}, nil
+	rows := g.nodes.rows(ctx, int(lo), int(hi), names, widths)
+	rows.zero = g.spec.nulls != ""
+	return &featureReader{nodeRows: nodeRows{g: g, rows: rows}, features: newFeatures(rows, 1, g.info.NumFeatures)}, nil
 }
 
 type featureReader struct {
 	nodeRows
-	row []float32
+	features *features
 }
 
 // Next implements graph.FeatureReader.
@@ -140,23 +139,66 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 	if err != nil {
 		return graph.FeatureRow{}, err
 	}
-	if err := r.rows.features(r.b, r.at, 1, r.row); err != nil {
-		return graph.FeatureRow{}, err
-	}
-	return graph.FeatureRow{ID: id, Dense: r.row}, nil
+	return r.features.of(id, r.b, r.at)
 }
 
-// features fills to with the features of a row, from columns first, first+1, … of those that
-// are read.
-func (r *rows) features(b *batch, row, first int, to []float32) error {
-	for i := first; i < len(r.names); i++ {
-		n := max(r.widths[i], 1)
-		if problem := b.cols[i].features(to[:n], row); problem != "" {
-			return graph.BadData(b.where(row), "column %q %s", r.names[i], problem)
-		}
-		to = to[n:]
+// features are those of a row, from columns first, first+1, … of those that are read.
+type features struct {
+	rows  *rows
+	first int
+	width int
+	row   graph.FeatureRow
+	dense []float32
+}
+
+// newFeatures reads rows of a width.
+func newFeatures(r *rows, first, width int) *features {
+	return &features{rows: r, first: first, width: width}
+}
+
+// of is the features of a row of a batch. They are sparse where one of the columns has vectors.
+func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
+	isSparse := false
+	for i := f.first; i < len(f.rows.names); i++ {
+		isSparse = isSparse || b.cols[i].kind == vectorKind
 	}
-	return nil
+	f.row = graph.FeatureRow{ID: id, Indices: f.row.Indices[:0], Values: f.row.Values[:0]}
+	at := 0
+	for i := f.first; i < len(f.rows.names); i++ {
+		n := max(f.rows.widths[i], 1)
+		var problem string
+		if b.cols[i].kind == vectorKind {
+			problem = b.cols[i].sparse(&f.row, row, at, n, f.rows.zero)
+		} else {
+			if len(f.dense) < f.width && !isSparse {
+				f.dense = make([]float32, f.width)
+			}
+			to := f.dense
+			if isSparse {
+				if len(f.dense) < n {
+					f.dense = make([]float32, n)
+				}
+				to = f.dense[:n]
+			} else {
+				to = to[at : at+n]
+			}
+			if problem = b.cols[i].features(to, row, f.rows.zero); problem == "" && isSparse {
+				for k, x := range to {
+					if x != 0 {
+						f.row.Indices, f.row.Values = append(f.row.Indices, uint32(at+k)), append(f.row.Values, x)
+					}
+				}
+			}
+		}
+		if problem != "" {
+			return graph.FeatureRow{}, graph.BadData(b.where(row), "column %q %s", f.rows.names[i], problem)
+		}
+		at += n
+	}
+	if isSparse {
+		return f.row, nil
+	}
+	return graph.FeatureRow{ID: id, Dense: f.dense[:f.width]}, nil
 }
 
 // Labels implements graph.Dataset.

@@ -55,10 +55,11 @@ const (
 
 // table is an open table.
 type table struct {
-	place  place
-	files  []*tableFile
-	titles []title // of the first file; kinds that other files must have, too
-	form   *source.Form
+	place   place
+	files   []*tableFile
+	titles  []title    // of the first file with rows; kinds that other files must have, too
+	leading *tableFile // that file
+	form    *source.Form
 }
 
 // openTable opens all files of a table and compares their columns. part is what the key header= of a URI calls it.
@@ -90,7 +91,8 @@ func openTable(ctx context.Context, files *source.Files, p place, form *source.F
 	}
 	// A file without rows may not tell what its columns hold.
 	first := slices.IndexFunc(t.files, func(f *tableFile) bool { return f.rows.rows() != 0 })
-	t.titles = slices.Clone(t.files[max(first, 0)].rows.titles())
+	t.leading = t.files[max(first, 0)]
+	t.titles = slices.Clone(t.leading.rows.titles())
 	t.settle()
 	return t, nil
 }
@@ -169,7 +171,7 @@ func (t *table) need(key, name string, fits func(kind) bool, what string) (kind,
 		}
 	}
 	if !fits(k) {
-		return k, graph.BadData(t.files[0].name, "column %q holds %s: %s", name, k, what)
+		return k, graph.BadData(t.leading.name, "column %q %s: %s%s", name, t.holds(name, k), what, k.cast())
 	}
 	return k, nil
 }
@@ -216,6 +218,7 @@ type rows struct {
 	widths    []int
 	cursor    cursor
 	batch     batch
+	zero      bool // null features are zeros
 }
 
 // next gives the next batch, or io.EOF.
@@ -288,6 +291,9 @@ func (r *rows) open() error {
 				r.batch.cols = append(r.batch.cols, vector{})
 			}
 			r.batch.file = f
+			for i := range r.batch.cols {
+				r.batch.cols[i].values = nil
+			}
 			kinds := make([]kind, len(columns))
 			for i, name := range r.names {
 				kinds[i], _ = r.t.kindOf(name)

@@ -652,43 +652,29 @@ func TestBadTables(t *testing.T) {
 	}
 }
 
-// TestDeltaParquet refuses the encodings that the library of Parquet decodes to wrong values, in
-// columns that are read, and reads the others of the same file.
+// TestDeltaParquet reads columns of deltas, some of which another reader gets wrong.
 func TestDeltaParquet(t *testing.T) {
 	const n = 100_000
-	ids, weights := make([]int64, n), make([]int64, n)
+	ids, years := make([]int64, n), make([]int64, n)
 	for i := range ids {
-		ids[i], weights[i] = int64(i)*7919%(1<<40), int64(i)
+		ids[i], years[i] = int64(i)*7919%(1<<40), int64(i)
 	}
-	write := func(name string, delta ...string) string {
-		rec := asRecord(t, []col{{"src", ids}, {"dst", ids}, {"year", weights}})
-		defer rec.Release()
-		props := []parquet.WriterProperty{parquet.WithDictionaryDefault(false)}
-		for _, column := range delta {
-			props = append(props, parquet.WithEncodingFor(column, parquet.Encodings.DeltaBinaryPacked))
-		}
-		var out bytes.Buffer
-		w, err := pqarrow.NewFileWriter(rec.Schema(), &out, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
-		must(t, err)
-		must(t, w.Write(rec))
-		must(t, w.Close())
-		return put(t, out.Bytes(), t.TempDir(), name)
+	rec := asRecord(t, []col{{"src", ids}, {"dst", years}})
+	defer rec.Release()
+	var out bytes.Buffer
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, parquet.NewWriterProperties(parquet.WithDictionaryDefault(false), parquet.WithEncoding(parquet.Encodings.DeltaBinaryPacked)), pqarrow.DefaultWriterProps())
+	must(t, err)
+	must(t, w.Write(rec))
+	must(t, w.Close())
+	g, err := openGraph(t, put(t, out.Bytes(), t.TempDir(), "delta.parquet"))
+	must(t, err)
+	c, err := readAll(t.Context(), g)
+	if err != nil || len(c.edges) != n {
+		t.Fatalf("%d edges, %v", len(c.edges), err)
 	}
-	for name, delta := range map[string][]string{"plain.parquet": nil, "year.parquet": {"year"}} {
-		g, err := openGraph(t, write(name, delta...))
-		must(t, err)
-		c, err := readAll(t.Context(), g)
-		if err != nil || len(c.edges) != n || c.edges[n-1] != fmt.Sprint(ids[n-1], " ", ids[n-1]) {
-			t.Errorf("%s: %d edges, %v", name, len(c.edges), err)
-		}
-	}
-	for _, column := range []string{"src", "dst"} {
-		g, err := openGraph(t, write("delta.parquet", column))
-		if err == nil {
-			_, err = readAll(t.Context(), g)
-		}
-		if !errors.Is(err, graph.ErrData) || !strings.Contains(err.Error(), "delta.parquet") || !strings.Contains(err.Error(), strconv.Quote(column)) || !strings.Contains(err.Error(), "DELTA_BINARY_PACKED") {
-			t.Errorf("column %s: %v", column, err)
+	for i, e := range c.edges {
+		if e != fmt.Sprint(ids[i], " ", years[i]) {
+			t.Fatalf("edge %d is %s", i, e)
 		}
 	}
 }

@@ -20,12 +20,14 @@ type spec struct {
 	label, split                 string
 	directed                     bool
 	form                         source.Form
+	// nulls is what null features are: zero, or refused.
+	nulls string
 	// relation is the relation of edges that is meant where a description has several.
 	relation string
 }
 
 // Keys are the keys of a URI.
-var Keys = append([]string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation"}, source.FormKeys...)
+var Keys = append([]string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation", "nulls"}, source.FormKeys...)
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}
@@ -104,6 +106,8 @@ func (s *spec) set(key, text string) (err error) {
 		s.weight = value
 	case "repeated":
 		s.repeated = value
+	case "nulls":
+		s.nulls, err = value, graph.CheckNulls(value)
 	case "directed":
 		s.directed, err = graph.ParseBool(key, value)
 	}
@@ -152,6 +156,8 @@ func (s *spec) check() error {
 		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", s.src, s.dst)
 	case s.weight != "" && (s.weight == s.src || s.weight == s.dst):
 		return graph.BadURI("weight=%s: the column has the ends of edges", s.weight)
+	case s.nulls != "" && len(s.features) == 0:
+		return graph.BadURI("nulls=%s says what null features are: name their columns with features=", s.nulls)
 	case len(s.features) > 0 && !s.nodes.given():
 		return graph.BadURI("features= names columns of the table of nodes: give it with nodes=")
 	case s.label != "" && !s.nodes.given() && !s.labels.given():
@@ -184,6 +190,7 @@ func (s *spec) identity(noFeatures bool) string {
 		}
 		add("features", strings.Join(names, ","))
 	}
+	add("nulls", s.nulls)
 	name("label", s.label)
 	add("labels", s.labels.identity())
 	name("split", s.split)

@@ -55,7 +55,7 @@ var rules = []rule{
 	{"dataset/column", []string{"dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "internal/meant"}},
 	{"dataset/array", []string{"dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle", "internal/direct"}},
 	{"dataset/table", []string{"dataset/column", "dataset/columnar", "dataset/source", "dataset/graph", "internal/failure", "internal/inputid", "internal/meant", "internal/mem", "internal/storage"}},
-	{"dataset/columnar", []string{"dataset/source", "dataset/graph", "internal/mem"}},
+	{"dataset/columnar", []string{"dataset/columnar", "dataset/source", "dataset/graph", "internal/mem"}},
 	{"dataset/source", []string{"dataset/graph", "internal/direct"}},
 	{"dataset/graph", []string{"internal/failure", "internal/inputid", "internal/meant"}},
 	{"dataset/npy", []string{}},
