@@ -71,7 +71,7 @@ func TestZipDirectories(t *testing.T) {
 		"ZIP64":        {claiming(t, 0, 3), 3, ""},
 		"claims":       {claiming(t, 64<<20, 2<<20), -1, "pack fewer files together"},
 		"no end":       {[]byte("PK\x05\x06"), -1, "damaged"},
-		"nothing":      {nil, -1, "damaged"},
+		"nothing":      {nil, -1, "is empty (0 bytes)"},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
