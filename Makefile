@@ -118,7 +118,7 @@ FAULTS ?= 1
 
 .PHONY: faults
 faults: ## every operation on files of a small run fails once, and the process dies before each; FAULTS=3 takes a third of the time
-	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run TestEveryOperation ./cmd/ndls
+	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run 'TestEveryOperation|TestDamagedDirectories|TestKilledWhileDiscarding' ./cmd/ndls
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run 'TestDiskIsNotExceeded|TestSlowBucket' ./e2e
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run '(TestZombie|TestBucket|TestFlaps|TestNetworkFourWorkers|TestNetworkLoses|TestNetworkSlow|TestNetworkFlaps)/grid' ./e2e
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v14/arrow"
 
@@ -26,26 +27,43 @@ import (
 // Directory is a run directory that is open for reading. It is the state of the
 // moment at which it was opened, and is safe for concurrent use.
 type Directory struct {
-	uri    string
-	record *coordinator.Record
-	cat    *catalog.Catalog
+	uri     string
+	record  *coordinator.Record
+	cat     *catalog.Catalog
+	problem string
 }
 
 // Open opens a run directory for reading: a folder, or s3://bucket/prefix. It
-// reads the record and the catalogue, not the data.
+// reads the record, the journal and the catalogue, and lists the files; it does not read the data. The
+// error wraps [ErrCorrupt] where the catalogue does not list what was committed.
 func Open(ctx context.Context, dir string) (_ *Directory, err error) {
 	defer func() { err = interruption(ctx, err) }()
-	store, rec, err := openStore(ctx, dir, false)
+	s, err := openStanding(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	cat.Bind(stage.Binding(rec.Plan))
-	return &Directory{uri: dir, record: rec, cat: cat}, nil
+	return &Directory{uri: dir, record: s.Record, cat: s.Catalog, problem: s.Problem()}, nil
 }
+
+// openStanding opens a run directory that holds a run.
+func openStanding(ctx context.Context, dir string) (*coordinator.Standing, error) {
+	store, _, err := openStore(ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	s, err := coordinator.Stand(ctx, store)
+	switch {
+	case err != nil:
+		return nil, err
+	case s == nil: // its files went meanwhile
+		return nil, failure.Of(ErrNoRun, "--run %s holds no run; ndls partition or ndls run starts one", dir)
+	}
+	return s, s.Differ()
+}
+
+// Problem says what is missing or damaged in the run directory while the catalogue lists all that was committed; "" if
+// nothing is known to be. Bytes of files are not read for that: [Directory.Verify] does.
+func (d *Directory) Problem() string { return d.problem }
 
 // URI is the name under which the run directory was opened.
 func (d *Directory) URI() string { return d.uri }
@@ -136,6 +154,9 @@ func (d *Directory) VerifyWithin(ctx context.Context, p Part, memory int64) (Ver
 	}
 	defer budget.Close()
 	v, err := coordinator.Verify(ctx, d.cat, d.record, p, budget)
+	if d.problem != "" && (err == nil || !strings.Contains(Message(err), d.problem)) && p.I <= 1 {
+		err = errors.Join(failure.Of(ErrCorrupt, "%s", d.problem), err)
+	}
 	return v, interruption(ctx, err)
 }
 
@@ -236,17 +257,21 @@ func GC(ctx context.Context, dir string, remove bool) (left []Leftover, err erro
 		}
 		defer unlock()
 	}
-	d, err := Open(ctx, dir)
+	s, err := openStanding(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	orphans, foreign, err := d.cat.Orphans(ctx)
+	if remove && !s.Sound() {
+		return nil, fmt.Errorf("nothing was removed, since files that the catalogue does not list may be of use: %w", s.Err())
+	}
+	cat := s.Catalog
+	orphans, foreign, err := cat.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range orphans {
 		if remove {
-			if err := d.cat.Store().Remove(ctx, o.Name); err != nil {
+			if err := cat.Store().Remove(ctx, o.Name); err != nil {
 				return left, fmt.Errorf("removing %s: %w", o.Name, err)
 			}
 		}

@@ -2,8 +2,12 @@ package ndls
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 
 	"ndls/dataset"
+	"ndls/internal/vfs"
 )
 
 // Generate writes a synthetic graph, whose features and labels can be learned, to an
@@ -18,4 +22,17 @@ func Generate(ctx context.Context, uri, dir string) (written string, err error) 
 	}
 	written, err = dataset.Generate(ctx, uri, dir)
 	return written, interruption(ctx, err)
+}
+
+// emptyOut refuses a folder that holds something.
+func emptyOut(dir string) error {
+	if err := outsideOfRuns(dir); err != nil {
+		return err
+	}
+	if left, err := vfs.ReadDir(dir); err == nil && len(left) > 0 {
+		return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", dir, left[0].Name())
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
+	"regexp"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -12,7 +14,6 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
-	"ndls/internal/vfs"
 	"ndls/stage"
 )
 
@@ -35,7 +36,7 @@ type InferReport = infer.Report
 // Infer computes K, smoothed rows and predictions of nodes that the run does not have, from
 // the hops that the run has kept of its own nodes, which are held fixed. It writes them as a
 // run directory has them: lsi/, smoothed/ and, if the run has a model, predictions/. After an
-// error o.Out is empty again.
+// error o.Out is empty again. What a process that was killed has left in o.Out is removed first.
 func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, err error) {
 	defer func() { err = interruption(ctx, stage.Explain(err, d.cat)) }()
 	if !(o.Epsilon >= 0) {
@@ -51,17 +52,25 @@ func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
-	if err := emptyOut(o.Out); err != nil {
+	if err := outsideOfRuns(o.Out); err != nil {
 		return nil, err
 	}
 	store, err := rundir.Open(ctx, o.Out, true)
 	if err != nil {
 		return nil, err
 	}
-	if err := emptyPrefix(ctx, store, o.Out); err != nil {
+	unlock, err := rundir.Lock(o.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := beginOut(ctx, store, o.Out); err != nil {
 		return nil, err
 	}
 	defer func() {
+		if err == nil {
+			err = store.Remove(ctx, inferring)
+		}
 		if err != nil {
 			err = errors.Join(err, emptied(context.WithoutCancel(ctx), store, o.Out))
 		}
@@ -85,49 +94,80 @@ func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, 
 	})
 }
 
-// emptyOut refuses a folder that holds something.
-func emptyOut(dir string) error {
+// inferring is in the folder or prefix for the output of Infer from before its first file until after its last
+// one. The folder held nothing before; what is there beside it and has a name that Infer gives is of a process that was killed.
+const inferring = "infer.unfinished"
+
+// inferred matches the names that Infer gives beside those of a run directory.
+var inferred = regexp.MustCompile(`^(?:` + regexp.QuoteMeta(infer.ReportPath) + `|` + regexp.QuoteMeta(inferring) + `|ids\.parquet)(?:\.[0-9a-f]{16}\.tmp)?$`)
+
+// ofInfer says whether Infer gives a name in its output.
+func ofInfer(name string) bool { return catalog.Made(name) || inferred.MatchString(name) }
+
+// outsideOfRuns refuses a folder in a run directory.
+func outsideOfRuns(dir string) error {
 	if rundir.Remote(dir) {
 		return nil
 	}
 	if run, inside := rundir.Around(dir); inside {
 		return failure.Of(ErrOption, "--out %s is inside the run directory %s, whose files only stages write; give a folder elsewhere", dir, run)
 	}
-	if left, err := vfs.ReadDir(dir); err == nil && len(left) > 0 {
-		return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", dir, left[0].Name())
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("--out: %w", err)
-	}
 	return nil
 }
 
-// emptyPrefix refuses a prefix of a bucket that holds something.
-func emptyPrefix(ctx context.Context, store storage.Store, out string) error {
-	if !rundir.Remote(out) {
+// beginOut refuses a folder or a prefix that holds something, unless that is left of a process that was killed: it is removed then.
+func beginOut(ctx context.Context, store storage.Store, out string) error {
+	files, err := store.List(ctx, "")
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	begun := slices.ContainsFunc(files, func(f storage.Info) bool { return f.Name == inferring })
+	for _, f := range files {
+		switch attempt := f.Attempt && inferred.MatchString(f.Name); {
+		case begun && !ofInfer(f.Name):
+			return fmt.Errorf("--out %s holds %s beside what a process that was killed has left; nothing was changed, move it elsewhere or give an empty folder", out, f.Name)
+		case !begun && !attempt:
+			return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new folder", out, f.Name)
+		}
+	}
+	for _, f := range files {
+		if f.Name == inferring {
+			continue // it goes on to say that the rest is not finished
+		}
+		if err := store.Remove(ctx, f.Name); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+	}
+	if begun {
 		return nil
 	}
-	if left, err := store.List(ctx, ""); err == nil && len(left) > 0 {
-		return fmt.Errorf("--out %s holds %s; nothing was changed, give an empty or new prefix", out, left[0].Name)
-	} else if err != nil {
+	w, err := store.Create(ctx, inferring)
+	if err == nil {
+		defer w.Abort()
+		if _, err = io.WriteString(w, "ndls infer has begun to write here and has not ended. The same command removes what is here, and begins anew.\n"); err == nil {
+			_, err = w.Commit(ctx)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
 }
 
-// emptied removes what was written to a folder or prefix that was empty before.
+// emptied removes what Infer has written to a folder or prefix that was empty before, the mark of that last of all. What
+// others have put there meanwhile stays.
 func emptied(ctx context.Context, store storage.Store, out string) error {
-	if !rundir.Remote(out) {
-		if err := vfs.RemoveAll(out); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
-		if _, err := vfs.MkdirAll(out, 0o777); err != nil {
-			return fmt.Errorf("--out: %w", err)
-		}
-		return nil
-	}
 	files, err := store.List(ctx, "")
 	for _, f := range files {
-		err = errors.Join(err, store.Remove(ctx, f.Name))
+		if err == nil && f.Name != inferring && ofInfer(f.Name) {
+			err = store.Remove(ctx, f.Name)
+		}
+	}
+	if err == nil {
+		err = store.Remove(ctx, inferring)
+	}
+	if err == nil && !rundir.Remote(out) {
+		err = rundir.Clear(out, func(string) bool { return false })
 	}
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)

@@ -160,3 +160,41 @@ func TestRefusedDatasetLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A file that is replaced by one of the same size, with its time restored, is another one, whether the file system tells so by
+// the time of the last change or its bytes alone do; a copy is not.
+func TestReplacedInputs(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	edges := filepath.Join(dir, "graph.tsv")
+	at := time.Unix(1_000_000_000, 0)
+	replace := func(text string) {
+		t.Helper()
+		other := edges + ".new"
+		if err := errors.Join(os.WriteFile(other, []byte(text), 0o600), os.Chtimes(other, at, at), os.Rename(other, edges)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := quick(filepath.Join(dir, "run"))
+	c.Dataset = "edges:" + edges
+	begun := func() error {
+		_, err := ndls.Run(ctx, c, ndls.StagePartition)
+		return err
+	}
+	replace("0\t1\n1\t2\n2\t3\n")
+	for range 2 {
+		if err := begun(); err != nil {
+			t.Fatal(err)
+		}
+		replace("0\t1\n1\t2\n2\t3\n")
+		if err := begun(); err != nil {
+			t.Errorf("a copy: %v", err)
+		}
+		replace("0\t1\n1\t2\n0\t3\n")
+		if err := begun(); !errors.Is(err, ndls.ErrPlanMismatch) || !strings.Contains(err.Error(), edges+" has other bytes") {
+			t.Errorf("other bytes of the same size and time: %v", err)
+		}
+		replace("0\t1\n1\t2\n2\t3\n")
+		time.Sleep(2200 * time.Millisecond) // the file has settled
+	}
+}

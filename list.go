@@ -20,8 +20,8 @@ type SplitAccuracy = control.SplitAccuracy
 // A RunSummary is a run directory at a glance.
 type RunSummary struct {
 	Run string `json:"run"`
-	// Problem says why no more is known of it: its record or its catalogue is damaged, or of another
-	// version.
+	// Problem says what is missing or damaged. Where State is empty no more is known of it: its record or its catalogue is
+	// damaged, or of another version.
 	Problem string `json:"problem,omitempty"`
 	// Dataset is what the run was made of, as its plan names it.
 	Dataset string `json:"dataset,omitempty"`
@@ -46,7 +46,7 @@ type RunSummary struct {
 // Summary says what [List] says of the run directory.
 func (d *Directory) Summary(ctx context.Context) RunSummary {
 	rec := d.record
-	s := RunSummary{Run: d.uri, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason, Stopped: rec.Stopped, Changed: d.Changed()}
+	s := RunSummary{Run: d.uri, Problem: d.problem, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason, Stopped: rec.Stopped, Changed: d.Changed()}
 	if s.State == Running {
 		s.Working = d.Working(ctx)
 	}

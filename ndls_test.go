@@ -387,9 +387,9 @@ func TestAttemptsAreDropped(t *testing.T) {
 	const attempt = ".0123456789abcdef.tmp"
 	dropped := []string{
 		"graph/runs/rank/0000-0012-abcdefgh", "graph/runs/deal/0000-0012-abcdefgh" + attempt,
-		"smoothed/tiles/tile-00000-00000.f32" + attempt, "lsi/part-00000.parquet",
+		"smoothed/tiles/tile-00000-00000.f32" + attempt, "lsi/part-00000.parquet", "run.json" + attempt,
 	}
-	kept := []string{"notes.txt", "smoothed/notes.txt", "scratch/cache/0123456789abcdef", "run.json" + attempt}
+	kept := []string{"notes.txt", "smoothed/notes.txt", "scratch/cache/0123456789abcdef", "run.json.tmp"}
 	for _, name := range append(slices.Clone(dropped), kept...) {
 		path := filepath.Join(c.Run, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

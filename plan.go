@@ -99,11 +99,11 @@ func (j job) checkTrainOn(ctx context.Context, plan Options) error {
 		return failure.Of(ErrOption, "--train-on names %d run directories; give one, or one with the training and one with the validation nodes", len(j.TrainOn))
 	}
 	for _, dir := range j.TrainOn {
-		_, rec, err := openStore(ctx, dir, false)
+		d, err := Open(ctx, dir)
 		if err != nil {
 			return fmt.Errorf("--train-on: %w", err)
 		}
-		other := rec.Plan
+		other := d.record.Plan
 		other.Smooth.Targets, other.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.KeepHops
 		how := slices.DeleteFunc(Needed(plan, control.Smooth), func(s Stage) bool { return s == control.Partition })
 		if d := stage.Diff(plan, other, how...); len(d) > 0 {

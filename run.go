@@ -44,12 +44,19 @@ func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, onlooker, err := c.Watching.followed(ctx, os.Getenv(TokenVariable), c.Log)
+	watched, onlooker, err := c.Watching.followed(ctx, os.Getenv(TokenVariable), c.Log)
 	if err != nil {
 		return nil, err
 	}
 	onlooker.log = kept
-	defer onlooker.close()
+	defer onlooker.close() // ends watched
+	defer func() { err = interruption(watched, err) }()
+	return j.run(watched, onlooker)
+}
+
+// run does the work of Run.
+func (j job) run(ctx context.Context, onlooker onlooker) (*Directory, error) {
+	c := j.Config
 	switch {
 	case c.Workers.Processes < 0:
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
@@ -167,9 +174,22 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		return nil, err
 	}
 	r.undo = append(r.undo, unlock)
+	standing, err := stands(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	if rec = nil; standing != nil && standing.Recorded() {
+		rec = standing.Record
+	}
 	plan, err := j.options(ctx, rec, identity)
 	if err != nil {
 		return nil, err
+	}
+	if standing != nil {
+		r.work = coordinator.Job{Plan: plan, Restart: j.Discard}
+		if err := r.work.Refuse(standing, j.stages); err != nil {
+			return nil, err
+		}
 	}
 	files, err := j.inputFiles(ctx, plan)
 	if err != nil {
@@ -194,7 +214,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
-	cat, err := catalog.Open(ctx, r.store)
+	cat, err := standing.Reopen(ctx, r.store)
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +228,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Files: files, Digest: digestInputs,
 		Inputs:   control.Inputs{Dataset: j.Dataset, SoftLabels: j.SoftLabels, Targets: j.targetsFile()},
 		Versions: Versions(), Host: machine.Host(), Log: j.Log,
+		Standing: standing, Lonely: o.Alone && !rundir.Remote(j.Run), Local: !rundir.Remote(j.Run),
 	}
 	if o.Alone {
 		r.work.Measure = func(ctx context.Context) (control.Speeds, error) {
@@ -227,32 +248,16 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if dirs := j.TrainOn; len(dirs) > 0 {
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
-	if o.Alone && rec != nil && !rundir.Remote(j.Run) {
-		r.dropAttempts(ctx)
-	}
 	return r, nil
 }
 
-// dropAttempts removes files of stages that an interrupted command has not committed. This process
-// holds the lock, so no other one writes files of this run. Temporary files stay, because a reader,
-// such as export, may use them.
-func (r *session) dropAttempts(ctx context.Context) {
-	files, bytes := 0, int64(0)
-	orphans, _, err := r.work.Catalog.Orphans(ctx)
-	for _, o := range orphans {
-		if err != nil || !catalog.IsOutput(o.Name) {
-			continue
-		}
-		if err = r.store.Remove(ctx, o.Name); err == nil {
-			files, bytes = files+1, bytes+o.Size
-		}
+// stands says how a run directory stands that may hold no run yet: nil then.
+func stands(ctx context.Context, store storage.Store) (*coordinator.Standing, error) {
+	s, err := coordinator.Stand(ctx, store)
+	if errors.Is(err, coordinator.ErrNoRecord) {
+		return coordinator.StandUnrecorded(ctx, store)
 	}
-	if files > 0 {
-		r.Log.Info("removed what an interrupted command has not committed", "files", files, "bytes", bytes)
-	}
-	if err != nil {
-		r.Log.Warn("what an interrupted command has not committed takes space: ndls gc --delete removes it", "run", r.Run, "because", err)
-	}
+	return s, err
 }
 
 // near makes a folder for temporary files and, for a run directory in an object
@@ -303,8 +308,12 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	r.work.Stopped = causeOf(ctx)
 	rec, err := r.work.Run(working, r.stages...)
 	r.scheduler.End(working)
-	// What the worker found says more than that its task failed.
-	if cause := <-served; cause != nil {
+	if err != nil {
+		cancel(err) // a task that is still under way is of no use
+	}
+	// What the worker found says more than that its task failed, or that it is gone. Whatever else has failed, the worker
+	// has only heard of.
+	if cause := <-served; cause != nil && (errors.Is(err, coordinator.ErrTask) || errors.Is(err, context.Canceled) || errors.Is(err, cause)) {
 		return rec, cause
 	}
 	return rec, err

@@ -92,11 +92,18 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 	if err != nil {
 		return nil, err
 	}
-	ctx, onlooker, err := c.Watching.followed(ctx, security.Token(), c.Log)
+	watched, onlooker, err := c.Watching.followed(ctx, security.Token(), c.Log)
 	if err != nil {
 		return nil, err
 	}
-	defer onlooker.close()
+	onlooker.log = kept
+	defer onlooker.close() // ends watched
+	defer func() { err = interruption(watched, err) }()
+	return j.lead(watched, onlooker, s, security)
+}
+
+// lead does the work of Serve.
+func (j job) lead(ctx context.Context, onlooker onlooker, s ServeConfig, security *rpc.Security) (*Directory, error) {
 	if err := j.checkParallel(); err != nil {
 		return nil, err
 	}
@@ -106,7 +113,7 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 		return nil, err
 	}
 	defer r.close()
-	r.onlooker, r.onlooker.log = onlooker, kept
+	r.onlooker = onlooker
 	if err := r.share(s.Workers); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"ndls/internal/direct"
 	"ndls/internal/invariants"
@@ -43,8 +44,10 @@ type Catalog struct {
 	adding  sync.Mutex
 	pending *batch // what the owner writes next; nil for nothing
 
-	changing sync.Mutex // held while a change is made durable, or a file is deleted
-	log      *log       // of the owner
+	changing  sync.Mutex // held while a change is made durable, or a file is deleted
+	log       *log       // of the owner
+	published Published  // by the owner
+	number    atomic.Uint64
 
 	mu     sync.RWMutex // never held while a store is waited for
 	byPath map[string]Entry
@@ -60,23 +63,100 @@ func NewView(store storage.Store, entries []Entry, publish Publish) *Catalog {
 	return c
 }
 
+// Published says which bytes the file under [Name] has, and what they list.
+type Published struct {
+	// Number is that of the last change that the file includes, 0 where nothing is known of it.
+	Number uint64 `json:"number,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+}
+
 // Open reads the catalogue of a run directory; there is an empty one where none was
 // written. It fails with ErrVersion or ErrCorrupt.
 func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
-	log, entries, changes, err := openLog(ctx, store)
+	return OpenPublished(ctx, store, Published{})
+}
+
+// OpenPublished is Open for a run whose record knows how the file under Name was published last. That
+// file then stands for a snapshot that is missing or damaged, and [Catalog.Lacks] says what is to be made again.
+func OpenPublished(ctx context.Context, store storage.Store, p Published) (*Catalog, error) {
+	log, entries, changes, err := openLog(ctx, store, p)
 	if err != nil {
 		return nil, err
 	}
-	c := &Catalog{store: store, log: log}
+	c := &Catalog{store: store, log: log, published: p}
+	c.number.Store(log.number)
 	c.replace(entries)
 	if len(c.byPath) != len(entries) {
 		return nil, seal.Corrupt(Name, "it lists a file twice")
 	}
+	c.recent = newRecent()
 	for _, x := range changes {
 		c.change(x.Added, x.Removed)
 	}
-	c.recent = newRecent()
-	return c, nil
+	if p.Number > 0 {
+		err = c.comparePublished(ctx)
+	}
+	return c, err
+}
+
+// comparePublished notes whether the file under Name is the one that was published last, or lists what the
+// catalogue lists.
+func (c *Catalog) comparePublished(ctx context.Context) error {
+	entries, sum, err := readPublished(ctx, c.store)
+	switch {
+	case errors.Is(err, storage.ErrNotExist):
+		c.log.lacks = append(c.log.lacks, Name+" is missing")
+	case errors.Is(err, seal.ErrCorrupt):
+		c.log.lacks = append(c.log.lacks, Name+" is damaged")
+	case err != nil:
+		return err
+	case sum != c.published.SHA256 && !slices.Equal(entries, c.All()):
+		c.log.lacks = append(c.log.lacks, Name+" is older than "+logPrefix)
+	}
+	return nil
+}
+
+// Lacks lists what of the catalogue is missing or damaged while the rest has all that it listed: [Catalog.Mend]
+// makes it again.
+func (c *Catalog) Lacks() []string {
+	if c.log == nil {
+		return nil
+	}
+	return slices.Clone(c.log.lacks)
+}
+
+// Mend makes again what the catalogue lacks. The number of its last change is least or more then: a catalogue that is begun
+// anew goes on from the numbers of the one before.
+func (c *Catalog) Mend(ctx context.Context, least uint64) error {
+	c.changing.Lock()
+	raised := c.log.number < least
+	if raised {
+		c.log.number = least
+		c.number.Store(least)
+	}
+	lacks := c.log.lacks
+	c.log.lacks = nil
+	entries, number := c.All(), c.log.number
+	c.changing.Unlock()
+	if !raised && len(lacks) == 0 {
+		return nil
+	}
+	// A damaged snapshot may have the name.
+	data, err := encodeCatalog(entries, number)
+	if err == nil {
+		err = replace(ctx, c.store, snapshotName(number), data)
+	}
+	if err != nil {
+		return fmt.Errorf("write catalogue: %w", err)
+	}
+	return c.Publish(ctx)
+}
+
+// Published says how the file under Name was published last.
+func (c *Catalog) Published() Published {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	return c.published
 }
 
 // Bind ties the catalogue to a plan: new entries get its stages and hashes, and what
@@ -151,15 +231,8 @@ func (c *Catalog) changes(added []Entry, removed []string) bool {
 func (c *Catalog) Store() storage.Store { return c.store }
 
 // Number counts the changes that were made to the catalogue of a run directory, from its
-// first on. It is 0 for a view.
-func (c *Catalog) Number() uint64 {
-	if c.log == nil {
-		return 0
-	}
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	return c.log.number
-}
+// first on. It is 0 for a view. It does not wait for a change that is being written.
+func (c *Catalog) Number() uint64 { return c.number.Load() }
 
 // Entries returns the files of a kind, or of all kinds for "", that were made under the
 // plan which the catalogue is bound to. They are sorted by interval, block and path.
@@ -304,8 +377,8 @@ func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
 }
 
 // Apply takes removed paths off the list and puts added on it, in one step; with
-// del the removed files that are not added are deleted after that. A change that
-// was applied may be applied again. Changes of several callers that come while one is
+// del the removed files that are not added are deleted after that, but for those that the owner
+// neither lists nor has listed lately. A change that was applied may be applied again. Changes of several callers that come while one is
 // written are written together.
 func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, del bool) error {
 	if c.publish != nil {
@@ -317,6 +390,7 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 		c.change(added, removed)
 		return nil
 	}
+	listed := c.knows(removed)
 	if c.changes(added, removed) {
 		if err := c.write(ctx, added, removed); err != nil {
 			return err
@@ -326,12 +400,29 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 	if !del {
 		return nil
 	}
-	for _, path := range removed {
+	for _, path := range listed {
 		if err := c.delete(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// knows returns those of some paths that are listed, or that one of the latest changes has taken off the list.
+func (c *Catalog) knows(paths []string) (known []string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	var gone map[string]bool
+	for _, path := range paths {
+		_, listed := c.byPath[path]
+		if !listed && gone == nil {
+			gone = c.recent.removed()
+		}
+		if listed || gone[path] {
+			known = append(known, path)
+		}
+	}
+	return known
 }
 
 // batch is changes that are written as one.
@@ -367,6 +458,7 @@ func (c *Catalog) write(ctx context.Context, added []Entry, removed []string) er
 	x := merged(b.changes)
 	// Changes of others are in it, whose callers are not gone.
 	b.err = c.log.add(context.WithoutCancel(ctx), x.Added, x.Removed, func(x change) { c.change(x.Added, x.Removed) })
+	c.number.Store(c.log.number)
 	if b.err == nil {
 		c.change(x.Added, x.Removed)
 	}
@@ -471,6 +563,9 @@ func (c *Catalog) Publish(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", Name, err)
 	}
+	c.changing.Lock()
+	c.published = Published{number, sumOf(data)}
+	c.changing.Unlock()
 	return nil
 }
 

@@ -56,6 +56,17 @@ func (r *recent) since(v Version) (x change, ok bool) {
 	return merged(r.changes[v.Number-oldest:]), true
 }
 
+// removed holds the paths that the changes have taken off the list.
+func (r *recent) removed() map[string]bool {
+	gone := map[string]bool{}
+	for _, x := range r.changes {
+		for _, path := range x.Removed {
+			gone[path] = true
+		}
+	}
+	return gone
+}
+
 func (x change) files() int { return len(x.Added) + len(x.Removed) }
 
 // Since says what has changed since a version of an owner's catalogue. Where the owner does not

@@ -3,6 +3,8 @@ package catalog
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +21,9 @@ import (
 // small file. A snapshot is written when there have been as many changes since the last
 // one as there are files, and after each stage; what it replaces is removed then.
 const (
-	logPrefix = "catalog/"
+	// LogPrefix is the folder of the catalogue in a run directory.
+	LogPrefix = "catalog/"
+	logPrefix = LogPrefix
 	// minChanges is the smallest number of changes between two snapshots, Publish apart.
 	minChanges = 256
 	// maxChangeBytes bounds a change, of which some hundred thousand files take a tenth of a GB.
@@ -46,6 +50,7 @@ type log struct {
 	store  storage.Store
 	number uint64 // of the last change
 	since  int    // changes after the last snapshot
+	lacks  []string
 }
 
 // damagedLog is an ErrCorrupt for what no stage can write again.
@@ -54,25 +59,14 @@ func damagedLog(name, format string, args ...any) error {
 		name, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
-// openLog reads the last snapshot and the changes after it.
-func openLog(ctx context.Context, store storage.Store) (*log, []Entry, []change, error) {
+// openLog reads the last snapshot and the changes after it. p is what is known of the file under Name.
+func openLog(ctx context.Context, store storage.Store, p Published) (*log, []Entry, []change, error) {
 	l := &log{store: store}
 	snapshots, changes, err := l.files(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var entries []Entry
-	name, found := Name, true
-	if len(snapshots) > 0 {
-		l.number = snapshots[len(snapshots)-1]
-		name = snapshotName(l.number)
-	} else {
-		found, err = exists(ctx, store, Name)
-	}
-	if err == nil && found {
-		// The file under Name has number 0: changes after it start from 1.
-		entries, l.number, err = readSnapshot(ctx, store, name)
-	}
+	entries, err := l.base(ctx, snapshots, changes, p)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -92,6 +86,70 @@ func openLog(ctx context.Context, store storage.Store) (*log, []Entry, []change,
 		l.number, l.since = n, l.since+1
 	}
 	return l, entries, list, nil
+}
+
+// base reads the last snapshot, or the file under Name where that has all that the snapshot had.
+func (l *log) base(ctx context.Context, snapshots, changes []uint64, p Published) ([]Entry, error) {
+	lacks := ""
+	switch {
+	case len(snapshots) > 0:
+		last := snapshots[len(snapshots)-1]
+		entries, number, err := readSnapshot(ctx, l.store, snapshotName(last))
+		if err == nil && number != last {
+			err = damagedLog(snapshotName(last), "it holds what was listed after change %d", number)
+		}
+		if !errors.Is(err, seal.ErrCorrupt) || last != p.Number {
+			l.number = last
+			return entries, err
+		}
+		lacks = snapshotName(last) + " is damaged"
+	case len(changes) > 0 && changes[0] == 1 || p.Number == 0:
+		found, err := exists(ctx, l.store, Name)
+		if err != nil || !found || p.Number > 0 {
+			return nil, err
+		}
+		// The file under Name has number 0: changes after it start from 1.
+		entries, number, err := readSnapshot(ctx, l.store, Name)
+		l.number = number
+		return entries, err
+	default:
+		lacks = snapshotName(p.Number) + " is missing"
+	}
+	entries, sum, err := readPublished(ctx, l.store)
+	switch {
+	case errors.Is(err, storage.ErrNotExist), errors.Is(err, seal.ErrCorrupt):
+		return nil, damagedLog(snapshotName(p.Number), "%s, and so is %s", strings.TrimPrefix(lacks, snapshotName(p.Number)+" is "), Name)
+	case err != nil:
+		return nil, err
+	case sum != p.SHA256:
+		return nil, damagedLog(snapshotName(p.Number), "%s, and %s is another one than run.json knows", strings.TrimPrefix(lacks, snapshotName(p.Number)+" is "), Name)
+	}
+	l.number, l.lacks = p.Number, []string{lacks}
+	return entries, nil
+}
+
+// readPublished reads the file under Name, and what its bytes are.
+func readPublished(ctx context.Context, store storage.Store) (entries []Entry, sum string, err error) {
+	r, err := store.Open(ctx, Name)
+	if err != nil {
+		return nil, "", fmt.Errorf("open catalogue: %w", err)
+	}
+	defer r.Close()
+	if r.Size() > maxCatalogBytes {
+		return nil, "", damagedLog(Name, "it is no catalogue")
+	}
+	data, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
+	if err != nil {
+		return nil, "", fmt.Errorf("read %s: %w", Name, err)
+	}
+	entries, _, err = readCatalog(r, Name)
+	return entries, sumOf(data), err
+}
+
+// sumOf is the SHA-256 of some bytes in lower-case hex.
+func sumOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
 }
 
 // files lists the numbers of snapshots and changes, ascending.

@@ -13,6 +13,7 @@ import (
 
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // A commit writes as much at ten thousand files as at one hundred, snapshots included.
@@ -318,5 +319,80 @@ func TestMerged(t *testing.T) {
 	all.change(x.Added, x.Removed)
 	if !reflect.DeepEqual(one.All(), all.All()) || len(all.All()) != 2 {
 		t.Errorf("%v in turn, %v together", one.All(), all.All())
+	}
+}
+
+// TestPublishedStandsIn takes away or damages what the catalogue consists of, once no change came after its last
+// snapshot, and once some did: what lists all the same is used and made again, and what does not is refused.
+func TestPublishedStandsIn(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		name    string
+		later   bool
+		damage  func(s *storage.Mem) error
+		lacks   string
+		refused bool
+	}{
+		{"nothing", false, func(*storage.Mem) error { return nil }, "", false},
+		{"catalog.parquet gone", false, func(s *storage.Mem) error { return s.Remove(ctx, Name) }, "catalog.parquet is missing", false},
+		{"catalog.parquet cut", true, func(s *storage.Mem) error { return s.Corrupt(Name, func(b []byte) []byte { return b[:40] }) }, "catalog.parquet is damaged", false},
+		{"snapshot gone", false, func(s *storage.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
+		{"snapshot gone, changes after it", true, func(s *storage.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
+		{"snapshot cut", true, func(s *storage.Mem) error {
+			return s.Corrupt(snapshotName(2), func(b []byte) []byte { return b[:40] })
+		}, "catalog/0000000002.parquet is damaged", false},
+		{"both gone", false, func(s *storage.Mem) error { return errors.Join(s.Remove(ctx, Name), s.Remove(ctx, snapshotName(2))) }, "", true},
+		{"a change gone", true, func(s *storage.Mem) error { return s.Remove(ctx, changeName(3)) }, "", true},
+	} {
+		store := storage.NewMem()
+		owner := openCatalog(t, store)
+		mustPut(t, owner, KindModel, "a", "x", -1, -1)
+		mustPut(t, owner, KindModel, "b", "x", -1, -1)
+		if err := owner.Publish(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if c.later {
+			mustPut(t, owner, KindModel, "c", "x", -1, -1)
+			mustPut(t, owner, KindModel, "d", "x", -1, -1)
+		}
+		if err := c.damage(store); err != nil {
+			t.Fatal(err)
+		}
+		again, err := OpenPublished(ctx, store, owner.Published())
+		if c.refused {
+			if !errors.Is(err, seal.ErrCorrupt) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(again.All(), owner.All()) || strings.Join(again.Lacks(), ", ") != c.lacks {
+			t.Errorf("%s: %v; lacks %q, not %q", c.name, err, again.Lacks(), c.lacks)
+			continue
+		}
+		if err := again.Mend(ctx, 0); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		mended, err := OpenPublished(ctx, store, again.Published())
+		if err != nil || !slices.Equal(mended.All(), owner.All()) || len(mended.Lacks()) > 0 || mended.Number() != owner.Number() {
+			t.Errorf("%s, mended: %v; lacks %q", c.name, err, mended.Lacks())
+		}
+	}
+}
+
+// TestDeletesWhatItKnows has a view ask for the removal of a file that was never listed: it stays.
+func TestDeletesWhatItKnows(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewMem()
+	owner := openCatalog(t, store)
+	mustPut(t, owner, KindModel, "a", "x", -1, -1)
+	storagetest.Write(t, store, "notes.txt", []byte("x"))
+	if err := owner.Apply(ctx, nil, []string{"a", "notes.txt"}, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Stat(ctx, "notes.txt"); err != nil {
+		t.Errorf("a file that was never listed: %v", err)
+	}
+	if _, err := store.Stat(ctx, "a"); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("a file that was listed: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 // that writes files of other names needs a line here: gc removes only what matches, and a
 // catalogue that is bound to a plan creates no others.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
-	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `(?:journal|cluster)/[0-9a-z.-]+`,
+	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `journal/\d{8,}\.json`, `cluster/[0-9a-z.-]+`,
 	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,
 	`graph/splits/split-\d{3,}\.u8`,
 	`graph/(?:edges|reversed)/part-\d{5,}\.parquet`,
@@ -31,6 +31,17 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 // Made says whether a file of a run directory has a name that ndls gives, finished or
 // not.
 func Made(name string) bool { return made.MatchString(name) }
+
+// attempt matches the name of an unfinished file.
+var attempt = regexp.MustCompile(`^(.+)\.[0-9a-f]{16}\.tmp$`)
+
+// AttemptAt returns the name of the file that an unfinished file was to become, "" for a name that none has.
+func AttemptAt(name string) string {
+	if m := attempt.FindStringSubmatch(name); m != nil {
+		return m[1]
+	}
+	return ""
+}
 
 // IsOutput says whether a name that ndls gives ([Made]) is that of a file, finished or not, which a
 // stage commits: no record, no part of the catalogue, no temporary file.

@@ -210,7 +210,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 		return true
 	}
 	// A file of the task, replaced as the worker's catalogue does it.
-	path := fmt.Sprintf("smoothed/tiles/%d-%s", l.Task.First, "x")
+	path := fmt.Sprintf("smoothed/tiles/tile-00000-%05d.f32", l.Task.First)
 	if !c.commit(l, control.Change{Removed: []string{path}}) {
 		return true
 	}
@@ -511,7 +511,7 @@ func TestSupersededCoordinator(t *testing.T) {
 		}
 		for what, err := range map[string]error{
 			"renew":  old.Renew(ctx, l.Fencing, control.Progress{}),
-			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p"})}}),
+			"commit": old.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "model/scores"})}}),
 			"finish": old.Finish(ctx, l.Fencing, reported(1)),
 		} {
 			if !errors.Is(err, ErrSuperseded) || errors.Is(err, control.ErrLeaseLost) {
@@ -538,7 +538,7 @@ func TestCommitAcrossATakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 		successor := c.start()
-		change := control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p", Block: -1, Interval: -1})}}
+		change := control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "model/scores", Block: -1, Interval: -1})}}
 		if err := old.Commit(ctx, l.Fencing, change); !errors.Is(err, ErrSuperseded) {
 			t.Errorf("confirmed: %v", err)
 		}
@@ -782,7 +782,7 @@ func TestReportsOfAStage(t *testing.T) {
 				t.Errorf("%s: %d reports, want %d, %v", phase.tasks[0].ID(), len(reports), phase.want, err)
 			}
 		}
-		if err := s.Forget(context.Background()); err != nil {
+		if err := s.Forget(context.Background(), 0); err != nil {
 			t.Fatal(err)
 		}
 		if st := s.Status(); st.Stage != "" || st.Tasks != (TaskCounts{}) {
@@ -823,7 +823,7 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 	s := newCluster(t, 1).start()
 	for _, path := range []string{
 		"", RecordName, catalog.Name, "report.json", "journal/00000001.json", "cluster/coordinator.json",
-		"../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
+		"notes.txt", "smoothed/mine.csv", "scratch/scratch-1.tmp", "../x", "/etc/passwd", "a/../../x", "a//b", ".", "a\x00b", "a\nb", "\xff", "x.tmp",
 		strings.Repeat("a", 5000), strings.Repeat("a/", 600) + "a", "a/" + strings.Repeat("b", 250),
 	} {
 		for _, c := range []control.Change{{Removed: []string{path}, Delete: true}, {Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: path})}}} {
@@ -833,19 +833,19 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 		}
 	}
 	for _, e := range []catalog.Entry{
-		{Kind: "k", Path: "p", Rows: -1},
-		{Kind: "k", Path: "p", Bytes: -1},
-		{Kind: "k", Path: "p", Interval: -2},
-		{Kind: "k", Path: "p", Block: -2},
-		{Kind: "k", Path: "p", Hop: -2},
-		{Kind: "k", Path: "p", Lo: 2, Hi: 1},
-		{Kind: "k", Path: "p", Lo: -1},
-		{Kind: "k", Path: "p", First: 1},
-		{Kind: "k", Path: "p", Plan: "\n"},
-		{Path: "p"},
-		{Kind: "k\x1b[2J", Path: "p"},
-		{Kind: "k", Path: "p", Checksum: "sha256:\x00"},
-		{Kind: strings.Repeat("k", 5000), Path: "p"},
+		{Kind: "k", Path: "model/scores", Rows: -1},
+		{Kind: "k", Path: "model/scores", Bytes: -1},
+		{Kind: "k", Path: "model/scores", Interval: -2},
+		{Kind: "k", Path: "model/scores", Block: -2},
+		{Kind: "k", Path: "model/scores", Hop: -2},
+		{Kind: "k", Path: "model/scores", Lo: 2, Hi: 1},
+		{Kind: "k", Path: "model/scores", Lo: -1},
+		{Kind: "k", Path: "model/scores", First: 1},
+		{Kind: "k", Path: "model/scores", Plan: "\n"},
+		{Path: "model/scores"},
+		{Kind: "k\x1b[2J", Path: "model/scores"},
+		{Kind: "k", Path: "model/scores", Checksum: "sha256:\x00"},
+		{Kind: strings.Repeat("k", 5000), Path: "model/scores"},
 	} {
 		if e.Plan == "" {
 			e = ofRun(e)
@@ -1010,7 +1010,7 @@ func TestCommitHoldsTheTask(t *testing.T) {
 		}
 		begun := time.Now()
 		running.Go(func() {
-			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "p"})}})
+			err := s.Commit(ctx, first.Fencing, control.Change{Added: []catalog.Entry{ofRun(catalog.Entry{Kind: "k", Path: "model/scores"})}})
 			if err != nil {
 				t.Errorf("commit: %v", err)
 			}

@@ -70,6 +70,10 @@
 // go on for their time from then; finished tasks stay finished. After 512 events
 // there is a snapshot too.
 //
+// run.json, journal and catalogue know how far the others were. [Stand] holds them against each
+// other and against the files that are there, for every verb. Nothing that the catalogue does not list is removed unless
+// they belong together.
+//
 // # Memory
 //
 // A few kilobytes, about 1 KB for each task of the present phase, and up to 1 KB for

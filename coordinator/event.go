@@ -15,14 +15,16 @@ type fact string
 const (
 	// snapshot: all that was before, in one event.
 	snapshot fact = "snapshot"
-	// forgotten: nothing is known any more of the stage that was under way.
+	// forgotten: nothing is known any more of the stage that was under way. Discards counts how often output of the
+	// run was discarded until then.
 	forgotten fact = "forgotten"
 	// phase: the tasks of the next phase; leases of others are over.
 	phase fact = "phase"
 	// leased: a worker has a task.
 	leased fact = "leased"
 	// committed: a lease has changed the catalogue. It is written after that, so
-	// that a coordinator that was replaced in between does not confirm the change.
+	// that a coordinator that was replaced in between does not confirm the change. Catalog is the number of a
+	// change that is durable by then, that one or a later one.
 	committed fact = "committed"
 	// ended: a worker is done with a task, or has failed, or has given it back. Its gang
 	// ends with it, unless the worker is done.
@@ -48,7 +50,9 @@ type event struct {
 	Loss    *Loss            `json:"loss,omitempty"`
 	// At is when the task was given, or something of it saved: what is lost with
 	// the lease is reckoned from then.
-	At time.Time `json:"at,omitzero"`
+	At       time.Time `json:"at,omitzero"`
+	Catalog  uint64    `json:"catalog,omitempty"`
+	Discards int       `json:"discards,omitempty"`
 }
 
 // frees says whether workers that had nothing to do may have a task after the event. None
@@ -99,6 +103,9 @@ type state struct {
 	// Fencing is the largest number that was given out.
 	Fencing uint64        `json:"fencing"`
 	Stage   control.Stage `json:"stage,omitempty"`
+	// Catalog and Discards are the largest of all events.
+	Catalog  uint64 `json:"catalog,omitempty"`
+	Discards int    `json:"discards,omitempty"`
 	// Workers is the number of workers for which the stage was cut.
 	Workers int `json:"workers,omitempty"`
 	// Tasks are those of the present phase, Earlier the reports of phases before.

@@ -14,9 +14,28 @@ import (
 // InputFile is a file of the dataset as the partition has read it.
 type InputFile = control.InputFile
 
-// alike says whether two files are the same one, which nobody has written to.
+// alike says whether two files are certain to have the same bytes.
 func alike(f, g InputFile) bool {
-	return f.Path == g.Path && f.Size == g.Size && f.Modified.Equal(g.Modified) && f.Version == g.Version
+	if f.Path != g.Path || f.Size != g.Size || f.Version != g.Version {
+		return false
+	}
+	return f.Version != "" || proven(f) && f.Modified.Equal(g.Modified) && f.Device == g.Device && f.Inode == g.Inode && f.Changed.Equal(g.Changed)
+}
+
+// proven says whether what the file system tells of a file changes when its bytes do.
+func proven(f InputFile) bool { return !f.Changed.IsZero() }
+
+// digestFirst fills in the digests of the files whose bytes nothing else tells apart later, before the partition
+// begins: one that is interrupted then goes on once they have the same digest.
+func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
+	for i, f := range files {
+		if f.Version == "" && f.SHA256 == "" && !proven(f) {
+			if err := j.digest(ctx, files[i:i+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // digestBeside fills in the digests of the files that rec names and that have none, beside the
@@ -65,8 +84,8 @@ func (j *Job) digest(ctx context.Context, files []InputFile) error {
 }
 
 // compareInputs refuses files that are not those from which the partition was made, or
-// is being made. It reads only files whose path, size or time is another, and gives rec
-// the path and the time of those that have the same bytes.
+// is being made. It reads the files that are not certain to have the same bytes, and gives rec
+// the path and the times of those that have.
 func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, alike) {
 		return nil

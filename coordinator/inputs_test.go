@@ -65,17 +65,62 @@ func until(ctx context.Context) error {
 }
 
 // TestInterruptedInputs goes on with a partition that was interrupted before digests were made: its
-// files are told apart by path, size and time alone.
+// files are told apart by what the file system says of them alone.
 func TestInterruptedInputs(t *testing.T) {
-	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0)}
+	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Device: 1, Inode: 2, Changed: time.Unix(1, 5)}
 	now := was
 	j := &Job{Store: storage.NewMem(), Files: []InputFile{now}, Digest: func(context.Context, []InputFile) error { return errors.New("digested") }}
 	rec := &Record{Inputs: []InputFile{was}}
 	if err := j.compareInputs(context.Background(), rec); err != nil {
 		t.Errorf("the same file: %v", err)
 	}
-	j.Files[0].Modified = time.Unix(2, 0)
+	j.Files[0].Changed = time.Unix(2, 5)
 	if err := j.compareInputs(context.Background(), rec); !errors.Is(err, control.ErrPlanMismatch) || !strings.Contains(err.Error(), "edges was moved or written to") {
 		t.Errorf("a file that was written to: %v", err)
+	}
+}
+
+// TestInputsByTheirBytes compares files that differ in one thing with those of the record: where device, inode and time of
+// the last change do not prove that nobody has written to a file, its digest decides.
+func TestInputsByTheirBytes(t *testing.T) {
+	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Device: 1, Inode: 2, Changed: time.Unix(1, 5), SHA256: "old"}
+	for _, x := range []struct {
+		name   string
+		now    func(f *InputFile)
+		digest string
+		reads  int
+		same   bool
+	}{
+		{"nothing", func(*InputFile) {}, "new", 0, true},
+		{"another inode", func(f *InputFile) { f.Inode = 3 }, "new", 1, false},
+		{"another inode, the same bytes", func(f *InputFile) { f.Inode = 3 }, "old", 1, true},
+		{"another device", func(f *InputFile) { f.Device = 3 }, "new", 1, false},
+		{"written to, the time restored", func(f *InputFile) { f.Changed = time.Unix(9, 5) }, "new", 1, false},
+		{"touched", func(f *InputFile) { f.Changed, f.Modified = time.Unix(9, 5), time.Unix(9, 5) }, "old", 1, true},
+		{"a file system that proves nothing", func(f *InputFile) { f.Device, f.Inode, f.Changed = 0, 0, time.Time{} }, "new", 1, false},
+		{"another size", func(f *InputFile) { f.Size = 8 }, "old", 0, false},
+	} {
+		now, reads := was, 0
+		now.SHA256 = ""
+		x.now(&now)
+		j := &Job{Store: storage.NewMem(), Files: []InputFile{now}, Digest: func(_ context.Context, files []InputFile) error {
+			reads++
+			files[0].SHA256 = x.digest
+			return nil
+		}}
+		rec := &Record{Inputs: []InputFile{was}}
+		err := j.compareInputs(context.Background(), rec)
+		if (err == nil) != x.same || err != nil && !errors.Is(err, control.ErrPlanMismatch) || reads != x.reads {
+			t.Errorf("%s: %v after %d digests", x.name, err, reads)
+		}
+		if now.SHA256 = "old"; x.same && x.reads > 0 && rec.Inputs[0] != now {
+			t.Errorf("%s: the record keeps %+v, not %+v", x.name, rec.Inputs[0], now)
+		}
+	}
+	// A record of a version before these fields, and a file that has settled only since.
+	rec := &Record{Inputs: []InputFile{{Path: "edges", Size: 7, Modified: time.Unix(1, 0), SHA256: "old"}}}
+	j := &Job{Store: storage.NewMem(), Files: []InputFile{was}, Digest: func(_ context.Context, files []InputFile) error { files[0].SHA256 = "old"; return nil }}
+	if err := j.compareInputs(context.Background(), rec); err != nil || rec.Inputs[0] != was {
+		t.Errorf("%v: %+v", err, rec.Inputs)
 	}
 }

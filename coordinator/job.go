@@ -31,8 +31,11 @@ type Tasks interface {
 	Workers() int
 	// Here are the workers that are here now.
 	Here() []control.Hello
-	// Forget drops what is known of earlier attempts at a stage.
-	Forget(ctx context.Context) error
+	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and no worker can
+	// commit for it any more. discards is how often output of the run was discarded until now.
+	Forget(ctx context.Context, discards int) error
+	// Recorded is the number of the last record that is durable of what was said to Tasks, 0 for none.
+	Recorded() uint64
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
 	// Sharers waits for the workers that can share the rows of a graph, and lists
@@ -77,6 +80,11 @@ type Job struct {
 	// Whole leaves out stages that the dataset has nothing for, where a
 	// single stage asked for by name is refused.
 	Whole bool
+	// Standing is how the run directory stood when it was opened; nil if it had no record.
+	Standing *Standing
+	// Lonely says that no other process writes to the run directory, so that files which the catalogue does not list
+	// are left over; Local says so of the records alone.
+	Lonely, Local bool
 	// Counts is what the dataset states of the graph; without nodes, nothing is
 	// planned before the partition is there.
 	Counts estimate.Counts
@@ -142,11 +150,11 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	j.Catalog.Bind(stage.Binding(j.Plan))
 	if rec == nil {
 		rec = &Record{Format: RecordFormat, Plan: j.Plan}
+		if err := onlyOf(j.Catalog, j.Plan, j.discards(rec, stages)); err != nil {
+			return nil, failure.As(control.ErrPlanMismatch, err)
+		}
 	}
-	discard := slices.Clone(rec.Discarding)
-	if j.Restart {
-		discard = append(discard, stage.Readers(j.Plan, append(j.ownModel(stages), stages...)...)...)
-	}
+	discard := j.discards(rec, stages)
 	next := *rec
 	next.Stages = slices.Clone(rec.Stages)
 	next.drop(discard)
@@ -159,10 +167,14 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	if err := next.Check(j.Catalog); err != nil {
 		return rec, err
 	}
+	j.sweep(ctx)
 	if err := j.checkDiscard(ctx, rec, &next, discard); err != nil {
 		return rec, err
 	}
 	if err := j.admit(ctx, &next, stages); err != nil {
+		return rec, err
+	}
+	if err := j.mend(ctx); err != nil {
 		return rec, err
 	}
 	if err := j.discard(ctx, rec, discard); err != nil {
@@ -192,8 +204,62 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	return rec, j.write(ctx, rec)
 }
 
+// Refuse says why stages cannot be done on a run directory that stands so; nil if they can. It changes nothing, and comes
+// before the journal is opened.
+func (j *Job) Refuse(s *Standing, stages []control.Stage) error {
+	return s.Refuse(j.discards(s.Record, stages))
+}
+
+// discards lists the stages whose output is discarded before stages are done.
+func (j *Job) discards(rec *Record, stages []control.Stage) []control.Stage {
+	discard := slices.Clone(rec.Discarding)
+	if j.Restart {
+		discard = append(discard, stage.Readers(j.Plan, append(j.ownModel(stages), stages...)...)...)
+	}
+	return discard
+}
+
+// mend makes again what the run directory lacks.
+func (j *Job) mend(ctx context.Context) error {
+	if j.Standing == nil {
+		return nil
+	}
+	for _, lack := range j.Standing.Lacks {
+		j.Log.Warn("it is made again", "run", j.Store.URI(), "because", lack)
+	}
+	return j.Catalog.Mend(ctx, j.Standing.Least())
+}
+
+// sweep removes files that an interrupted command has not committed. It does so only where record, journal and
+// catalogue belong together: what the catalogue does not list was never committed then. Temporary files of stages stay, because a
+// reader, such as export, may use them.
+func (j *Job) sweep(ctx context.Context) {
+	if s := j.Standing; !j.Local || s == nil || !s.Sound() || !s.Known() {
+		return
+	}
+	files, bytes := 0, int64(0)
+	orphans, _, err := j.Catalog.Orphans(ctx)
+	for _, o := range orphans {
+		record := catalog.IsRecord(catalog.AttemptAt(o.Name))
+		if err != nil || !record && !(j.Lonely && catalog.IsOutput(o.Name)) {
+			continue
+		}
+		if err = j.Store.Remove(ctx, o.Name); err == nil {
+			files, bytes = files+1, bytes+o.Size
+		}
+	}
+	if files > 0 {
+		j.Log.Info("removed what an interrupted command has not committed", "files", files, "bytes", bytes)
+	}
+	if err != nil {
+		j.Log.Warn("what an interrupted command has not committed takes space: ndls gc --delete removes it", "run", j.Store.URI(), "because", err)
+	}
+}
+
 // write stores the record, and announces how far its stages are.
 func (j *Job) write(ctx context.Context, rec *Record) error {
+	rec.Catalog = &CatalogMark{Number: j.Catalog.Number(), Published: j.Catalog.Published()}
+	rec.Journal = j.Tasks.Recorded()
 	if err := rec.write(ctx, j.Store); err != nil {
 		return err
 	}
@@ -243,11 +309,12 @@ func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) er
 func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) error {
 	if len(stages) > 0 {
 		rec.Discarding = stages
+		rec.Discards++
 		rec.drop(stages)
 		if err := j.write(ctx, rec); err != nil {
 			return err
 		}
-		if err := j.Tasks.Forget(ctx); err != nil {
+		if err := j.Tasks.Forget(ctx, rec.Discards); err != nil {
 			return err
 		}
 	}
@@ -268,6 +335,9 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	fresh := rec.Stage(s) == nil
 	if fresh && s == control.Partition {
 		rec.Inputs = slices.Clone(j.Files)
+		if err := j.digestFirst(ctx, rec.Inputs); err != nil {
+			return err
+		}
 	}
 	rec.set(x)
 	rec.Finished = time.Time{}
@@ -275,7 +345,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		return err
 	}
 	if fresh {
-		if err := j.Tasks.Forget(ctx); err != nil {
+		if err := j.Tasks.Forget(ctx, rec.Discards); err != nil {
 			return err
 		}
 	}

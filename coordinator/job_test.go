@@ -34,12 +34,13 @@ type fake struct {
 	labelTable bool
 }
 
-func (f *fake) Workers() int                 { return 1 }
-func (f *fake) Here() []control.Hello        { return nil }
-func (f *fake) Forget(context.Context) error { f.forgot++; return nil }
-func (f *fake) Losses() []Loss               { return f.losses }
-func (f *fake) UnderWay() []control.Task     { return nil }
-func (f *fake) Announce([]StageStatus)       {}
+func (f *fake) Workers() int                      { return 1 }
+func (f *fake) Here() []control.Hello             { return nil }
+func (f *fake) Forget(context.Context, int) error { f.forgot++; return nil }
+func (f *fake) Recorded() uint64                  { return 0 }
+func (f *fake) Losses() []Loss                    { return f.losses }
+func (f *fake) UnderWay() []control.Task          { return nil }
+func (f *fake) Announce([]StageStatus)            {}
 
 func (f *fake) Sharers(context.Context, bool) (Sharers, error) { return Sharers{}, nil }
 

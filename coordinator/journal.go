@@ -377,6 +377,13 @@ func createNew(ctx context.Context, s storage.Store, name string, text []byte) e
 	return err
 }
 
+// last is the number of the last record that is durable, 0 for none.
+func (j *Journal) last() uint64 {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return j.next - 1
+}
+
 // full says that it is time for a snapshot.
 func (j *Journal) full() bool {
 	j.adding.Lock()

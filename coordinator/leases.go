@@ -25,20 +25,23 @@ const (
 type leases struct {
 	ttl     time.Duration
 	fencing uint64 // the largest number given out
-	stage   control.Stage
-	workers int // for which the stage was cut
-	tasks   []*task
-	byID    map[string]*task
-	earlier []control.StageReport // of phases before, of this stage
-	open    map[uint64]*lease
-	with    map[string]*lease // the open lease of each worker
-	unables map[string]int    // of how many tasks each worker has found that it is unable to do them
-	losses  []Loss
-	failed  *givenUp
-	holds   map[string]map[piece]bool // what a worker has a copy of
-	heard   time.Time                 // when something of a worker was written down last
-	live    bool                      // the journal was replayed: what ends from now on ends now
-	history []Span                    // the last tasks that have ended, MostSpans at most
+	// catalog and discards are described at event.
+	catalog  uint64
+	discards int
+	stage    control.Stage
+	workers  int // for which the stage was cut
+	tasks    []*task
+	byID     map[string]*task
+	earlier  []control.StageReport // of phases before, of this stage
+	open     map[uint64]*lease
+	with     map[string]*lease // the open lease of each worker
+	unables  map[string]int    // of how many tasks each worker has found that it is unable to do them
+	losses   []Loss
+	failed   *givenUp
+	holds    map[string]map[piece]bool // what a worker has a copy of
+	heard    time.Time                 // when something of a worker was written down last
+	live     bool                      // the journal was replayed: what ends from now on ends now
+	history  []Span                    // the last tasks that have ended, MostSpans at most
 	gangState
 	quarantine
 }
@@ -91,6 +94,7 @@ func (l *leases) apply(now time.Time, e event) error {
 		return l.restore(now, *e.State)
 	case forgotten:
 		l.begin("", 0, nil)
+		l.discards = max(l.discards, e.Discards)
 	case phase:
 		l.begin(e.Stage, e.Workers, e.Tasks)
 	case leased:
@@ -102,6 +106,7 @@ func (l *leases) apply(now time.Time, e event) error {
 		x := l.lend(now, t, e.Worker, e.Fencing)
 		x.saved, x.blocks = l.note(now, e.At), e.Blocks
 	case committed:
+		l.catalog = max(l.catalog, e.Catalog)
 		if x := l.open[e.Fencing]; x != nil && !e.At.IsZero() {
 			x.saved = l.note(now, e.At)
 			l.resetLosses(x.task)
@@ -258,7 +263,7 @@ func (l *leases) isUnable(worker string, t *task) {
 
 // state is what a snapshot holds.
 func (l *leases) state() *state {
-	s := &state{Fencing: l.fencing, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Unfit: l.unfit}
+	s := &state{Fencing: l.fencing, Catalog: l.catalog, Discards: l.discards, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Unfit: l.unfit}
 	s.Broken = slices.Sorted(maps.Keys(l.broken))
 	if len(l.breaks) > 0 {
 		s.Breaks = maps.Clone(l.breaks)
@@ -281,6 +286,7 @@ func (l *leases) restore(now time.Time, s state) error {
 	memory, members := l.memory, l.members
 	*l = *newLeases(l.ttl)
 	l.memory, l.members = memory, members
+	l.catalog, l.discards = s.Catalog, s.Discards
 	l.fencing, l.stage, l.workers, l.earlier, l.losses, l.failed = s.Fencing, s.Stage, s.Workers, s.Earlier, s.Losses, s.Failed
 	for _, t := range s.Tasks {
 		put := l.put(t.task(s.Stage))

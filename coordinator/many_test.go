@@ -159,7 +159,7 @@ func TestSlowStoreAnswers(t *testing.T) {
 					}
 				}
 			})
-			file := ofRun(catalog.Entry{Kind: catalog.KindSmoothedTile, Path: name, Rows: 1})
+			file := ofRun(catalog.Entry{Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tiles/tile-00000-%05d.f32", i), Rows: 1})
 			err = s.Commit(ctx, l.Fencing, control.Change{Added: []catalog.Entry{file}})
 			close(ended)
 			renewing.Wait()

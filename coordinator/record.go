@@ -83,6 +83,12 @@ type Record struct {
 	// Discarding lists the stages whose output is being discarded. It is empty but while
 	// that is under way: what an interruption left of it is done first of all.
 	Discarding []control.Stage `json:"discarding,omitempty"`
+	// Discards counts how often output was discarded.
+	Discards int `json:"discards,omitempty"`
+	// Catalog says how far the catalogue was when the record was written, Journal which record of the journal was
+	// the last one. Neither can be older later on.
+	Catalog *CatalogMark `json:"catalog,omitempty"`
+	Journal uint64       `json:"journal,omitempty"`
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
 	Losses []Loss `json:"losses,omitempty"`

@@ -496,6 +496,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 
 	// A caller that goes away does not leave half a change.
 	err = s.cat.Apply(context.WithoutCancel(ctx), c.Added, c.Removed, c.Delete)
+	number := s.cat.Number()
 
 	s.mu.Lock()
 	now := time.Now()
@@ -506,7 +507,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 		s.mu.Unlock()
 		return fmt.Errorf("coordinator: changing the catalogue: %w", err)
 	}
-	e := event{Fact: committed, Fencing: fencing}
+	e := event{Fact: committed, Fencing: fencing, Catalog: number}
 	if len(c.Added) > 0 {
 		e.At = now
 	}
@@ -563,7 +564,7 @@ func checkPath(path string) error {
 		return fmt.Errorf("%q has characters that no file of a run has: %w", path, control.ErrRejected)
 	case storage.CheckName(path) != nil:
 		return fmt.Errorf("%w: %w", storage.CheckName(path), control.ErrRejected)
-	case catalog.IsRecord(path):
+	case !catalog.Made(path) || !catalog.IsOutput(path):
 		return fmt.Errorf("%q is no file of the catalogue: %w", path, control.ErrRejected)
 	}
 	return nil
@@ -665,18 +666,20 @@ func (s *Scheduler) Losses() []Loss {
 	return append([]Loss(nil), s.leases.losses...)
 }
 
-// Forget drops what is known of earlier attempts at a stage. The next Run begins
-// it anew, and no worker can commit for it any more.
-func (s *Scheduler) Forget(ctx context.Context) error {
+// Forget implements [Tasks].
+func (s *Scheduler) Forget(ctx context.Context, discards int) error {
 	s.mu.Lock()
-	if s.leases.stage == "" {
+	if s.leases.stage == "" && s.leases.discards >= discards {
 		defer s.mu.Unlock()
 		return s.err
 	}
-	b := s.record(event{Fact: forgotten})
+	b := s.record(event{Fact: forgotten, Discards: discards})
 	s.mu.Unlock()
 	return s.settle(ctx, b)
 }
+
+// Recorded implements [Tasks].
+func (s *Scheduler) Recorded() uint64 { return s.journal.last() }
 
 // End tells the workers that there will be no more tasks. It returns when all that
 // are here have been told, or ctx is done.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
@@ -18,9 +19,9 @@ import (
 // files of parts that are left out are not among them. It reads what Open reads, and
 // fails where Open fails. A dataset without files has none.
 //
-// To notice that inputs have changed, compare paths, sizes and times first, and digests
-// where these differ: a copy of a file has another time and the same bytes. Files of an
-// object store have a version in place of time and digest.
+// To notice that inputs have changed, compare paths and sizes, and digests unless device, inode and time of the last
+// change are known and the same ([Input]): a copy of a file has others and the same bytes, and another file may have the
+// same size and the same time of modification. Files of an object store have a version in place of time and digest.
 func Inputs(ctx context.Context, uri string, o Options) (_ []Input, err error) {
 	ds, err := Open(ctx, uri, o)
 	if err != nil {
@@ -80,6 +81,8 @@ func digest(ctx context.Context, in *Input, meter *progress.Meter) (err error) {
 		return err
 	case now.Size != in.Size || !now.Modified.Equal(in.Modified) || now.Size != f.Size():
 		return graph.BadData(in.Path, "it changed while it was being read: run again when nobody writes to it")
+	case !now.Changed.Equal(in.Changed):
+		in.Device, in.Inode, in.Changed = 0, 0, time.Time{} // as a link or a mode that changed does, too
 	}
 	in.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	return nil

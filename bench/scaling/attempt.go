@@ -167,7 +167,7 @@ func duration(s float64) time.Duration { return time.Duration(s * float64(time.S
 
 // save commits a checkpoint, from which other attempts go on, in place of the last.
 func (r *running) save(units int) bool {
-	path := fmt.Sprintf("checkpoints/%s-%05d-%d", r.lease.Task.ID(), units, r.lease.Fencing)
+	path := fmt.Sprintf("checkpoints/%s/hop-%d-%x", r.lease.Task.ID(), units, r.lease.Fencing)
 	change := control.Change{Added: []catalog.Entry{r.entry(catalog.Entry{Kind: catalog.KindCheckpoint, Path: path, Bytes: r.phase.piece.state, Interval: catalog.NotApplicable})}, Delete: true}
 	r.mu.Lock()
 	if r.task.file != "" {
@@ -192,7 +192,7 @@ func (r *running) entry(e catalog.Entry) catalog.Entry {
 func (r *running) commit(at int) bool {
 	var change control.Change
 	for i := range r.phase.piece.files {
-		path := fmt.Sprintf("%s/%05d/part-%05d", r.lease.Task.ID(), at, i)
+		path := fmt.Sprintf("smoothed/tiles/tile-%05d-%05d.f32", at, i)
 		change.Added = append(change.Added, r.entry(catalog.Entry{Kind: catalog.KindSmoothedTile, Path: path, Interval: int32(i)}))
 	}
 	if r.svc.Commit(context.Background(), r.lease.Fencing, change) != nil {

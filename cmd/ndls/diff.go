@@ -27,7 +27,7 @@ error; other errors have the statuses below.`,
 		func(ctx context.Context, _ *cobra.Command) error {
 			var open [2]*ndls.Directory
 			for i, dir := range runs {
-				d, err := ndls.Open(ctx, dir)
+				d, err := a.open(ctx, dir)
 				if err != nil {
 					return err
 				}

@@ -30,7 +30,7 @@ influence-sketch. They go as far as that K and the hop at which the distance fal
 --hops. That takes 21 bytes of --memory for each node of the graph, and one reading of the edges for
 each hop where 8 bytes for each edge, in either direction, do not fit beside it.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			d, err := ndls.Open(ctx, a.runDir)
+			d, err := a.open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}

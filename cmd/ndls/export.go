@@ -23,7 +23,7 @@ FILE must not lie in a run directory. With --part several machines write a range
 the ids each, by themselves: the files of all parts, one after the other, have the
 rows of the whole. A header line, or what else a format has beside rows, is in each.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			d, err := ndls.Open(ctx, a.runDir)
+			d, err := a.open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}

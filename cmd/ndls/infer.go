@@ -19,7 +19,7 @@ the other ids in the edges are those of nodes of the run. Where edges of the run
 weights, weight=COLUMN names the weights of these edges. DIR gets lsi/, smoothed/ and, if
 the run has a model, predictions/, as a run directory has them.`,
 		func(ctx context.Context, _ *cobra.Command) error {
-			d, err := ndls.Open(ctx, a.runDir)
+			d, err := a.open(ctx, a.runDir)
 			if err != nil {
 				return err
 			}

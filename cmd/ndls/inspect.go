@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,9 @@ type inspection struct {
 	Run string `json:"run"`
 	*ndls.Record
 	// Working says whether a process works on the run.
-	Working bool             `json:"working"`
+	Working bool `json:"working"`
+	// Problem is described at ndls.Directory.
+	Problem string           `json:"problem,omitempty"`
 	Graph   *ndls.Graph      `json:"graph,omitempty"`
 	Files   []ndls.FileGroup `json:"files"`
 }
@@ -55,11 +58,11 @@ ndls help datasets lists what --dataset takes.`,
 }
 
 func (a *app) inspectRun(ctx context.Context) error {
-	d, err := ndls.Open(ctx, a.runDir)
+	d, err := a.open(ctx, a.runDir)
 	if err != nil {
 		return err
 	}
-	in := inspection{Run: a.runDir, Record: d.Record(), Working: d.Working(ctx), Files: d.Files()}
+	in := inspection{Run: a.runDir, Record: d.Record(), Working: d.Working(ctx), Problem: d.Problem(), Files: d.Files()}
 	switch g, err := d.Graph(ctx); {
 	case err == nil:
 		in.Graph = &g
@@ -79,6 +82,9 @@ func (in inspection) print(w io.Writer) error {
 		state = "RUNNING, but no process works on it; run the same command again to continue"
 	}
 	fmt.Fprintf(t, "%s\t%s\n", in.Run, state)
+	if in.Problem != "" {
+		fmt.Fprintf(t, "damaged\t%s\n", strings.ReplaceAll(in.Problem, "\n", "; "))
+	}
 	fmt.Fprintf(t, "dataset\t%s\n", in.Plan.Partition.Dataset)
 	fmt.Fprintf(t, "plan\t%s\n", in.PlanHash)
 	if g := in.Graph; g != nil {

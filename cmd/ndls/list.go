@@ -64,7 +64,7 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 			accuracy = s.Before
 		}
 		size := mem.Bytes(s.Bytes).String()
-		if s.Problem != "" {
+		if s.Problem != "" && s.State == "" {
 			size = "–"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
@@ -73,11 +73,10 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 		return err
 	}
 	for _, s := range runs {
-		text := s.Problem
-		if s.State == ndls.Failed {
-			text = s.Reason
-		}
-		if text != "" {
+		for _, text := range []string{s.Problem, map[bool]string{true: s.Reason}[s.State == ndls.Failed]} {
+			if text == "" {
+				continue
+			}
 			if _, err := fmt.Fprintf(w, "%s: %s\n", plain(s.Run), plain(text)); err != nil {
 				return err
 			}
@@ -89,7 +88,7 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 // stateOf says how far a run is.
 func stateOf(s ndls.RunSummary) string {
 	switch {
-	case s.Problem != "":
+	case s.Problem != "" && s.State == "":
 		return "damaged"
 	case s.State == ndls.Complete:
 		return "complete"

@@ -25,7 +25,7 @@ It reads records and catalogues, and no data. With --json it prints report.json 
 		func(ctx context.Context, _ *cobra.Command) error {
 			open := make([]*ndls.Directory, len(runs))
 			for i, dir := range runs {
-				d, err := ndls.Open(ctx, dir)
+				d, err := a.open(ctx, dir)
 				if err != nil {
 					return err
 				}

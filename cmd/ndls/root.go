@@ -194,6 +194,15 @@ func (a *app) fold(cmd *cobra.Command) (end func()) {
 	}
 }
 
+// open opens a run directory, and says what is missing or damaged there.
+func (a *app) open(ctx context.Context, dir string) (*ndls.Directory, error) {
+	d, err := ndls.Open(ctx, dir)
+	if err == nil && d.Problem() != "" {
+		a.log.Warn(d.Problem())
+	}
+	return d, err
+}
+
 // checkCommon reads the values of the flags that many verbs have.
 func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 	if a.threads < 1 {

@@ -91,10 +91,14 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 	}
 	return view{
 		json: map[string]any{
-			"run": v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working, "stages": rec.Progress(),
+			"problem": last.Problem(),
+			"run":     v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working, "stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
 			fmt.Fprintf(w, "%s: the run is %s\n", v.runDir, because(rec.Word(), rec.Reason))
+			if problem := last.Problem(); problem != "" {
+				fmt.Fprintf(w, "damaged: %s\n", problem)
+			}
 			if rec.State == ndls.Running {
 				fmt.Fprintln(w, map[bool]string{true: "a process works on it", false: notWorking}[working])
 			}

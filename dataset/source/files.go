@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ndls/dataset/graph"
 )
@@ -30,6 +33,11 @@ type Input struct {
 	Path     string
 	Size     int64
 	Modified time.Time
+	// Device, Inode and Changed, the time of the last change of the file or of what is known of it, are the
+	// same later if and only if nobody has written to the file or put another one in its place. They are zero where
+	// that is not certain.
+	Device, Inode uint64
+	Changed       time.Time
 	// Version changes when a file of an object store is replaced; others have none.
 	Version string
 	// SHA256 is the digest of the file in hexadecimal, empty until it is asked for, and
@@ -61,12 +69,41 @@ func (fs *Files) Inputs() ([]Input, error) {
 	return inputs, nil
 }
 
+// Stat describes a file that is read.
 func Stat(path string) (Input, error) {
+	now := time.Now()
 	st, err := os.Stat(path)
 	if err != nil {
 		return Input{}, err
 	}
-	return Input{Path: path, Size: st.Size(), Modified: st.ModTime()}, nil
+	in := Input{Path: path, Size: st.Size(), Modified: st.ModTime()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		// Images of file systems that are made to be the same each time have whole seconds.
+		if changed := time.Unix(sys.Ctim.Unix()); changed.Nanosecond() != 0 && now.Sub(changed) >= settled && keepsTime(path) {
+			in.Device, in.Inode, in.Changed = sys.Dev, sys.Ino, changed
+		}
+	}
+	return in, nil
+}
+
+// settled is how long ago a file must have changed last: within one tick of the clock of a file system, which is a second for
+// some, it may change again without another time.
+const settled = 2 * time.Second
+
+// keepers are the file systems whose kernel sets the time of the last change of a file at every change, and lets nobody
+// set it. Others have it from an image, as squashfs and ISO 9660, from a server, as NFS, from a program, as FUSE, or from what is
+// below them, as overlayfs.
+var keepers = []int64{
+	unix.EXT4_SUPER_MAGIC, // ext2 and ext3, too
+	unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC,
+	0x2fc12fc1, // ZFS
+	0xca451a4e, // bcachefs
+}
+
+// keepsTime says whether a file is on one of keepers.
+func keepsTime(path string) bool {
+	var s unix.Statfs_t
+	return unix.Statfs(path, &s) == nil && s.Flags&unix.MS_RDONLY == 0 && slices.Contains(keepers, int64(uint32(s.Type)))
 }
 
 // countLines counts the lines of a text that end before byte end.

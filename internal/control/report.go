@@ -487,6 +487,11 @@ type InputFile struct {
 	Path     string    `json:"path"`
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified,omitzero"`
+	// Device, Inode and Changed are the same later if and only if the file has the same bytes. They are missing where
+	// the file system does not see to that: its bytes are then compared.
+	Device  uint64    `json:"device,omitempty"`
+	Inode   uint64    `json:"inode,omitempty"`
+	Changed time.Time `json:"changed,omitzero"`
 	// Version is that of a file in an object store, which has no digest here.
 	Version string `json:"version,omitempty"`
 	SHA256  string `json:"sha256,omitempty"`

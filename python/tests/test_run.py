@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,33 @@ def test_one_model_has_no_spread(arrays: Arrays, tmp_path: Path) -> None:
     one = ndls.run(graph, tmp_path / "run", progress=False, runs=1, epochs=3, memory="512MiB")
     assert re.search(r"test accuracy before label smoothing: \d+\.\d\d %", repr(one))
     assert "±" not in repr(one)
+
+
+def test_damaged_directory(run: ndls.Run, tmp_path: Path) -> None:
+    """Says of a damaged run directory what the program says of it, and reads what can be read."""
+    bad = tmp_path / "bad"
+
+    def wreck(*gone: str) -> None:
+        shutil.rmtree(bad, ignore_errors=True)
+        shutil.copytree(run.path, bad)
+        for name in gone:
+            (shutil.rmtree if (bad / name).is_dir() else Path.unlink)(bad / name)
+
+    wreck("catalog.parquet")
+    with pytest.warns(UserWarning, match=r"catalog\.parquet is missing.*makes it again") as warned:
+        again = ndls.open(bad)
+    assert np.array_equal(again.k, run.k)
+    assert again.features.shape == run.features.shape
+    assert pickle.loads(pickle.dumps(again)).state == "COMPLETE"
+    said = json.loads(ndls.command("inspect", progress=False, run=bad, json=True))["problem"]
+    assert str(warned[0].message) == said
+
+    wreck("catalog")
+    with pytest.warns(UserWarning, match=r"catalog/\d+\.parquet is missing"):
+        again = ndls.open(bad)
+    assert np.array_equal(again.labels, run.labels)
+
+    wreck("catalog", "catalog.parquet")
+    with pytest.raises(ndls.Error, match="catalog") as failed:
+        ndls.open(bad)
+    assert failed.value.status == 4

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -54,8 +55,10 @@ def run(graph: str | Graph, run: str | os.PathLike[str], *, progress: Progress =
 def open(run: str | os.PathLike[str]) -> Run:
     """Opens a run directory for reading. Data are read when they are used.
 
+    What is missing in the directory, while the rest can be read, is a warning in the words of ``ndls inspect``.
+
     Raises:
-        Error: It is no run directory of this machine.
+        Error: It is no run directory of this machine, or its catalogue does not list what was committed.
     """
     return Run(run)
 
@@ -76,7 +79,7 @@ class Run:
             command continues it.
     """
 
-    def __init__(self, run: str | os.PathLike[str]) -> None:
+    def __init__(self, run: str | os.PathLike[str], *, _stands: bool = False) -> None:
         text = os.fspath(run)
         if text.startswith("s3://"):
             raise Error(f"{text}: ndls.open maps files of this machine; copy the run directory, or use ndls.command('export', …)")
@@ -87,12 +90,16 @@ class Run:
             self.state: str = record["state"]
             self.stopped: bool = record.get("stopped", False)
         except FileNotFoundError:
+            if (self.path / "catalog").exists() or (self.path / "journal").exists():
+                _problem(self.path)  # is an error in the words of the program
             raise Error(f"{text} is no run directory: it has no run.json") from None
         except (ValueError, KeyError, TypeError) as error:
             raise Error(f"{text}/run.json is damaged: {error}", 4) from error
+        if not _stands and (problem := _problem(self.path)):
+            warnings.warn(problem, stacklevel=3)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Run, (self.path,)
+        return _again, (self.path,)
 
     def __repr__(self) -> str:
         lines = [f"ndls run {str(self.path)!r}: {'STOPPED' if self.stopped else self.state}"]
@@ -124,11 +131,7 @@ class Run:
 
     @cached_property
     def _catalog(self) -> list[dict[str, Any]]:
-        path = self.path / "catalog.parquet"
-        if not path.exists():
-            return []
-        entries: list[dict[str, Any]] = pq.read_table(path, columns=["kind", "path", "interval", "run"]).to_pylist()
-        return sorted(entries, key=lambda e: (e["interval"], e["path"]))
+        return sorted(_listed(self.path), key=lambda e: (e["interval"], e["path"]))
 
     def _paths(self, kind: str) -> list[Path]:
         return [self.path / e["path"] for e in self._catalog if e["kind"] == kind]
@@ -419,3 +422,39 @@ def _find(keys: npt.NDArray[Any], order: npt.NDArray[np.int64], wanted: npt.NDAr
         return np.full(len(wanted), -1, np.int64)
     at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)]
     return np.where(keys[at] == wanted, at, -1)
+
+
+def _again(path: Path) -> Run:
+    """Opens a run directory that another process has opened, without looking again what is missing in it."""
+    return Run(path, _stands=True)
+
+
+def _problem(path: Path) -> str:
+    """Says what is missing or damaged in a run directory, as the program finds it, or ""."""
+    found = json.loads(command("inspect", progress=False, run=path, json=True))
+    return str(found.get("problem", ""))
+
+
+def _listed(run: Path) -> list[dict[str, Any]]:
+    """Reads what the catalogue lists: its last snapshot, or catalog.parquet, and the changes after that."""
+    columns = ["kind", "path", "interval", "run"]
+    base, number = run / "catalog.parquet", 0
+    for path in sorted((run / "catalog").glob("*.parquet"), reverse=True):
+        try:
+            pq.read_metadata(path)
+        except pa.ArrowInvalid:
+            break  # catalog.parquet has the same rows
+        base, number = path, int(path.stem)
+        break
+    if number == 0:
+        mark = json.loads((run / "run.json").read_text(encoding="utf-8")).get("catalog") or {}
+        number = (mark.get("published") or {}).get("number", 0)
+    rows: list[dict[str, Any]] = pq.read_table(base, columns=columns).to_pylist() if base.exists() else []
+    listed = {e["path"]: e for e in rows}
+    for path in sorted((run / "catalog").glob("*.json")):
+        if int(path.stem) > number:
+            change = json.loads(path.read_text(encoding="utf-8"))
+            for gone in change.get("removed") or []:
+                listed.pop(gone, None)
+            listed.update((e["path"], e) for e in change.get("added") or [])
+    return list(listed.values())
