@@ -136,6 +136,9 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 
 // noRows is the error for a table without rows.
 func noRows(t *table) error {
+	if len(t.titles) == 0 {
+		return graph.BadData(t.place.String(), "is empty: no file of the table holds a row; is this the table that is meant?")
+	}
 	return graph.BadData(t.place.String(), "has no rows, but for the names of columns (%s): is this the table that is meant?", list(t.titles))
 }
 

@@ -620,6 +620,7 @@ func TestBadTables(t *testing.T) {
 		"pattern of nothing":       {dir + "/nothing-*.csv", []string{"nothing-*.csv", "no file"}},
 		"foreign file":             {dir + "/other", []string{"README.md", "no table"}},
 		"empty file":               {put(t, nil, dir, "void.csv"), []string{"void.csv", "is empty (0 bytes)"}},
+		"empty lines":              {put(t, nil, dir, "void.jsonl"), []string{"void.jsonl", "is empty", "no file of the table holds a row"}},
 		"other width":              {put(t, []byte("src,dst\n1,2\n1,2,3\n"), dir, "wide.csv"), []string{"wide.csv line 3", "has 3 columns, and the first line 2"}},
 		"open quote":               {put(t, []byte("src,dst\n\"1,2\n"), dir, "quote.csv"), []string{"quote.csv line", "quotes"}},
 		"text feature":             {edges + "?nodes=" + put(t, []byte("id,x\na,1\nb,?\nc,2\n"), dir, "q.csv") + "&features=x", []string{"q.csv line 3", `"?"`}},
