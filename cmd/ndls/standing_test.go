@@ -271,7 +271,7 @@ func (d drive) works(t *testing.T, wreck string, bad *vfstest.Mem, verb, verdict
 // that, with and without power. The same command without the wish to discard then gives what the new dataset asks for, or says that the
 // old run is there still: no file of the old dataset is taken for one of the new.
 func TestKilledWhileDiscarding(t *testing.T) {
-	step := 5
+	step := 31
 	if text := os.Getenv(faultEnv); text != "" {
 		step, _ = strconv.Atoi(text)
 	} else if testing.Short() {
