@@ -189,11 +189,25 @@ def test_ends_that_are_missing() -> None:
             ndls.from_arrays(ends, [1, 0])
 
 
-def test_sparse_features_say_what_to_do() -> None:
+def test_sparse_features(arrays: Arrays, tmp_path: Path) -> None:
     sparse = pytest.importorskip("scipy.sparse")
-    for kind in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
-        with pytest.raises(ValueError, match=r"features: a sparse .*features\.toarray"):
-            ndls.from_arrays([0, 1], [1, 0], features=kind(np.eye(2)))
+    x = np.where(arrays.features > 0.5, arrays.features, 0).astype(np.float32)
+    for i, features in enumerate((sparse.csr_matrix(x), sparse.coo_array(x.astype(np.float64)), sparse.csc_array(x))):
+        run = imported(ndls.from_arrays(arrays.src, arrays.dst, features=features), tmp_path / f"run{i}")
+        np.testing.assert_array_equal(in_input_order(run, run.hops["hop_0"]), x)
+    path = tmp_path / "x.npz"
+    sparse.save_npz(path, sparse.csr_matrix(x))
+    assert ndls.from_arrays(arrays.src, arrays.dst, features=path, nodes=len(x)).uri.endswith("x.npz")
+
+    twice = sparse.coo_array((np.array([1.0, 2.0]), (np.array([1, 1]), np.array([0, 0]))), shape=(2, 1))
+    assert np.load(ndls.from_arrays([0, 1], [1, 0], features=twice, folder=tmp_path / "twice").folder / "features.npz")["data"].tolist() == [3]
+    with pytest.raises(ValueError, match="sparse complex128"):
+        ndls.from_arrays([0, 1], [1, 0], features=sparse.csr_matrix(np.eye(2, dtype=complex)))
+    with pytest.raises(ValueError, match=r"labels: a sparse .*labels\.toarray"):
+        ndls.from_arrays([0, 1], [1, 0], labels=sparse.csr_matrix(np.eye(2)))
+    np.savez(tmp_path / "y.npz", y=x)
+    with pytest.raises(ValueError, match="save_npz"):
+        ndls.from_arrays([0, 1], [1, 0], features=tmp_path / "y.npz")
 
 
 def test_arrays_of_many_forms(tmp_path: Path) -> None:

@@ -71,7 +71,8 @@ def from_arrays(
     Args:
         src: The first node of each edge: integers of shape (edges,), from 0.
         dst: The second node of each edge. Edges count in both directions, and repeated ones once.
-        features: Numbers of shape (nodes, features). A path of an .npy file, or an array that
+        features: Numbers of shape (nodes, features), also as a sparse matrix of SciPy. A path of an
+            .npy file or of one by ``scipy.sparse.save_npz``, or an array that
             ``numpy.load(path, mmap_mode="r")`` returned, is used as it is, without a copy.
         labels: A class for each node: integers (-1: none), floats (NaN: none) or names (None or
             "": none), of shape (nodes,) or (nodes, 1).
@@ -470,7 +471,14 @@ def _features(features: Any, out: Path) -> tuple[Path, int]:
     """Returns the file of features, which is written unless they are one, and the number of rows."""
     if isinstance(features, (str, os.PathLike)):
         path = Path(os.fspath(features)).absolute()
-        return path, len(np.load(path, mmap_mode="r"))
+        if path.suffix != ".npz":
+            return path, len(np.load(path, mmap_mode="r"))
+        with np.load(path) as held:
+            if "shape" not in held:
+                raise ValueError(f"{path}: a matrix that scipy.sparse.save_npz has written is needed; it has {list(held)}")
+            return path, int(held["shape"][0])
+    if hasattr(features, "tocsr"):  # of scipy.sparse
+        return _sparse(features, out)
     if isinstance(features, np.memmap) and (whole := _file_of(features)):
         return whole, len(features)
     array = _array(features, "features")
@@ -480,6 +488,21 @@ def _features(features: Any, out: Path) -> tuple[Path, int]:
         array = array.view(np.uint8)
     np.save(out / "features.npy", np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)))
     return out / "features.npy", len(array)
+
+
+def _sparse(features: Any, out: Path) -> tuple[Path, int]:
+    """Writes a sparse matrix of SciPy as one in CSR form, without making it dense."""
+    if features.ndim != 2 or features.dtype.kind not in "iufb":
+        raise ValueError(f"features: a sparse {features.dtype} of shape {features.shape} is no matrix of numbers with a row for each node")
+    rows = features.tocsr()
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    if rows.dtype.kind == "b":
+        rows = rows.astype(np.uint8)
+    # As scipy.sparse.save_npz writes it.
+    np.savez(out / "features.npz", format=b"csr", shape=rows.shape, data=rows.data, indices=rows.indices, indptr=rows.indptr)
+    return out / "features.npz", int(rows.shape[0])
 
 
 def _file_of(array: np.memmap[Any, Any]) -> Path | None:
