@@ -12,9 +12,19 @@ if [ "$database" = unchecked ]; then
   echo "NOT CHECKED: known vulnerabilities, because of VULNERABILITIES=unchecked"
   exit 0
 fi
+unread() {
+  echo "NOT CHECKED: the database of vulnerabilities, $database, cannot be read. Try again where it can, give a folder with a copy of it (VULNERABILITIES=FOLDER), or go on without (VULNERABILITIES=unchecked)." >&2
+  exit 1
+}
 case $database in
   *://*) url=$database ;;
-  *) url=file://$(cd "$database" && pwd) ;;
+  *)
+    # The tool takes a folder without these files for a database that knows no vulnerability.
+    for file in db modules vulns; do
+      [ -f "$database/index/$file.json" ] || unread
+    done
+    url=file://$(cd "$database" && pwd)
+    ;;
 esac
 status=0
 report=$("$tool" -db "$url" ./... 2>&1) || status=$?
@@ -23,9 +33,7 @@ case $status in
   3) echo "$report" ;;
   *)
     echo "$report"
-    if grep -q 'fetching vulnerabilities' <<<"$report"; then
-      echo "NOT CHECKED: the database of vulnerabilities, $url, cannot be read. Try again where it can, give a folder with a copy of it (VULNERABILITIES=FOLDER), or go on without (VULNERABILITIES=unchecked)."
-    fi
+    if grep -qE 'fetching vulnerabilities|creating client' <<<"$report"; then unread; fi
     ;;
 esac >&2
 exit $status

@@ -52,7 +52,7 @@ func TestVulnerabilities(t *testing.T) {
 		{"calls", filepath.Join(dir, "db"), true, "GO-2026-0001"},
 		{"spares", filepath.Join(dir, "db"), false, "no known vulnerability is in code that is called"},
 		{"spares", "http://127.0.0.1:1", true, "NOT CHECKED: the database of vulnerabilities, http://127.0.0.1:1, cannot be read"},
-		{"spares", filepath.Join(dir, "calls"), true, ""}, // a folder that is no database
+		{"spares", filepath.Join(dir, "calls"), true, "NOT CHECKED: the database"}, // a folder that is no database
 		{"spares", "unchecked", false, "NOT CHECKED: known vulnerabilities"},
 	} {
 		cmd := exec.Command(script, tool)
