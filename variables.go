@@ -12,7 +12,7 @@ const VariablePrefix = "NDLS_"
 // ReservedVariables begin with [VariablePrefix] and stand for no option: the token of a job, and what tests
 // read.
 var ReservedVariables = []string{
-	TokenVariable, "NDLS_DATA", "NDLS_PYTHON", "NDLS_JS", "NDLS_S3_SERVER",
+	TokenVariable, "NDLS_DATA", "NDLS_CORPORA", "NDLS_PYTHON", "NDLS_JS", "NDLS_S3_SERVER",
 	"NDLS_GOLDEN", "NDLS_FAULTS", "NDLS_DRAWS", "NDLS_DRAW_SEED", "NDLS_CHAOS", "NDLS_CHAOS_PARALLEL",
 }
 

@@ -92,3 +92,33 @@ func TestNodesWithoutEdges(t *testing.T) {
 	expect(t, ndls.ExitUsage, "run", "inspect", "--dataset", uri, "--run", dir)
 	expect(t, 0, "partition", "plan", "--dataset", uri, "--memory", "192MiB", "--quiet")
 }
+
+// TestDoubtfulText warns of ids that may stand for a missing value or be a header, and of labels of one class, for which
+// nothing is trained.
+func TestDoubtfulText(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	edges := file("edges.csv", "ann,bob\nbob,NA\neve,NA\neve,ann\n")
+	for _, args := range [][]string{{"partition", "--run", filepath.Join(dir, "run")}, {"inspect"}} {
+		r := command(t, append(args, "--dataset", "table:"+edges, "--memory", "192MiB")...)
+		if r.code != 0 {
+			t.Fatalf("%s: status %d\n%s", args[0], r.code, r.stderr)
+		}
+		for _, want := range []string{`2 ids are "NA"`, "missing=NA", `"ann" is the name of a column of edges.csv`, "header=false"} {
+			if text := strings.ReplaceAll(r.stdout+r.stderr, `\"`, `"`); !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q:\n%s", args[0], want, text)
+			}
+		}
+	}
+	nodes := file("nodes.csv", "id,x,y,part\nann,1,a,train\nbob,2,a,valid\neve,3,a,test\n")
+	r := command(t, "run", "--dataset", "table:"+file("more.csv", "src,dst\nann,bob\nbob,eve\n")+"?nodes="+nodes+"&features=x&label=y&split=part", "--run", filepath.Join(dir, "one"), "--memory", "192MiB")
+	if r.code != 0 || !strings.Contains(r.stdout+r.stderr, "all labels are the same") {
+		t.Errorf("one class: status %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}

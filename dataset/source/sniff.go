@@ -89,7 +89,7 @@ func refuse(name string, head []byte, e *Encoding) error {
 			}
 			return graph.BadData(name, "every other byte is 0, as in UTF-16: write encoding=%s in the URI, or save it as UTF-8", order)
 		}
-		if bytes.IndexByte(head, '\n') < 0 || bytes.Count(head, []byte{0}) > len(head)/16 {
+		if bytes.IndexByte(head, '\n') < 0 || bytes.Count(head, []byte{0}) > 2+len(head)/16 {
 			return graph.BadData(name, "holds binary data, and its name makes it text: the end of the name tells what a file is (.npy, .npz, .parquet, .arrow, .u32, .u64; see `ndls help datasets`)")
 		}
 	}

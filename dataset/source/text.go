@@ -82,7 +82,11 @@ func (t *Text) Read(p []byte) (n int, err error) {
 		t.ahead, t.held = one[0], k == 1
 	}
 	if i := t.bad(p[:n]); i >= 0 {
-		t.err, t.held = t.refused(t.off+int64(i), p[i]), false
+		b := p[i]
+		if i == 0 && len(t.tail) > 0 { // of a character whose first bytes were given before
+			b = t.tail[0]
+		}
+		t.err, t.held = t.refused(t.off+int64(i), b), false
 		n = i
 	}
 	t.endLines(p[:n])
@@ -134,11 +138,12 @@ func (t *Text) bad(p []byte) int {
 		t.tail = t.tail[:0]
 	}
 	end := len(p)
+	var open []byte
 	for k := 1; k < utf8.UTFMax && k <= len(p)-from; k++ {
 		if b := p[len(p)-k:]; utf8.RuneStart(b[0]) {
 			if !utf8.FullRune(b) {
 				end -= k
-				t.tail = append(t.tail, b...)
+				open = b
 			}
 			break
 		}
@@ -150,6 +155,9 @@ func (t *Text) bad(p []byte) int {
 		}
 	}
 	if utf8.Valid(p[from:end]) {
+		if first < 0 {
+			t.tail = append(t.tail, open...)
+		}
 		return first
 	}
 	for i := from; i < end && (first < 0 || i < first); {

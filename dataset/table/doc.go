@@ -17,7 +17,7 @@
 // # Memory
 //
 // For each column that is read what [ndls/dataset/columnar/parquet] or [ndls/dataset/columnar/arrow]
-// holds; of text a line, and 1,024 rows. Names of classes are kept.
+// holds; of text a line of at most 16 MiB, and 1,024 rows or 4 MiB and a row. Names of classes are kept.
 //
 // # Algorithm
 //

@@ -749,7 +749,7 @@ func FuzzTable(f *testing.F) {
 		}
 		name := put(t, data, t.TempDir(), "t."+end)
 		for _, uri := range []string{
-			name + "?src=id&dst=dst", name + "?src=id&dst=dst&nodes=" + name + "&id=id&features=f&label=l", name + "?src=id&dst=id2&nodes=" + name + "&features=f,dst&split=l",
+			name + "?src=id&dst=dst", name + "?header=false&missing=NA,1&src=1&dst=2", name + "?src=id&dst=dst&encoding=windows-1252&quotes=false", name + "?src=id&dst=dst&nodes=" + name + "&id=id&features=f&label=l", name + "?src=id&dst=id2&nodes=" + name + "&features=f,dst&split=l",
 		} {
 			g, err := openGraph(t, uri)
 			if err == nil {

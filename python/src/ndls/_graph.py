@@ -321,6 +321,7 @@ def from_arrow(
     split: str | None = None,
     directed: bool = False,
     repeated: str | None = None,
+    missing: Sequence[str] | str | None = None,
     folder: Folder = None,
 ) -> Graph:
     """Writes a graph that is in tables. Ids are integers or text, and keep their type in a run.
@@ -338,6 +339,8 @@ def from_arrow(
         split: The column of ``nodes`` with ``"train"``, ``"valid"`` or ``"test"``.
         directed: As for ``from_arrays``, and so are the next two.
         repeated: ``"sum"`` or None.
+        missing: Words in columns of text that stand for no value, such as ``["NA", "NULL"]``. Without it
+            they are ids and classes like others, and an import warns of them.
         folder: The folder for the files.
 
     Raises:
@@ -352,6 +355,7 @@ def from_arrow(
     out, temporary = _folder(folder)
     _write(edges, out / "edges.parquet")
     keys: dict[str, Any] = {"src": src, "dst": dst, "weight": weight, "repeated": repeated, "directed": "true" if directed else None}
+    keys["missing"] = [missing] if isinstance(missing, str) else list(missing or [])
     if nodes is not None:
         nodes = _columns(nodes, "nodes", [id, *names, label, split], id is not None)
         _write(nodes, out / "nodes.parquet")
