@@ -90,7 +90,7 @@ func TestFileSystems(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-				if warned := strings.Count(string(out), "level=WARN"); (c.warns != "") != (warned == 1) || !strings.Contains(string(out), c.warns) {
+				if warned := strings.Count(string(out), `msg="the file system `); (c.warns != "") != (warned == 1) || !strings.Contains(string(out), c.warns) {
 					t.Errorf("round %d: %d warnings, want %q:\n%s", round, warned, c.warns, out)
 				}
 			}

@@ -68,7 +68,7 @@ func TestKindsOfFileSystems(t *testing.T) {
 					t.Errorf("it says %q %d times, want %d:\n%s", text, said, expected, r.stderr)
 				}
 			}
-			if warned := strings.Count(r.stderr, "level=WARN"); warned != len(k.says) {
+			if warned := strings.Count(r.stderr, `msg="the file system `); warned != len(k.says) {
 				t.Errorf("%d warnings:\n%s", warned, r.stderr)
 			}
 			defer at.mount(disk)()
