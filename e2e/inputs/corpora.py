@@ -184,6 +184,7 @@ def main():
     parser.add_argument("ndls")
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--list", type=pathlib.Path, help="where the list of what is read and refused goes")
+    parser.add_argument("--refused", action="store_true", help="count why columns are refused")
     parser.add_argument("--columns", type=int, default=24, help="of each file at most")
     options = parser.parse_args()
     files = sorted(p for f in options.folders for p in f.rglob("*") if p.is_file() and re.search(r"\.(parquet|pq|arrow|feather|ipc|csv|tsv)(\.gz|\.zst)?$", p.name))
@@ -197,6 +198,9 @@ def main():
                 lines.append(f"{state}\t{path}\t{c}\t{reason}")
                 if state == "wrong":
                     wrong.append(f"WRONG {path} column {c!r}: {reason}")
+    if options.refused:
+        reasons = collections.Counter(re.sub(r"ndls: \S+( (row|line) \d+)?:?", "", re.sub(r'"[^"]*"', "…", line.split("\t")[3]))[:110] for line in lines if line.startswith("refused"))
+        print("\n".join(f"{n:5} refused: {reason}" for reason, n in reasons.most_common()))
     if options.list:
         options.list.write_text("\n".join(lines) + "\n")
     print("\n".join(wrong))
