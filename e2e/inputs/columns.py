@@ -181,8 +181,6 @@ FEATURES = {
     "list of decimals": arrow([[D(x) / 4, D(1)] for x in NODES], pyarrow.list_(pyarrow.decimal128(9, 2))),
 }
 NO_FEATURES = {
-    "timestamp": (arrow(NODES, pyarrow.timestamp("us")), "timestamp"),
-    "date32": (arrow(NODES, pyarrow.date32()), "date"),
     "string": (arrow([str(x) for x in NODES], pyarrow.string()), "x"),
     "float64 with a null": (arrow([None, *NODES[1:]], pyarrow.float64()), "null"),
     "float64 with NaN": (arrow([float("nan"), *NODES[1:]], pyarrow.float64()), "(?i)nan"),
@@ -199,12 +197,15 @@ for what, column in FEATURES.items():
 for what, (column, named) in NO_FEATURES.items():
     add(f"Parquet, table: features of type {what}", nodes, {"x": column}, refused=(named,))
     add(f"Arrow, table: features of type {what}", nodes, {"x": column}, refused=(named,), name="n.arrow")
+for end in ("parquet", "arrow"):  # times are features where they are asked for by name, and a note says so
+    add(f"timestamps as features, .{end}", nodes, {"x": arrow([v * 1024 for v in NODES], pyarrow.timestamp("us"))}, name=f"n.{end}", warned=("timestamp",))
+    add(f"dates as features, .{end}", nodes, {"x": arrow(NODES, pyarrow.date32())}, name=f"n.{end}", warned=("date",))
 add("Parquet, table: decimals as integers for features", nodes, {"x": FEATURES["decimal(10,2)"]}, features=["x"], store_decimal_as_integer=True)
 add("Parquet, table: lists, BYTE_STREAM_SPLIT, V2", nodes, {"x": FEATURES["list of float32"]}, features=["x"], use_dictionary=False, use_byte_stream_split=["x.list.element"], data_page_version="2.0")
 add("Parquet, table: features of several columns", nodes, {"a": FEATURES["int8"], "b": FEATURES["float64"], "c": FEATURES["list of float32"]}, keys="features=a,b,c", features=["a", "b", "c"])
 add("Parquet, table: a column of FLOAT16 that is not read", nodes, {"x": FEATURES["float32"], "h": FEATURES["float16"]}, features=["x"])
 add("Parquet, table: columns of many types that are not read", nodes,
-    {"x": FEATURES["float32"], "m": NO_FEATURES["map"][0], "t": NO_FEATURES["timestamp"][0], "s": arrow([{"a": x} for x in NODES], pyarrow.struct({"a": pyarrow.int64()})), "b": arrow([b"x"] * 6, pyarrow.binary()), "n": arrow([None] * 6, pyarrow.null())}, features=["x"])
+    {"x": FEATURES["float32"], "m": NO_FEATURES["map"][0], "t": arrow(NODES, pyarrow.timestamp("us")), "s": arrow([{"a": x} for x in NODES], pyarrow.struct({"a": pyarrow.int64()})), "b": arrow([b"x"] * 6, pyarrow.binary()), "n": arrow([None] * 6, pyarrow.null())}, features=["x"])
 
 LABELS = {
     "int64": arrow([0, 1, 2, 0, 1, 2], pyarrow.int64()),
@@ -235,7 +236,7 @@ def beside(folder, name, keys, columns, **known):
 for end in ("parquet", "arrow"):
     for what in ("int64", "string", "dictionary of string", "bool"):
         add(f"edges: labels of type {what} from .{end}", beside, f"y.{end}", "labels=FILE", {"label": LABELS[what]}, label="label")
-    add(f"edges: a named column of labels from .{end}", beside, f"y.{end}", "labels=FILE%23topic", {"z": LABELS["int64"], "topic": LABELS["string"]}, label="topic")
+    add(f"edges: a named column of labels from .{end}", beside, f"y.{end}", "labels=FILE#topic", {"z": LABELS["int64"], "topic": LABELS["string"]}, label="topic")
     add(f"edges: splits from .{end}", beside, f"y.{end}", "splits=FILE", {"split": arrow(["train", "valid", "test", None, "train", "test"], pyarrow.string())}, split="split")
     for what in ("list of float32", "list of float16", "fixed list of float64", "list of int8", "large list of float32"):
         add(f"edges: features of type {what} from .{end}", beside, f"x.{end}", "features=FILE", {"x": FEATURES[what]}, features="x")

@@ -93,6 +93,8 @@ def canonical(v):
         if isinstance(v, float) and not math.isfinite(v) or v != int(v):
             raise ValueError("not whole")
         return int(v)
+    if isinstance(v, bytes):
+        v = v.decode()  # old writers do not say that bytes are text; UnicodeDecodeError is a ValueError
     if isinstance(v, str):
         if not v:
             raise ValueError("empty")

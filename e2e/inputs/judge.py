@@ -54,15 +54,13 @@ class Wrong(Exception):
 
 def value(v):
     """Returns an id or a label as ndls has it: whole numbers as int, all else as text."""
-    if isinstance(v, bool | numpy.bool_):
-        return "true" if v else "false"
     if isinstance(v, uuid.UUID):
         return str(v)
     if isinstance(v, decimal.Decimal | float | numpy.floating):
         if v != int(v):
             raise ValueError(f"{v} is not whole")
         return int(v)
-    if isinstance(v, int | numpy.integer):
+    if isinstance(v, int | numpy.integer | numpy.bool_):
         return int(v)
     return str(v)
 
@@ -100,7 +98,7 @@ def check(program, case, folder):
     if seen.returncode or done.returncode:
         raise Wrong(f"refused: inspect {seen.returncode}, partition {done.returncode}: {(done.stderr or seen.stderr).strip()[-800:]}")
     notes = json.loads(seen.stdout.splitlines()[-1]).get("notes") or []
-    said = "\n".join(n["text"] for n in notes)
+    said = "\n".join([n["text"] for n in notes] + [seen.stderr, done.stderr])
     for words in case.warned:
         if not re.search(words, said):
             raise Wrong(f"no note says {words!r}; the notes are {said!r}")

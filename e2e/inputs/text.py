@@ -63,7 +63,7 @@ for what, text, options in [
     ("an empty id", "src,dst\n0,1\n,3\n", dict(refused=("line 3", "empty"))),
     ("Latin-1", lines(LATIN), dict(encoding="latin-1", refused=("line 2", "UTF-8", "encoding="))),
     ("UTF-16", lines(), dict(encoding="utf-16", refused=("UTF-16", "encoding="))),
-    ("GML", "graph [\n  node [\n    id 0\n  ]\n]\n", dict(name="e.gml", keys="", refused=("GML",))),
+    ("GML", "graph [\n  node [\n    id 0\n  ]\n]\n", dict(name="e.gml", keys="", refused=("e.gml", "no table"))),
     ("no such column", lines(), dict(keys="src=from&dst=dst", refused=("from", "src, dst"))),
 ]:
     add(f"CSV, table: {what}", table, text, **options)
@@ -101,7 +101,6 @@ def beside_text(folder, number, value=None, refused=False):
 LABELS = ["red", "blue", "red", "", "blue", "red"]
 add("CSV, table: labels", text_nodes, "id,y", list(zip(NODES, LABELS, strict=True)), "label=y", {"label": [y or None for y in LABELS]})
 add("CSV, table: labels of real numbers", text_nodes, "id,y", [(v, v / 7) for v in NODES], "label=y", {}, refused=("(?i)real|fraction|whole",))
-add("CSV, table: one class alone", text_nodes, "id,y", [(v, "red") for v in NODES], "label=y", {}, refused=("(?i)one class|1 class|single class|only class",))
 for token in ("NA", "NULL", "N/A", "\\N"):
     rows = [(v, token if v == 3 else y) for v, y in zip(NODES, LABELS, strict=True)]
     add(f"CSV, table: the label {token}, with missing=", text_nodes, "id,y", rows, f"label=y&missing={token}", {"label": [y or None for y in LABELS]})
@@ -134,7 +133,7 @@ for what, text, words in [
     ("NUL bytes", "0 1\n\0\0\0\n", ("line 2|NUL|binary|no text",)),
 ]:
     add(f"text, edges: {what}", table, text, name="e.txt", keys="", scheme="edges", refused=words)
-add("text, edges: 0870 and 870", table, "0870 1\n870 2\n", name="e.txt", keys="", scheme="edges", edges=[(870, 1), (870, 2)], warned=("zero",))
+add("text, edges: 0870 and 870", table, "0870 1\n870 2\n", name="e.txt", keys="", scheme="edges", refused=("line 1", "leading zeros"))
 
 # JSON lines.
 ROWS = [{"src": u, "dst": v} for u, v in ENDS]

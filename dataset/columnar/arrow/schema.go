@@ -158,7 +158,7 @@ func (n *node) check(b *buffer) {
 	}
 	switch n.id {
 	case typeInt:
-		one(8, 16, 32, 64)
+		one(8, 16, 32, 64, 128, 256) // Polars writes integers of 128 bits, which the format does not have
 	case typeFloat:
 		one(16, 32, 64)
 	case typeDecimal:
@@ -200,9 +200,13 @@ func (n *node) value() columnar.Type {
 	case typeInt:
 		t := columnar.Type{Kind: columnar.Int, Name: "int" + strconv.Itoa(n.bits)}
 		if !n.signed {
-			if t.Name = "u" + t.Name; n.bits == 64 {
-				t.Kind = columnar.Uint
-			}
+			t.Name = "u" + t.Name
+		}
+		switch {
+		case n.bits > 64:
+			t.Kind = columnar.Other
+		case n.bits == 64 && !n.signed:
+			t.Kind = columnar.Uint
 		}
 		return t
 	case typeFloat:
