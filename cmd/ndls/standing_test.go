@@ -155,7 +155,10 @@ func TestDamagedDirectories(t *testing.T) {
 			before := d.committed(t, disk)
 			tried, refused, hurt := 0, 0, 0
 			all := wrecks(d.read(t, disk), earlier, !full)
-			for _, wreck := range slices.Sorted(maps.Keys(all)) {
+			for i, wreck := range slices.Sorted(maps.Keys(all)) {
+				if !full && i%5 > 0 && wreck != "gone catalog" && wreck != "gone catalog.parquet" && wreck != "earlier catalog" {
+					continue
+				}
 				bad := disk.Clone()
 				d.change(t, bad, all[wreck])
 				verdict, readable := d.agree(t, wreck, bad)
