@@ -116,7 +116,7 @@ func (env evaluation) run(ctx context.Context) error {
 		if smoothed, err = env.smoothed(ctx, w); err != nil {
 			return err
 		}
-		if depths, err = (labelsRun{env.Env}).depths(ctx); err != nil {
+		if depths, err = labelsRun(env).depths(ctx); err != nil {
 			return err
 		}
 	}
