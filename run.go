@@ -165,7 +165,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		return nil, err
 	}
 	r.made = j.creates && rundir.Missing(j.Run)
-	store, rec, err := openStore(ctx, j.Run, j.creates)
+	store, _, err := openStore(ctx, j.Run, j.creates)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,8 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	if err != nil {
 		return nil, err
 	}
-	if rec = nil; standing != nil && standing.Recorded() {
+	var rec *coordinator.Record
+	if standing != nil && standing.Recorded() {
 		rec = standing.Record
 	}
 	plan, err := j.options(ctx, rec, identity)
