@@ -92,7 +92,7 @@ var smoothing = stage.Hashes(control.DefaultPlan())[string(control.Smooth)]
 
 func entry(i int) catalog.Entry {
 	return catalog.Entry{
-		Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tile-%08d.bin", i), Bytes: 1 << 30,
+		Kind: catalog.KindSmoothedTile, Path: fmt.Sprintf("smoothed/tiles/tile-%05d-00000.f32", i), Bytes: 1 << 30,
 		Checksum: fmt.Sprintf("sha256:%064x", uint64(i)*0x9e3779b97f4a7c15), Interval: int32(i), Block: int32(i % 8),
 		Stage: string(control.Smooth), Plan: smoothing,
 	}
