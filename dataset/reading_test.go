@@ -204,7 +204,7 @@ func TestRefused(t *testing.T) {
 		{"e.txt", utf16, "", []string{"UTF-16", "UTF-8"}, ""},
 		{"e.txt", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 1}), "", []string{"NumPy array", "ends in .npy"}, ""},
 		{"e.txt", lz4, "", []string{"Parquet file", "ends in .parquet"}, ""},
-		{"e.txt", []byte("0 1\n\x00\x01"), "", []string{"binary data", "help datasets"}, ""},
+		{"e.txt", []byte("0 1\n\x00\x01"), "", []string{"line 2", "holds a byte of 0"}, ""},
 		{"e.tar.gz", gzipped(string(tar)), "", []string{"tar archive", "unpack"}, ""},
 		{"f.json", []byte("\xff\xfe{\x00"), "edges:%s/a.txt?features=%s/f.json", []string{"UTF-16"}, ""},
 		{"l.csv", utf16, "edges:%s/a.txt?labels=%s/l.csv", []string{"UTF-16"}, ""},

@@ -274,13 +274,9 @@ func (d drive) works(t *testing.T, wreck string, bad *vfstest.Mem, verb, verdict
 // that, with and without power. The same command without the wish to discard then gives what the new dataset asks for, or says that the
 // old run is there still: no file of the old dataset is taken for one of the new.
 func TestKilledWhileDiscarding(t *testing.T) {
-	step := 31
-	if text := os.Getenv(faultEnv); text != "" {
-		step, _ = strconv.Atoi(text)
-	} else if testing.Short() {
+	if testing.Short() {
 		t.Skip("takes some seconds")
 	}
-	step = max(step, 1)
 	d := drive("/disks/discard")
 	edges := filepath.Join(t.TempDir(), "edges.tsv")
 	graph := func(seed uint64) {
@@ -319,6 +315,11 @@ func TestKilledWhileDiscarding(t *testing.T) {
 			t.Fatalf("%s is the same for both datasets", name)
 		}
 	}
+	step := max(count.Ops()/8, 1)
+	if text := os.Getenv(faultEnv); text != "" {
+		step, _ = strconv.Atoi(text)
+		step = max(step, 1)
+	}
 	kills, kept := 0, 0
 	for at := 1; at <= count.Ops(); at += step {
 		for name, share := range map[string]float64{"killed": 1, "power failure": 0.5} {
@@ -356,7 +357,7 @@ func TestKilledWhileDiscarding(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d kills, in %d of them before anything was discarded", kills, kept)
+	t.Logf("%d kills at %d operations, in %d of them before anything was discarded", kills, count.Ops(), kept)
 	if kept == 0 || kept == kills {
 		t.Errorf("of %d kills %d came before anything was discarded", kills, kept)
 	}

@@ -72,6 +72,23 @@ func refuseKnown(name string, head []byte, wide bool) error {
 	return nil
 }
 
+// zerosBetween returns the byte order of UTF-16 where nearly every other byte is 0, and hardly any between, else "".
+func zerosBetween(head []byte) string {
+	var zeros [2]int
+	for i, b := range head {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	switch half := len(head) / 2; {
+	case half > 1 && 10*zeros[1] >= 8*half && 20*zeros[0] <= half:
+		return "utf-16le"
+	case half > 1 && 10*zeros[0] >= 8*half && 20*zeros[1] <= half:
+		return "utf-16be"
+	}
+	return ""
+}
+
 // refuse refuses a file by its first bytes: one that cannot be text, and text in a form that no reader knows.
 func refuse(name string, head []byte, e *Encoding) error {
 	wide := e != nil && e.wide
@@ -81,12 +98,8 @@ func refuse(name string, head []byte, e *Encoding) error {
 	if len(head) > 262 && string(head[257:262]) == "ustar" {
 		return graph.BadData(name, "is a tar archive: unpack it (tar -xf) and name the file that is meant")
 	}
-	if at := bytes.IndexByte(head, 0); at >= 0 && !wide {
-		if zeros := bytes.Count(head, []byte{0}); 2*zeros >= len(head)-1 && zeros > 1 {
-			order := "utf-16le"
-			if at == 0 {
-				order = "utf-16be"
-			}
+	if bytes.IndexByte(head, 0) >= 0 && !wide {
+		if order := zerosBetween(head); order != "" {
 			return graph.BadData(name, "every other byte is 0, as in UTF-16: write encoding=%s in the URI, or save it as UTF-8", order)
 		}
 		if bytes.IndexByte(head, '\n') < 0 || bytes.Count(head, []byte{0}) > 2+len(head)/16 {
