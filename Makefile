@@ -219,7 +219,7 @@ e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON,
 	$(GO) test -count=1 -v ./e2e
 
 .PHONY: file-systems
-file-systems: build ## runs on FAT, exFAT, mergerfs, bindfs, tmpfs, overlay, and with calls that strace refuses (root; dosfstools, exfatprogs, fusefat, exfat-fuse, mergerfs, bindfs, strace)
+file-systems: build ## runs on exFAT, mergerfs, bindfs, tmpfs, overlay, and with calls that strace refuses (root; exfatprogs, exfat-fuse, mergerfs, bindfs, strace)
 	NDLS_FILE_SYSTEMS=1 NDLS_BUILT=$(CURDIR)/$(BUILD)/ndls $(GO) test -count=1 -v -run '^(TestFileSystems|TestCallsThatTheKernelRefuses|TestReadOnlyMount|TestGroupSharesRun|TestWithoutProc|TestLimitsOfTheShell|TestBuild)$$' ./e2e
 
 .PHONY: arm64

@@ -146,9 +146,12 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(4) // degrees, then ids and labels, then degrees and K for the report
 	s.ReadK()
 	s.BytesRead += tiles // counted
-	if countsMean(s.Plan, s.Classes) {
-		s.BytesRead += tiles / int64(splitsOfLabels(s.Plan)) // and written
-	} else {
+	switch { // and written
+	case best && alone:
+		s.BytesRead += s.Nodes * mergedRow
+	case countsMean(s.Plan, s.Classes):
+		s.BytesRead += tiles / int64(splitsOfLabels(s.Plan))
+	default:
 		s.BytesRead += tiles / int64(labelRuns(s.Plan))
 	}
 	s.BytesWritten += tiles + rows + 8*smoothedScores(s) + countBytes(s, sets)

@@ -26,7 +26,7 @@ import pyarrow
 import pyarrow.ipc
 import pyarrow.parquet
 
-SPOILED = re.compile(r"bad_data|corrupt|broken|encrypt|malformed|invalid")
+SPOILED = re.compile(r"bad_data|corrupt|broken|encrypt|malformed|invalid|mismatch")
 
 
 def columns(path):

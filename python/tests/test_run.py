@@ -29,10 +29,21 @@ def test_nodes_are_those_of_the_input(run: ndls.Run, arrays: Arrays) -> None:
     assert (np.diff(run.degrees.astype(int)) <= 0).all()
 
 
+def crc32c(data: bytes) -> int:
+    """Returns the sum with which ndls seals its records."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ 0x82F63B78 * (value & 1)
+    return value ^ 0xFFFFFFFF
+
+
 def test_a_run_that_was_stopped_says_so(run: ndls.Run, tmp_path: Path) -> None:
     assert not run.stopped
-    record = json.loads((run.path / "run.json").read_text())
-    (tmp_path / "run.json").write_text(json.dumps(record | {"state": "FAILED", "stopped": True}))
+    record = json.loads((run.path / "run.json").read_text()) | {"state": "FAILED", "stopped": True}
+    text = json.dumps(record | {"seal": "crc32c:00000000"})
+    (tmp_path / "run.json").write_text(text.replace("crc32c:00000000", f"crc32c:{crc32c(text.encode()):08x}", 1))
     stopped = ndls.open(tmp_path)
     assert (stopped.state, stopped.stopped) == ("FAILED", True)
     assert repr(stopped).splitlines()[0].endswith(": STOPPED")
