@@ -40,7 +40,9 @@ def beside(folder, keys, files, refused=(), **known):
             numpy.savez(folder / name, **array)
         else:
             numpy.save(folder / name, array)
-    return Case(f"edges:{folder}/e.txt?" + keys.replace("DIR", str(folder)), edges=KNOWN, nodes={"id": NODES, **known} if known else None, refused=refused)
+    return Case(
+        f"edges:{folder}/e.txt?" + keys.replace("DIR", str(folder)), edges=KNOWN, nodes={"id": NODES, **known} if known else None, refused=refused
+    )
 
 
 X = numpy.array([[v, v / 4, -v] for v in NODES])
@@ -49,7 +51,9 @@ for type in ("<f2", "<f4", "<f8", ">f2", ">f4", ">f8", "i1", "<i2", ">i4", "<i8"
     add(f"npy, features of {type}", beside, "features=DIR/x.npy", {"x.npy": array}, features=array.astype(float).tolist())
 add("npy, features of bool", beside, "features=DIR/x.npy", {"x.npy": X > 1}, features=(X > 1).astype(float).tolist())
 add("npy, features in Fortran order", beside, "features=DIR/x.npy", {"x.npy": numpy.asfortranarray(X)}, features=X.tolist())
-add("npy, features, big-endian, in Fortran order", beside, "features=DIR/x.npy", {"x.npy": numpy.asfortranarray(X.astype(">f4"))}, features=X.tolist())
+add(
+    "npy, features, big-endian, in Fortran order", beside, "features=DIR/x.npy", {"x.npy": numpy.asfortranarray(X.astype(">f4"))}, features=X.tolist()
+)
 add("npy, features of complex numbers", beside, "features=DIR/x.npy", {"x.npy": X.astype("c8")}, refused=("complex",))
 add("npy, features with NaN", beside, "features=DIR/x.npy", {"x.npy": numpy.where(X == 2, numpy.nan, X)}, refused=("(?i)nan",))
 Y = numpy.array([0, 1, 2, 0, -1, 1])
@@ -60,7 +64,13 @@ add("npy, labels of text", beside, "labels=DIR/y.npy", {"y.npy": numpy.array(NAM
 MASKS = {f"{s}_mask": numpy.array([v % 3 == i for v in NODES]) for i, s in enumerate(("train", "val", "test"))}
 SPLITS = [("train", "valid", "test")[v % 3] for v in NODES]
 add("npz, masks", beside, "splits=DIR/s.npz", {"s.npz": MASKS}, split=SPLITS)
-add("npz, masks in Fortran order", beside, "splits=DIR/s.npz&split=1", {"s.npz": {f"{k}s": numpy.asfortranarray(numpy.stack([~m, m], 1)) for k, m in MASKS.items()}}, split=SPLITS)
+add(
+    "npz, masks in Fortran order",
+    beside,
+    "splits=DIR/s.npz&split=1",
+    {"s.npz": {f"{k}s": numpy.asfortranarray(numpy.stack([~m, m], 1)) for k, m in MASKS.items()}},
+    split=SPLITS,
+)
 add("npz, masks of numbers", beside, "splits=DIR/s.npz", {"s.npz": {k: m.astype("i4") for k, m in MASKS.items()}}, split=SPLITS)
 
 MATRIX = scipy.sparse.coo_array((DATA, (SRC, DST)), shape=(6, 6))
@@ -82,7 +92,13 @@ for scheme in ("npz", "edges"):
         add(f"save_npz, {scheme}: CSR of {type}", matrix, MATRIX.tocsr().astype(type), scheme)
     add(f"save_npz, {scheme}: BSR", matrix, MATRIX.tobsr((2, 2)), scheme, refused=("(?i)bsr", "tocsr"))
     add(f"save_npz, {scheme}: DIA", matrix, MATRIX.todia(), scheme, refused=("(?i)dia", "tocsr"))
-    add(f"save_npz, {scheme}: not square", matrix, scipy.sparse.csr_array((DATA, (SRC, DST)), shape=(6, 9)), scheme, refused=("square|6 (x|×|by) 9|shape",))
+    add(
+        f"save_npz, {scheme}: not square",
+        matrix,
+        scipy.sparse.csr_array((DATA, (SRC, DST)), shape=(6, 9)),
+        scheme,
+        refused=("square|6 (x|×|by) 9|shape",),
+    )
 SPARSE = scipy.sparse.coo_array(numpy.array([[0, 1.5, 0, v] if v % 2 else [0, 0, 0, 0] for v in NODES]))
 for what, to in FORMATS.items():
     add(f"save_npz, features: {what}", beside, "features=DIR/x.npz", {"x.npz": getattr(SPARSE, to)()}, features=SPARSE.toarray().tolist())
@@ -94,7 +110,9 @@ add("save_npz, features: places out of order, and one twice", beside, "features=
 
 
 def market(folder, symmetric):
-    scipy.io.mmwrite(folder / "a.mtx", MATRIX.tocsr() if not symmetric else (MATRIX + MATRIX.T).tocsr(), symmetry="symmetric" if symmetric else "general")
+    scipy.io.mmwrite(
+        folder / "a.mtx", MATRIX.tocsr() if not symmetric else (MATRIX + MATRIX.T).tocsr(), symmetry="symmetric" if symmetric else "general"
+    )
     return Case(f"mtx:{folder}/a.mtx", edges=KNOWN)
 
 
@@ -109,7 +127,14 @@ def empty(folder, name, uri):
 
 
 for name, uri in {
-    "x.npy": "edges:DIR/e.txt?features=DIR/x.npy", "x.npz": "edges:DIR/e.txt?features=DIR/x.npz", "y.csv": "edges:DIR/e.txt?labels=DIR/y.csv", "a.npz": "npz:DIR/a.npz",
-    "a.mtx": "mtx:DIR/a.mtx", "p.npy": "edges:DIR/p.npy", "t.txt": "edges:DIR/t.txt", "t.jsonl": "table:DIR/t.jsonl", "t.csv": "table:DIR/t.csv",
+    "x.npy": "edges:DIR/e.txt?features=DIR/x.npy",
+    "x.npz": "edges:DIR/e.txt?features=DIR/x.npz",
+    "y.csv": "edges:DIR/e.txt?labels=DIR/y.csv",
+    "a.npz": "npz:DIR/a.npz",
+    "a.mtx": "mtx:DIR/a.mtx",
+    "p.npy": "edges:DIR/p.npy",
+    "t.txt": "edges:DIR/t.txt",
+    "t.jsonl": "table:DIR/t.jsonl",
+    "t.csv": "table:DIR/t.csv",
 }.items():
     add(f"a file of 0 bytes: {name}", empty, name, uri)

@@ -119,7 +119,12 @@ for what, options in LAYOUTS.items():
 for what in ("DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"):
     add(f"Parquet, table: text in {what}", edges, "table", TEXT["string"], use_dictionary=False, column_encoding=what)
 add("Parquet, table: text, data page V2", edges, "table", TEXT["string"], data_page_version="2.0")
-for what, options in {"lz4": dict(compression="lz4"), "zstd": dict(compression="zstd"), "a stream": dict(stream=True), "a stream, zstd": dict(stream=True, compression="zstd")}.items():
+for what, options in {
+    "lz4": dict(compression="lz4"),
+    "zstd": dict(compression="zstd"),
+    "a stream": dict(stream=True),
+    "a stream, zstd": dict(stream=True, compression="zstd"),
+}.items():
     for type in ("int64", "string", "string_view", "dictionary of string"):
         add(f"Arrow, table: {what}, {type}", edges, "table", {**IDS, **TEXT}[type], name="e.arrow", **options)
 
@@ -139,7 +144,14 @@ for scheme in ("table", "edges"):
     add(f"Parquet, {scheme}: weights of type float16", weights, scheme, pyarrow.float16(), numpy.array(WEIGHTS, "float16"))
     for type in (pyarrow.decimal128(10, 2), pyarrow.decimal128(38, 10), pyarrow.decimal256(50, 4)):
         add(f"Parquet, {scheme}: weights of type {type}", weights, scheme, type, QUARTERS)
-    add(f"Parquet, {scheme}: weights of type decimal(10,2) stored as integers", weights, scheme, pyarrow.decimal128(10, 2), QUARTERS, store_decimal_as_integer=True)
+    add(
+        f"Parquet, {scheme}: weights of type decimal(10,2) stored as integers",
+        weights,
+        scheme,
+        pyarrow.decimal128(10, 2),
+        QUARTERS,
+        store_decimal_as_integer=True,
+    )
     add(f"Parquet, {scheme}: a null weight", weights, scheme, pyarrow.float64(), [None, *WEIGHTS[1:]], refused=("null|missing|empty",))
     add(f"Parquet, {scheme}: weights that are times", weights, scheme, pyarrow.timestamp("us"), WEIGHTS, refused=("timestamp",))
     add(f"Parquet, {scheme}: weights that are dates", weights, scheme, pyarrow.date32(), WEIGHTS, refused=("date",))
@@ -152,12 +164,17 @@ def nodes(folder, columns, keys="features=x", features=None, label=None, split=N
     back = put(pyarrow.table({"id": IDS["int64"](NODES), **columns}), folder / name, **options)
     known = {"id": back["id"], "all": True}
     if features:
-        known["features"] = [sum((list(back[c][i]) if isinstance(back[c][i], list | tuple | numpy.ndarray) else [back[c][i]] for c in features), []) for i in range(len(NODES))]
+        known["features"] = [
+            sum((list(back[c][i]) if isinstance(back[c][i], list | tuple | numpy.ndarray) else [back[c][i]] for c in features), [])
+            for i in range(len(NODES))
+        ]
     if label:
         known["label"] = back[label]
     if split:
         known["split"] = back[split]
-    return Case(f"table:{folder}/e.parquet?nodes={folder}/{name}&id=id&{keys}", edges={"src": SRC, "dst": DST}, nodes=known, refused=refused, warned=warned)
+    return Case(
+        f"table:{folder}/e.parquet?nodes={folder}/{name}&id=id&{keys}", edges={"src": SRC, "dst": DST}, nodes=known, refused=refused, warned=warned
+    )
 
 
 FEATURES = {
@@ -198,14 +215,45 @@ for what, (column, named) in NO_FEATURES.items():
     add(f"Parquet, table: features of type {what}", nodes, {"x": column}, refused=(named,))
     add(f"Arrow, table: features of type {what}", nodes, {"x": column}, refused=(named,), name="n.arrow")
 for end in ("parquet", "arrow"):  # times are features where they are asked for by name, and a note says so
-    add(f"timestamps as features, .{end}", nodes, {"x": arrow([v * 1024 for v in NODES], pyarrow.timestamp("us"))}, name=f"n.{end}", warned=("timestamp",))
+    add(
+        f"timestamps as features, .{end}",
+        nodes,
+        {"x": arrow([v * 1024 for v in NODES], pyarrow.timestamp("us"))},
+        name=f"n.{end}",
+        warned=("timestamp",),
+    )
     add(f"dates as features, .{end}", nodes, {"x": arrow(NODES, pyarrow.date32())}, name=f"n.{end}", warned=("date",))
 add("Parquet, table: decimals as integers for features", nodes, {"x": FEATURES["decimal(10,2)"]}, features=["x"], store_decimal_as_integer=True)
-add("Parquet, table: lists, BYTE_STREAM_SPLIT, V2", nodes, {"x": FEATURES["list of float32"]}, features=["x"], use_dictionary=False, use_byte_stream_split=["x.list.element"], data_page_version="2.0")
-add("Parquet, table: features of several columns", nodes, {"a": FEATURES["int8"], "b": FEATURES["float64"], "c": FEATURES["list of float32"]}, keys="features=a,b,c", features=["a", "b", "c"])
+add(
+    "Parquet, table: lists, BYTE_STREAM_SPLIT, V2",
+    nodes,
+    {"x": FEATURES["list of float32"]},
+    features=["x"],
+    use_dictionary=False,
+    use_byte_stream_split=["x.list.element"],
+    data_page_version="2.0",
+)
+add(
+    "Parquet, table: features of several columns",
+    nodes,
+    {"a": FEATURES["int8"], "b": FEATURES["float64"], "c": FEATURES["list of float32"]},
+    keys="features=a,b,c",
+    features=["a", "b", "c"],
+)
 add("Parquet, table: a column of FLOAT16 that is not read", nodes, {"x": FEATURES["float32"], "h": FEATURES["float16"]}, features=["x"])
-add("Parquet, table: columns of many types that are not read", nodes,
-    {"x": FEATURES["float32"], "m": NO_FEATURES["map"][0], "t": arrow(NODES, pyarrow.timestamp("us")), "s": arrow([{"a": x} for x in NODES], pyarrow.struct({"a": pyarrow.int64()})), "b": arrow([b"x"] * 6, pyarrow.binary()), "n": arrow([None] * 6, pyarrow.null())}, features=["x"])
+add(
+    "Parquet, table: columns of many types that are not read",
+    nodes,
+    {
+        "x": FEATURES["float32"],
+        "m": NO_FEATURES["map"][0],
+        "t": arrow(NODES, pyarrow.timestamp("us")),
+        "s": arrow([{"a": x} for x in NODES], pyarrow.struct({"a": pyarrow.int64()})),
+        "b": arrow([b"x"] * 6, pyarrow.binary()),
+        "n": arrow([None] * 6, pyarrow.null()),
+    },
+    features=["x"],
+)
 
 LABELS = {
     "int64": arrow([0, 1, 2, 0, 1, 2], pyarrow.int64()),
@@ -221,31 +269,69 @@ LABELS = {
 for what, column in LABELS.items():
     add(f"Parquet, table: labels of type {what}", nodes, {"y": column}, keys="label=y", label="y")
     add(f"Arrow, table: labels of type {what}", nodes, {"y": column}, keys="label=y", label="y", name="n.arrow")
-add("Parquet, table: labels of real numbers", nodes, {"y": arrow([x / 7 for x in NODES], pyarrow.float64())}, keys="label=y", refused=("(?i)real|fraction|whole",))
-add("Parquet, table: splits", nodes, {"p": arrow(["train", "valid", "test", None, "train", "test"], pyarrow.string()), "y": LABELS["int64"]}, keys="label=y&split=p", label="y", split="p")
+add(
+    "Parquet, table: labels of real numbers",
+    nodes,
+    {"y": arrow([x / 7 for x in NODES], pyarrow.float64())},
+    keys="label=y",
+    refused=("(?i)real|fraction|whole",),
+)
+add(
+    "Parquet, table: splits",
+    nodes,
+    {"p": arrow(["train", "valid", "test", None, "train", "test"], pyarrow.string()), "y": LABELS["int64"]},
+    keys="label=y&split=p",
+    label="y",
+    split="p",
+)
 
 
 def beside(folder, name, keys, columns, **known):
     """Edges in text, and labels, splits or features in a file of columns."""
     (folder / "e.txt").write_text("".join(f"{u} {v}\n" for u, v in ENDS))
     back = put(pyarrow.table({"id": IDS["int32"](NODES), **columns}), folder / name)
-    return Case(f"edges:{folder}/e.txt?{keys.replace('FILE', str(folder / name))}", edges={"src": SRC, "dst": DST},
-                nodes={"id": back["id"], **{k: back[c] for k, c in known.items()}})
+    return Case(
+        f"edges:{folder}/e.txt?{keys.replace('FILE', str(folder / name))}",
+        edges={"src": SRC, "dst": DST},
+        nodes={"id": back["id"], **{k: back[c] for k, c in known.items()}},
+    )
 
 
 for end in ("parquet", "arrow"):
     for what in ("int64", "string", "dictionary of string", "bool"):
         add(f"edges: labels of type {what} from .{end}", beside, f"y.{end}", "labels=FILE", {"label": LABELS[what]}, label="label")
-    add(f"edges: a named column of labels from .{end}", beside, f"y.{end}", "labels=FILE#topic", {"z": LABELS["int64"], "topic": LABELS["string"]}, label="topic")
-    add(f"edges: splits from .{end}", beside, f"y.{end}", "splits=FILE", {"split": arrow(["train", "valid", "test", None, "train", "test"], pyarrow.string())}, split="split")
+    add(
+        f"edges: a named column of labels from .{end}",
+        beside,
+        f"y.{end}",
+        "labels=FILE#topic",
+        {"z": LABELS["int64"], "topic": LABELS["string"]},
+        label="topic",
+    )
+    add(
+        f"edges: splits from .{end}",
+        beside,
+        f"y.{end}",
+        "splits=FILE",
+        {"split": arrow(["train", "valid", "test", None, "train", "test"], pyarrow.string())},
+        split="split",
+    )
     for what in ("list of float32", "list of float16", "fixed list of float64", "list of int8", "large list of float32"):
         add(f"edges: features of type {what} from .{end}", beside, f"x.{end}", "features=FILE", {"x": FEATURES[what]}, features="x")
 
 
 def beside_decimal(folder, end):
     (folder / "e.txt").write_text("".join(f"{u} {v}\n" for u, v in ENDS))
-    back = put(pyarrow.table({"id": IDS["int64"](NODES), "a": FEATURES["decimal(10,2)"], "b": FEATURES["uint64 above 2^63"]}), folder / f"x.{end}", **({"store_decimal_as_integer": True} if end == "parquet" else {}))
-    return Case(f"edges:{folder}/e.txt?features={folder}/x.{end}", edges={"src": SRC, "dst": DST}, nodes={"id": back["id"], "features": list(zip(back["a"], back["b"], strict=True))})
+    back = put(
+        pyarrow.table({"id": IDS["int64"](NODES), "a": FEATURES["decimal(10,2)"], "b": FEATURES["uint64 above 2^63"]}),
+        folder / f"x.{end}",
+        **({"store_decimal_as_integer": True} if end == "parquet" else {}),
+    )
+    return Case(
+        f"edges:{folder}/e.txt?features={folder}/x.{end}",
+        edges={"src": SRC, "dst": DST},
+        nodes={"id": back["id"], "features": list(zip(back["a"], back["b"], strict=True))},
+    )
 
 
 add("edges: features of decimal and uint64 from .parquet", beside_decimal, "parquet")
@@ -253,13 +339,19 @@ add("edges: features of decimal and uint64 from .parquet", beside_decimal, "parq
 
 def spark_vectors(folder, sparse):
     """The struct in which Spark ML stores vectors."""
-    type = pyarrow.struct({"type": pyarrow.int8(), "size": pyarrow.int32(), "indices": pyarrow.list_(pyarrow.int32()), "values": pyarrow.list_(pyarrow.float64())})
+    type = pyarrow.struct(
+        {"type": pyarrow.int8(), "size": pyarrow.int32(), "indices": pyarrow.list_(pyarrow.int32()), "values": pyarrow.list_(pyarrow.float64())}
+    )
     dense = [[float(x), 0.0, x / 2] for x in NODES]
     rows = []
     for i, row in enumerate(dense):
         at = [j for j, v in enumerate(row) if v]
         is_sparse = sparse == "sparse" or sparse == "mixed" and i % 2
-        rows.append({"type": 0, "size": 3, "indices": at, "values": [row[j] for j in at]} if is_sparse else {"type": 1, "size": None, "indices": None, "values": row})
+        rows.append(
+            {"type": 0, "size": 3, "indices": at, "values": [row[j] for j in at]}
+            if is_sparse
+            else {"type": 1, "size": None, "indices": None, "values": row}
+        )
     case = nodes(folder, {"x": arrow(rows, type)})
     case.nodes["features"] = dense
     return case
@@ -291,9 +383,22 @@ for scheme in ("table", "edges"):
         add(f"DuckDB, {scheme}: Parquet {version}", duck, "s src, d dst", copy=f"format parquet, parquet_version {version}", scheme=scheme)
     for codec in ("uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw"):
         add(f"DuckDB, {scheme}: {codec}", duck, "s src, d dst", copy=f"format parquet, codec '{codec}'", scheme=scheme)
-    add(f"DuckDB, {scheme}: weights of type decimal(10,2)", duck, "s src, d dst, (w / 4)::decimal(10,2) w", scheme=scheme, keys="src=src&dst=dst&weight=w", weight="w")
+    add(
+        f"DuckDB, {scheme}: weights of type decimal(10,2)",
+        duck,
+        "s src, d dst, (w / 4)::decimal(10,2) w",
+        scheme=scheme,
+        keys="src=src&dst=dst&weight=w",
+        weight="w",
+    )
     add(f"DuckDB, {scheme}: ids of type timestamp", duck, "make_timestamp(s) src, make_timestamp(d) dst", scheme=scheme, refused=("timestamp",))
-    add(f"DuckDB, {scheme}: ids of type date", duck, "date '2026-01-01' + s::int src, date '2026-01-01' + d::int dst", scheme=scheme, refused=("date",))
+    add(
+        f"DuckDB, {scheme}: ids of type date",
+        duck,
+        "date '2026-01-01' + s::int src, date '2026-01-01' + d::int dst",
+        scheme=scheme,
+        refused=("date",),
+    )
 add("DuckDB, table: ids of type uuid", duck, "md5(s::text)::uuid src, md5(d::text)::uuid dst")
 add("DuckDB, table: ids of type sum(…)", duck, "sum(s) over (partition by s, d, w) src, sum(d) over (partition by s, d, w) dst")
 add("DuckDB, table: text, Parquet V2", duck, "'n' || s src, 'n' || d dst", copy="format parquet, parquet_version V2")
@@ -340,18 +445,34 @@ def polar(folder, frame, write, name="e.parquet", scheme="table", refused=(), **
 
 
 def frame(type=None, text=False, map=lambda v: v):
-    return lambda: polars.DataFrame({"src": [map(v) for v in SRC], "dst": [map(v) for v in DST]}, schema_overrides={"src": type, "dst": type} if type else None)
+    return lambda: polars.DataFrame(
+        {"src": [map(v) for v in SRC], "dst": [map(v) for v in DST]}, schema_overrides={"src": type, "dst": type} if type else None
+    )
 
 
 FRAMES = {
-    "int64": frame(), "uint8": frame(polars.UInt8), "int128": frame(polars.Int128), "text": frame(map=lambda v: f"n{v}"), "long text": frame(map=lambda v: f"a node with the number {v}"),
-    "categories": frame(polars.Categorical, map=lambda v: f"n{v}"), "enum": frame(polars.Enum([f"n{v}" for v in NODES]), map=lambda v: f"n{v}"), "decimal": frame(polars.Decimal(12, 0), map=D), "float32": frame(polars.Float32, map=float),
+    "int64": frame(),
+    "uint8": frame(polars.UInt8),
+    "int128": frame(polars.Int128),
+    "text": frame(map=lambda v: f"n{v}"),
+    "long text": frame(map=lambda v: f"a node with the number {v}"),
+    "categories": frame(polars.Categorical, map=lambda v: f"n{v}"),
+    "enum": frame(polars.Enum([f"n{v}" for v in NODES]), map=lambda v: f"n{v}"),
+    "decimal": frame(polars.Decimal(12, 0), map=D),
+    "float32": frame(polars.Float32, map=float),
 }
 for what, make in FRAMES.items():
     if what != "int128":  # Parquet has no such type
         add(f"Polars, Parquet, table: {what}", polar, make, "write_parquet")
     add(f"Polars, Arrow, table: {what}", polar, make, "write_ipc", name="e.arrow", **({"refused": ("128|type",)} if what == "int128" else {}))
-    add(f"Polars, Arrow stream, table: {what}", polar, make, "write_ipc_stream", name="e.arrow", **({"refused": ("128|type",)} if what == "int128" else {}))
+    add(
+        f"Polars, Arrow stream, table: {what}",
+        polar,
+        make,
+        "write_ipc_stream",
+        name="e.arrow",
+        **({"refused": ("128|type",)} if what == "int128" else {}),
+    )
 for codec in ("lz4", "zstd"):
     add(f"Polars, Arrow, table: {codec}", polar, FRAMES["long text"], "write_ipc", name="e.feather", compression=codec)
 for codec in ("lz4", "uncompressed", "snappy", "gzip", "brotli", "zstd"):
@@ -368,12 +489,21 @@ def panda(folder, make, write, name="e.parquet", scheme="table", refused=(), **o
 
 
 def data(dtype=None, index=None, map=lambda v: v):
-    return lambda: pandas.DataFrame({"src": pandas.Series([map(v) for v in SRC], dtype=dtype), "dst": pandas.Series([map(v) for v in DST], dtype=dtype)}).set_index(pandas.Index(index or range(len(SRC))))
+    return lambda: pandas.DataFrame(
+        {"src": pandas.Series([map(v) for v in SRC], dtype=dtype), "dst": pandas.Series([map(v) for v in DST], dtype=dtype)}
+    ).set_index(pandas.Index(index or range(len(SRC))))
 
 
 PANDAS = {
-    "int64": data(), "Int32, nullable": data("Int32"), "float64 after a join": data("float64"), "str": data("str", map=lambda v: f"n{v}"), "category": data("category", map=lambda v: f"n{v}"),
-    "object": data("object", map=lambda v: f"n{v}"), "string[pyarrow]": data("string[pyarrow]", map=lambda v: f"n{v}"), "an index of text": data(index=list("abcdefgh")), "bool": data("bool", map=lambda v: v > 2),
+    "int64": data(),
+    "Int32, nullable": data("Int32"),
+    "float64 after a join": data("float64"),
+    "str": data("str", map=lambda v: f"n{v}"),
+    "category": data("category", map=lambda v: f"n{v}"),
+    "object": data("object", map=lambda v: f"n{v}"),
+    "string[pyarrow]": data("string[pyarrow]", map=lambda v: f"n{v}"),
+    "an index of text": data(index=list("abcdefgh")),
+    "bool": data("bool", map=lambda v: v > 2),
 }
 for what, make in PANDAS.items():
     no = {"refused": ("bool",)} if what == "bool" else {}

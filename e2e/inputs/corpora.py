@@ -55,7 +55,9 @@ def columns(path):
         return table.column_names, lambda c: flat(table.column(c))
     if end in ("csv", "tsv", "txt"):
         try:
-            relation = duckdb.connect().sql(f"from read_csv('{path}', header=true, all_varchar=true, delim=',', quote='\"', escape='\"', strict_mode=true, null_padding=false)")
+            relation = duckdb.connect().sql(
+                f"from read_csv('{path}', header=true, all_varchar=true, delim=',', quote='\"', escape='\"', strict_mode=true, null_padding=false)"
+            )
             names = relation.columns
             return names, lambda c: [r[0] for r in relation.project(f'"{c}"').fetchall()]
         except Exception:
@@ -114,7 +116,11 @@ def look(program, path, folder, c, d):
     """Returns (state, reason): read with the ids, refused or wrong."""
     run = folder / re.sub(r"\W", "_", f"{path}-{c}-{d}")[-120:]
     try:
-        done = subprocess.run([program, "partition", "--quiet", "--memory", "256MiB", "--threads", "1", "--run", str(run), "--dataset", uri(path, c, d)], capture_output=True, timeout=120)
+        done = subprocess.run(
+            [program, "partition", "--quiet", "--memory", "256MiB", "--threads", "1", "--run", str(run), "--dataset", uri(path, c, d)],
+            capture_output=True,
+            timeout=120,
+        )
     except subprocess.TimeoutExpired:
         return "wrong", "takes more than two minutes"
     said = done.stderr.decode(errors="replace").strip()
@@ -189,7 +195,12 @@ def main():
     parser.add_argument("--refused", action="store_true", help="count why columns are refused")
     parser.add_argument("--columns", type=int, default=24, help="of each file at most")
     options = parser.parse_args()
-    files = sorted(p for f in options.folders for p in f.rglob("*") if p.is_file() and re.search(r"\.(parquet|pq|arrow|feather|ipc|csv|tsv)(\.gz|\.zst)?$", p.name))
+    files = sorted(
+        p
+        for f in options.folders
+        for p in f.rglob("*")
+        if p.is_file() and re.search(r"\.(parquet|pq|arrow|feather|ipc|csv|tsv)(\.gz|\.zst)?$", p.name)
+    )
     found = collections.Counter()
     lines, wrong = [], []
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -201,7 +212,11 @@ def main():
                 if state == "wrong":
                     wrong.append(f"WRONG {path} column {c!r}: {reason}")
     if options.refused:
-        reasons = collections.Counter(re.sub(r"ndls: \S+( (row|line) \d+)?:?", "", re.sub(r'"[^"]*"', "…", line.split("\t")[3]))[:110] for line in lines if line.startswith("refused"))
+        reasons = collections.Counter(
+            re.sub(r"ndls: \S+( (row|line) \d+)?:?", "", re.sub(r'"[^"]*"', "…", line.split("\t")[3]))[:110]
+            for line in lines
+            if line.startswith("refused")
+        )
         print("\n".join(f"{n:5} refused: {reason}" for reason, n in reasons.most_common()))
     if options.list:
         options.list.write_text("\n".join(lines) + "\n")

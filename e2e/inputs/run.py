@@ -1,6 +1,6 @@
 """Builds every kind of input, lets ndls inspect and import it, and compares.
 
-    python run.py NDLS [--only WORDS] [--keep FOLDER] [--list]
+python run.py NDLS [--only WORDS] [--keep FOLDER] [--list]
 """
 
 import argparse

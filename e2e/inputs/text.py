@@ -54,7 +54,11 @@ for what, text, options in [
 
 for what, text, options in [
     ("a header of numbers", lines(head=""), dict(keys="", refused=("header",))),
-    ("a header twice the same", lines([(u, v, u) for u, v in ENDS], head="src,dst,src"), dict(refused=("src", "(?i)twice|two columns|several|more than one|2 columns"))),
+    (
+        "a header twice the same",
+        lines([(u, v, u) for u, v in ENDS], head="src,dst,src"),
+        dict(refused=("src", "(?i)twice|two columns|several|more than one|2 columns")),
+    ),
     ("a header alone", "src,dst\n", dict(refused=("e.csv",))),
     ("nothing", "", dict(refused=("e.csv", "empty"))),
     ("a short line", "src,dst\n0,1\n2\n", dict(refused=("line 3",))),
@@ -68,11 +72,31 @@ for what, text, options in [
 ]:
     add(f"CSV, table: {what}", table, text, **options)
 add("CSV, table: encoding=latin-1", table, lines(LATIN), encoding="latin-1", keys="src=src&dst=dst&encoding=latin-1", edges=LATIN)
-add("CSV, table: encoding=windows-1252", table, lines([("a€", "b"), ("b", "c’")]), encoding="windows-1252", keys="encoding=windows-1252", edges=[("a€", "b"), ("b", "c’")])
+add(
+    "CSV, table: encoding=windows-1252",
+    table,
+    lines([("a€", "b"), ("b", "c’")]),
+    encoding="windows-1252",
+    keys="encoding=windows-1252",
+    edges=[("a€", "b"), ("b", "c’")],
+)
 add("CSV, table: encoding=utf-16", table, lines(ACCENTS), encoding="utf-16", keys="encoding=utf-16", edges=ACCENTS)
-add("CSV, table: a header whose names are ids", table, lines([("n0", "n1"), ("n1", "n2")], head="n2,n0"), keys="src=n2&dst=n0", edges=[("n0", "n1"), ("n1", "n2")], warned=("header",))
+add(
+    "CSV, table: a header whose names are ids",
+    table,
+    lines([("n0", "n1"), ("n1", "n2")], head="n2,n0"),
+    keys="src=n2&dst=n0",
+    edges=[("n0", "n1"), ("n1", "n2")],
+    warned=("header",),
+)
 for token in ("NA", "nan", "NULL", "N/A", "\\N", "None"):
-    add(f"CSV, table: {token} as an id", table, lines([*NAMED, ("n1", token), ("n2", token)]), edges=[*NAMED, ("n1", token), ("n2", token)], warned=("missing=",))
+    add(
+        f"CSV, table: {token} as an id",
+        table,
+        lines([*NAMED, ("n1", token), ("n2", token)]),
+        edges=[*NAMED, ("n1", token), ("n2", token)],
+        warned=("missing=",),
+    )
 add("CSV, table: ids that miss, with missing=", table, lines([*NAMED, ("n1", "NA")]), keys="missing=NA", refused=("line 10|null|missing",))
 
 
@@ -82,18 +106,45 @@ def text_nodes(folder, head, rows, keys, known, refused=(), warned=()):
     return case
 
 
-add("CSV, table: features", text_nodes, "id,x,y", [(v, v / 4, f"{v}e-1" if False else f"{v}.5") for v in NODES], "features=x,y", {"features": [(v / 4, v + 0.5) for v in NODES]})
+add(
+    "CSV, table: features",
+    text_nodes,
+    "id,x,y",
+    [(v, v / 4, f"{v}e-1" if False else f"{v}.5") for v in NODES],
+    "features=x,y",
+    {"features": [(v / 4, v + 0.5) for v in NODES]},
+)
 for number, value in {"1e3": 1000, ".5": 0.5, "5.": 5, "+1": 1, "-0": 0, "1E-2": 0.01, "0001": 1}.items():
-    add(f"CSV, table: the number {number}", text_nodes, "id,x", [(v, number if v == 3 else v) for v in NODES], "features=x", {"features": [(value if v == 3 else v,) for v in NODES]})
+    add(
+        f"CSV, table: the number {number}",
+        text_nodes,
+        "id,x",
+        [(v, number if v == 3 else v) for v in NODES],
+        "features=x",
+        {"features": [(value if v == 3 else v,) for v in NODES]},
+    )
     add(f"CSV, edges: the number {number}", lambda folder, number=number, value=value: beside_text(folder, number, value))
 for number in ("1_000", "0x1p4", "0b1", "1e999", "inf", "Infinity", "nan", "1,5", "", "one"):
-    add(f"CSV, table: {number!r} is no number", text_nodes, "id,x", [(v, f'"{number}"' if v == 3 else v) for v in NODES], "features=x", {}, refused=("n.csv line 5",))
-    add(f"CSV, edges: {number!r} is no number", lambda folder, number=number: beside_text(folder, f'"{number}"' if "," in number else number, refused=True))
+    add(
+        f"CSV, table: {number!r} is no number",
+        text_nodes,
+        "id,x",
+        [(v, f'"{number}"' if v == 3 else v) for v in NODES],
+        "features=x",
+        {},
+        refused=("n.csv line 5",),
+    )
+    add(
+        f"CSV, edges: {number!r} is no number",
+        lambda folder, number=number: beside_text(folder, f'"{number}"' if "," in number else number, refused=True),
+    )
 
 
 def beside_text(folder, number, value=None, refused=False):
     write_text(folder, "x.csv", lines([(v, number if v == 3 else v) for v in NODES], head="id,x"))
-    case = table(folder, lines(head="", by=" "), keys=f"features={folder}/x.csv", name="e.txt", scheme="edges", refused=("x.csv line 5",) if refused else ())
+    case = table(
+        folder, lines(head="", by=" "), keys=f"features={folder}/x.csv", name="e.txt", scheme="edges", refused=("x.csv line 5",) if refused else ()
+    )
     case.nodes = {"id": NODES, "features": [(value if v == 3 else v,) for v in NODES]}
     return case
 
@@ -142,14 +193,16 @@ for what, rows, options in [
     ("text", [{"src": u, "dst": v} for u, v in NAMED], dict(edges=NAMED)),
     ("an unread field of mixed types", [{**r, "m": m} for r, m in zip(ROWS, (1, "a", None, [1], {"b": 2}, True, 1.5, "z"), strict=True)], {}),
     ("an unread field that some rows lack", [{**r, **({"m": 1} if i % 2 else {})} for i, r in enumerate(ROWS)], {}),
-    ("escapes", [{"src": "a\"b\u00e9\n", "dst": "\U0001f600"}], dict(edges=[('a"bé\n', "😀")])),
+    ("escapes", [{"src": 'a"b\u00e9\n', "dst": "\U0001f600"}], dict(edges=[('a"bé\n', "😀")])),
     ("large numbers", [{"src": 2**53 + 1, "dst": 2**62}], dict(edges=[(2**53 + 1, 2**62)])),
 ]:
     add(f"JSON lines, table: {what}", table, "".join(json.dumps(r) + "\n" for r in rows), name="e.jsonl", **options)
 add("JSON lines, table: a null id", table, '{"src": 0, "dst": 1}\n{"src": null, "dst": 1}\n', name="e.jsonl", refused=("line 2", "null"))
 add("JSON lines, table: a line that is cut off", table, '{"src": 0, "dst": 1}\n{"src": 2, "d', name="e.jsonl", refused=("line 2",))
 add("JSON lines, table: one document", table, json.dumps(ROWS, indent=1), name="e.json", refused=("e.json", "line"))
-add("JSON lines, table: records of pandas", lambda folder: table(folder, pandas.DataFrame(ROWS).to_json(orient="records", lines=True), name="e.jsonl"))
+add(
+    "JSON lines, table: records of pandas", lambda folder: table(folder, pandas.DataFrame(ROWS).to_json(orient="records", lines=True), name="e.jsonl")
+)
 
 
 # What NetworkX writes.
@@ -166,7 +219,9 @@ def network(folder, write, name, uri, refused=(), numbers=True, weighted=False, 
 
 
 add("NetworkX: write_edgelist(data=False)", network, "write_edgelist", "e.txt", "edges:FILE", data=False)
-add("NetworkX: write_edgelist(data=['weight'])", network, "write_edgelist", "e.txt", "edges:FILE?src=1&dst=2&weight=3", data=["weight"], weighted=True)
+add(
+    "NetworkX: write_edgelist(data=['weight'])", network, "write_edgelist", "e.txt", "edges:FILE?src=1&dst=2&weight=3", data=["weight"], weighted=True
+)
 add("NetworkX: write_edgelist", network, "write_edgelist", "e.txt", "edges:FILE", refused=("write_edgelist",))
 add("NetworkX: write_weighted_edgelist", network, "write_weighted_edgelist", "e.txt", "edges:FILE?src=1&dst=2&weight=3", weighted=True)
 add("NetworkX: write_adjlist", network, "write_adjlist", "e.txt", "adjlist:FILE")

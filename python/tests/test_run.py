@@ -43,8 +43,9 @@ def test_a_run_that_was_stopped_says_so(run: ndls.Run, tmp_path: Path) -> None:
     assert not run.stopped
     record = json.loads((run.path / "run.json").read_text()) | {"state": "FAILED", "stopped": True}
     text = json.dumps(record | {"seal": "crc32c:00000000"})
-    (tmp_path / "run.json").write_text(text.replace("crc32c:00000000", f"crc32c:{crc32c(text.encode()):08x}", 1))
-    stopped = ndls.open(tmp_path)
+    shutil.copytree(run.path, tmp_path / "run")
+    (tmp_path / "run" / "run.json").write_text(text.replace("crc32c:00000000", f"crc32c:{crc32c(text.encode()):08x}", 1))
+    stopped = ndls.open(tmp_path / "run")
     assert (stopped.state, stopped.stopped) == ("FAILED", True)
     assert repr(stopped).splitlines()[0].endswith(": STOPPED")
 
