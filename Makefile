@@ -70,7 +70,7 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 
 .PHONY: test
 test: ## all tests; data sets are found through NDLS_DATA
-	$(GO) test -vet=off -timeout 20m ./...
+	$(GO) test -vet=off -timeout 40m ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
