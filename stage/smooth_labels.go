@@ -146,7 +146,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(4) // degrees, then ids and labels, then degrees and K for the report
 	s.ReadK()
 	s.BytesRead += tiles // counted
-	switch { // and written
+	switch {             // and written
 	case best && alone:
 		s.BytesRead += s.Nodes * mergedRow
 	case countsMean(s.Plan, s.Classes):
