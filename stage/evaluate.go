@@ -109,7 +109,7 @@ func (env evaluation) run(ctx context.Context) error {
 	}
 	smoothed, w := figures{}, written{Predictions: control.OfModel, Model: index.Chosen}
 	var depths []int
-	if smoothsLabels(env.Plan) {
+	if smoothsLabels(env.Plan) && len(env.Catalog.Entries(catalog.KindPredictions)) > 0 {
 		if w, err = readWritten(ctx, env.Plan, env.Catalog); err != nil {
 			return err
 		}

@@ -167,6 +167,7 @@ func TestCutsDoNotShow(t *testing.T) {
 					task.Part, task.First, task.Last = control.Columns, p[0], p[1]
 					do(task)
 				}
+				chosen(t, cut, task, func(task control.Task) { do(task) })
 				task.Part, task.First, task.Last = control.Rows, 0, 1
 				if r := do(task); r.Rows != 3000 && s != control.LabelDepth {
 					t.Errorf("%s reports %d rows", task.ID(), r.Rows)
@@ -183,6 +184,28 @@ func TestCutsDoNotShow(t *testing.T) {
 				t.Errorf("deviation %v", deviation)
 			}
 		})
+	}
+}
+
+// chosen counts and picks what a stage writes, where it does, of a graph of one interval.
+func chosen(t *testing.T, store storage.Store, task control.Task, do func(control.Task)) {
+	t.Helper()
+	cat, err := catalog.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := shards.ReadSummary(t.Context(), cat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stage.Of(task.Stage)[0].Cut(task.Plan, sum)
+	if c.Counted != "" {
+		task.Part, task.First, task.Last = control.Count, 0, 1
+		do(task)
+	}
+	if c.Picks != "" {
+		task.Part, task.First, task.Last = control.Pick, 0, 0
+		do(task)
 	}
 }
 

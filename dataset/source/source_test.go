@@ -105,7 +105,7 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		// Blanks around quotes are no part of a field here, and CR ends a line.
-		if bytes.ContainsAny(data, " \t\v\f\u0085\u00a0") || bytes.Contains(bytes.ReplaceAll(data, []byte("\r\n"), nil), []byte("\r")) || bytes.HasPrefix(data, []byte(mark)) {
+		if len(data) == 0 || bytes.ContainsAny(data, " \t\v\f\u0085\u00a0") || bytes.Contains(bytes.ReplaceAll(data, []byte("\r\n"), nil), []byte("\r")) || bytes.HasPrefix(data, []byte(mark)) {
 			return
 		}
 		l, err := OpenLines(context.Background(), open(t, data, nil))
@@ -149,6 +149,9 @@ func FuzzEncodings(f *testing.F) {
 	f.Add([]byte("\x81\xff"), "gbk")
 	f.Add([]byte("\x1b$B"), "iso-2022-jp")
 	f.Fuzz(func(t *testing.T, data []byte, name string) {
+		if len(data) == 0 {
+			return // an empty file is refused before it is read
+		}
 		e, err := EncodingOf(name)
 		if err != nil {
 			if !errors.Is(err, graph.ErrURI) {
