@@ -386,7 +386,7 @@ PYTHON ?= python3
 TABLES ?= transductive base-models correct-and-smooth inductive label-rates sparsity efficiency
 
 .PHONY: results
-results: build ## the tables of docs/results.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
+results: build ## the tables of bench/accuracy/RESULTS.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
 	for table in $(TABLES); do $(BUILD)/ndls reproduce $$table --data $(NDLS_DATA)/data --python $(PYTHON) --out $(BUILD)/results $(RESULTS); done
 
 .PHONY: example-gamlp

@@ -382,7 +382,7 @@ func TestDiverged(t *testing.T) {
 	}
 }
 
-// TestCora finds for the settings of docs/results.md what they give there on validation nodes, before a trial that is worse.
+// TestCora finds for the settings of bench/accuracy/RESULTS.md what they give there on validation nodes, before a trial that is worse.
 func TestCora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it trains on a published data set")

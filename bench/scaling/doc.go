@@ -3,7 +3,7 @@
 //
 //	go run ./bench/scaling [-table columns|bytes|gangs|intervals|limits|renewals|held] [-workers 1,2,4,8] [-mtbf 720h] [-slow 0.25] …
 //
-// -help lists what can be set. Tables are Markdown. Rates are those of docs/scaling.md,
+// -help lists what can be set. Tables are Markdown. Rates are those of RESULTS.md,
 // which says where each comes from.
 //
 // # Model

@@ -14,7 +14,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// measuredJSON is what real runs took on the machine of docs/scaling.md, with one thread a
+// measuredJSON is what real runs took on the machine of RESULTS.md, with one thread a
 // worker. TestMeasureScaling of e2e writes it: make scaling-measured.
 //
 //go:embed measured.json

@@ -16,7 +16,7 @@ import (
 	"ndls/stage"
 )
 
-// What was measured: docs/scaling.md names the command of each.
+// What was measured: RESULTS.md names the command of each.
 const (
 	// overlap is how many times the slower of reading and computing a pass takes that
 	// does both.
