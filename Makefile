@@ -17,7 +17,7 @@ CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
 TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
-  ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./worker ./coordinator ./export
+  ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./stage ./worker ./coordinator ./export
 # Tests that compare bytes and take long. Others start the same goroutines, and call the same kernels.
 LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestRangesEqualRun|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
 FUZZ_COUNT ?= 20000
@@ -74,7 +74,7 @@ test: ## all tests; data sets are found through NDLS_DATA
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
-	NDLS_GOLDEN=all $(GO) test -count=1 -v -timeout 0 -run 'TestGoldenCitationGraphs|TestGoldenSmoothedCora' ./lsi ./worker
+	NDLS_GOLDEN=all $(GO) test -count=1 -v -timeout 0 -run 'TestGoldenCitationGraphs|TestGoldenSmoothedCora' ./lsi ./stage
 
 PAGES := $(BUILD)/pages
 BROWSER := @sparticuz/chromium@147.0.0 puppeteer-core@24.43.1 axe-core@4.14.1

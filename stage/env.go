@@ -26,14 +26,15 @@ type Env struct {
 	Inputs    control.Inputs
 	Resources control.Resources
 	Catalog   *catalog.Catalog
-	// Disk is told when the files of the run directory take most.
+	// Disk, unless nil, is told when the files of the run directory take most.
 	Disk Disk
-	// Traffic is how many bytes of the run directory and of scratch files the worker has read and written so far.
+	// Traffic, unless nil, is how many bytes of the run directory and of scratch files the worker has read and written so far.
 	Traffic func() (read, written int64)
-	// States saves the state of long work.
+	// States, unless nil, saves the state of long work.
 	States States
-	// Peers are the workers with which this one may share the rows of the graph. Group
-	// is those with which it shares them now.
+	// Peers are the workers with which this one may share the rows of the graph: only a
+	// task that is a part of such a group needs them. Group is those with which it shares
+	// them now; [Execute] begins with this worker alone.
 	Peers Peers
 	Group group.Group
 	// Report is what the stage has found and taken so far.
@@ -85,6 +86,13 @@ func Execute(ctx context.Context, env *Env) (err error) {
 	if len(list) == 0 {
 		return fmt.Errorf("%q is no stage of this version of ndls; coordinator and workers must be the same version", env.Task.Stage)
 	}
+	if env.Disk == nil {
+		env.Disk = unwatched{}
+	}
+	if env.States == nil {
+		env.States = unsaved{}
+	}
+	env.Group = group.Solo(0)
 	s := list[0]
 	if len(s.Needs(env.Plan)) > 0 {
 		if env.Summary.Nodes == 0 {
@@ -133,3 +141,26 @@ type Session struct {
 	Budget *mem.Budget
 	session
 }
+
+// unwatched measures no disk.
+type unwatched struct{}
+
+// Look implements Disk.
+func (unwatched) Look() {}
+
+// unsaved saves no state: what is interrupted begins again.
+type unsaved struct{}
+
+// Open implements States.
+func (unsaved) Open(context.Context, int64, int64, int, int, ...string) (State, hops.Checkpoints, error) {
+	return unsavedState{}, hops.Checkpoints{}, nil
+}
+
+// Drop implements States.
+func (unsaved) Drop(context.Context) error { return nil }
+
+type unsavedState struct{}
+
+func (unsavedState) Close() {}
+
+func (unsavedState) Done(context.Context) error { return nil }

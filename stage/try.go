@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"ndls/catalog"
-	"ndls/group"
-	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/storage"
@@ -45,7 +43,7 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 		}
 		return nil
 	})
-	env.Blind, env.Disk, env.States, env.Group = true, unwatched{}, unsaved{}, group.Solo(0)
+	env.Blind = true
 	defer env.Release()
 	for i, plan := range plans {
 		plan.Predictions = control.OfModel // no mean is counted: trials are compared by their models
@@ -127,26 +125,3 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	}
 	return r, nil
 }
-
-// unwatched measures no disk.
-type unwatched struct{}
-
-// Look implements Disk.
-func (unwatched) Look() {}
-
-// unsaved saves no state: what is interrupted begins again.
-type unsaved struct{}
-
-// Open implements States.
-func (unsaved) Open(context.Context, int64, int64, int, int, ...string) (State, hops.Checkpoints, error) {
-	return unsavedState{}, hops.Checkpoints{}, nil
-}
-
-// Drop implements States.
-func (unsaved) Drop(context.Context) error { return nil }
-
-type unsavedState struct{}
-
-func (unsavedState) Close() {}
-
-func (unsavedState) Done(context.Context) error { return nil }

@@ -10,6 +10,8 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage"
+	"ndls/stage/stagetest"
 )
 
 // TestCheckpoints stops workers again and again in the middle of lsi, smooth and
@@ -24,8 +26,8 @@ func TestCheckpoints(t *testing.T) {
 			p.DropFeatures, p.Probabilities, p.Labels.Epsilon = true, control.BestProbability, 0.02
 		},
 		"fastrp": func(p *control.Plan) {
-			fastRP(p)
-			p.Smooth.HopWeights = "0,1" + strings.Repeat(",0", 40) + ",1,1"
+			p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1"+strings.Repeat(",0", 40)+",1,1"
+			p.Train.Epochs = 60
 		},
 		"deviation": func(p *control.Plan) {
 			p.LSI.Active, p.Deviation = "settled", 0.02
@@ -35,7 +37,7 @@ func TestCheckpoints(t *testing.T) {
 		"nafs":              func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 30 },
 		"sign by node":      func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "sign", 30, control.NodeDepth },
 	} {
-		plan, m := smallPlan(), resources(t, small)
+		plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50
 		change(&plan)
 		plain := storage.NewMem()
@@ -43,11 +45,11 @@ func TestCheckpoints(t *testing.T) {
 		var passes int
 		narrow := m
 		narrow.Resources.BlockColumns = 16
-		for _, r := range execute(t, plain, plan, narrow, whole...) {
+		for _, r := range stagetest.Run(t, plain, plan, narrow, stage.Whole()...) {
 			passes += r.Passes
 		}
 		store := storage.NewMem()
-		tasks := tasksOf(m, plan, whole...)
+		tasks := tasksOf(m, plan, stage.Whole()...)
 		b := newBoss(t, store, tasks...)
 		stops, made := 0, 0
 		for stops < 50 {
@@ -88,6 +90,6 @@ func TestCheckpoints(t *testing.T) {
 		if made >= passes {
 			t.Errorf("%s: %d passes in the last attempts, %d without stops: nothing was gone on from", name, made, passes)
 		}
-		compare(t, name, sums(t, store), sums(t, plain))
+		stagetest.Compare(t, name, stagetest.Sums(t, store), stagetest.Sums(t, plain))
 	}
 }

@@ -22,6 +22,8 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/stage"
+	"ndls/stage/stagetest"
 )
 
 // boss is a coordinator that gives out tasks one after the other.
@@ -153,8 +155,8 @@ func TestWhoMeasuresTheRunDirectory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := resources(t, small)
-		b := newBoss(t, store, m.task(control.Partition, smallPlan()))
+		m := stagetest.On(t, stagetest.Small)
+		b := newBoss(t, store, m.Task(control.Partition, stagetest.SmallPlan()))
 		err = Serve(t.Context(), b, storage.NewCounting(store), Options{Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Alone: alone})
 		if err != nil || len(b.outcomes) != 1 || b.outcomes[0].Report == nil {
 			t.Fatalf("%v, outcomes %+v", err, b.outcomes)
@@ -165,26 +167,26 @@ func TestWhoMeasuresTheRunDirectory(t *testing.T) {
 	}
 }
 
-func serve(ctx context.Context, b *boss, store storage.Store, m means, patience time.Duration) error {
+func serve(ctx context.Context, b *boss, store storage.Store, m stagetest.Setup, patience time.Duration) error {
 	return Serve(ctx, b, storage.NewCounting(store), Options{
 		Hello: control.Hello{Worker: "w"}, Resources: m.Resources, Patience: patience,
 	})
 }
 
-func tasksOf(m means, plan control.Plan, stages ...control.Stage) (tasks []control.Task) {
+func tasksOf(m stagetest.Setup, plan control.Plan, stages ...control.Stage) (tasks []control.Task) {
 	for _, s := range stages {
-		tasks = append(tasks, m.task(s, plan))
+		tasks = append(tasks, m.Task(s, plan))
 	}
 	return tasks
 }
 
 // TestServe does all stages, with every fourth call failing.
 func TestServe(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	plain := storage.NewMem()
-	execute(t, plain, plan, m, whole...)
+	stagetest.Run(t, plain, plan, m, stage.Whole()...)
 	store := storage.NewMem()
-	b := newBoss(t, store, tasksOf(m, plan, whole...)...)
+	b := newBoss(t, store, tasksOf(m, plan, stage.Whole()...)...)
 	calls := 0
 	b.fault = func(string) error {
 		if calls++; calls%4 == 1 {
@@ -195,9 +197,9 @@ func TestServe(t *testing.T) {
 	if err := serve(t.Context(), b, store, m, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	compare(t, "served", sums(t, store), sums(t, plain))
-	if len(b.outcomes) != len(whole) || b.renewals == 0 {
-		t.Errorf("%d tasks of %d, %d renewals", len(b.outcomes), len(whole), b.renewals)
+	stagetest.Compare(t, "served", stagetest.Sums(t, store), stagetest.Sums(t, plain))
+	if len(b.outcomes) != len(stage.Whole()) || b.renewals == 0 {
+		t.Errorf("%d tasks of %d, %d renewals", len(b.outcomes), len(stage.Whole()), b.renewals)
 	}
 	for _, o := range b.outcomes {
 		if o.Report == nil {
@@ -208,7 +210,7 @@ func TestServe(t *testing.T) {
 
 // TestServeJoinsAgain forgets the worker between tasks.
 func TestServeJoinsAgain(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
 	b := newBoss(t, store, tasksOf(m, plan, control.Partition, control.LSI)...)
 	b.fault = func(call string) error {
@@ -230,11 +232,11 @@ func TestServeJoinsAgain(t *testing.T) {
 // TestServeGivesUpLostTasks takes the lease away, at a renewal or a commit: nothing
 // more of the task is listed, and the worker goes on with the next.
 func TestServeGivesUpLostTasks(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	for _, call := range []string{"renew", "commit"} {
 		store := storage.NewMem()
-		execute(t, store, plan, m, control.Partition, control.LSI)
-		before := sums(t, store)
+		stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
+		before := stagetest.Sums(t, store)
 		// The renewal is refused long before so many hops are done.
 		long := plan
 		long.Smooth.Rule, long.Smooth.Hops = "sgc", 30000
@@ -254,15 +256,15 @@ func TestServeGivesUpLostTasks(t *testing.T) {
 		if len(b.outcomes) != 0 {
 			t.Errorf("%s: outcomes %+v of a lost task", call, b.outcomes)
 		}
-		compare(t, call, sums(t, store), before)
+		stagetest.Compare(t, call, stagetest.Sums(t, store), before)
 	}
 }
 
 // TestServeDrains stops the worker in the middle of a task.
 func TestServeDrains(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	execute(t, store, plan, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
 	plan.Smooth.Rule, plan.Smooth.Hops = "sgc", 30000
 	b := newBoss(t, store, tasksOf(m, plan, control.Smooth)...)
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -283,30 +285,30 @@ func TestServeDrains(t *testing.T) {
 
 // TestServeSaysWhatFailed looks at the kinds of failures.
 func TestServeSaysWhatFailed(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	execute(t, store, plan, m, control.Partition)
+	stagetest.Run(t, store, plan, m, control.Partition)
 	for name, c := range map[string]struct {
-		change func(task *control.Task, m *means, s *storage.Mem)
+		change func(task *control.Task, m *stagetest.Setup, s *storage.Mem)
 		kind   control.Kind
 		is     error
 	}{
-		"budget":                 {func(_ *control.Task, m *means, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Unable, nil},
-		"scratch that is a file": {func(_ *control.Task, m *means, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Unable, nil},
-		"damage": {func(_ *control.Task, _ *means, s *storage.Mem) {
+		"budget":                 {func(_ *control.Task, m *stagetest.Setup, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Unable, nil},
+		"scratch that is a file": {func(_ *control.Task, m *stagetest.Setup, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Unable, nil},
+		"damage": {func(_ *control.Task, _ *stagetest.Setup, s *storage.Mem) {
 			if err := s.FlipByte("graph/nodes.parquet", 100); err != nil {
 				t.Fatal(err)
 			}
 		}, control.Fatal, seal.ErrCorrupt},
-		"no dataset": {func(task *control.Task, _ *means, _ *storage.Mem) {
+		"no dataset": {func(task *control.Task, _ *stagetest.Setup, _ *storage.Mem) {
 			task.Stage, task.Inputs.Dataset = control.Partition, "nonsense"
 		}, control.Fatal, nil},
 	} {
 		s := store.CrashClone()
-		task, means := m.task(control.LSI, plan), m
-		c.change(&task, &means, s)
+		task, setup := m.Task(control.LSI, plan), m
+		c.change(&task, &setup, s)
 		b := newBoss(t, s, task)
-		err := serve(t.Context(), b, s, means, 0)
+		err := serve(t.Context(), b, s, setup, 0)
 		if len(b.outcomes) != 1 || b.outcomes[0].Kind != c.kind || b.outcomes[0].Reason == "" {
 			t.Errorf("%s: outcomes %+v", name, b.outcomes)
 		}
@@ -320,9 +322,9 @@ func TestServeSaysWhatFailed(t *testing.T) {
 // at once; one that it could not do is repeated, and the log says so from the second time
 // on.
 func TestServeRepeatsWhatMayPass(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	plain := storage.NewMem()
-	execute(t, plain, plan, m, control.Partition)
+	stagetest.Run(t, plain, plan, m, control.Partition)
 	for _, c := range []struct {
 		name    string
 		err     error
@@ -338,7 +340,7 @@ func TestServeRepeatsWhatMayPass(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := plain.CrashClone()
-			b := newBoss(t, store, m.task(control.LSI, plan))
+			b := newBoss(t, store, m.Task(control.LSI, plan))
 			commits := 0
 			b.fault = func(call string) error {
 				if call != "commit" {

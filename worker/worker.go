@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ndls/catalog"
-	"ndls/group"
 	"ndls/internal/busy"
 	"ndls/internal/control"
 	"ndls/internal/direct"
@@ -82,7 +81,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	w.disk.Store(disk)
 	env := &stage.Env{
 		Session: w.session, Task: t, Plan: t.Plan, Inputs: t.Inputs, Resources: t.Resources,
-		Catalog: w.cat, Disk: disk, Traffic: w.traffic, Group: group.Solo(0), Report: control.StageReport{Stage: t.Stage},
+		Catalog: w.cat, Disk: disk, Traffic: w.traffic, Report: control.StageReport{Stage: t.Stage},
 	}
 	env.States, env.Peers = &checkpoints{env, w.saver}, peers{env, w.gangs}
 	read, written := w.traffic()

@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, is
@@ -20,38 +21,34 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, m := smallPlan(), resources(t, small)
+			plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 			plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Labels.Kmax = 0.03, 0.3, 4
 			change(&plan)
 			m.BlockColumns = 16
 			store := storage.NewMem()
-			execute(t, store, plan, m, whole[:5]...)
+			stagetest.Run(t, store, plan, m, whole[:5]...)
 			separate := storage.NewMem()
 			other := plan
 			other.LSI.Epsilon, other.Labels.Epsilon = 0.3, 0
-			execute(t, separate, other, m, control.Partition, control.LSI)
+			stagetest.Run(t, separate, other, m, control.Partition, control.LSI)
 			const path = "lsi/part-00000.parquet"
-			got, want := sums(t, store)["lsi/epsilon-0.3/part-00000.parquet"], sums(t, separate)[path]
+			got, want := stagetest.Sums(t, store)["lsi/epsilon-0.3/part-00000.parquet"], stagetest.Sums(t, separate)[path]
 			if got == "" || got != want {
 				t.Errorf("K for labels: %s, that of a separate run: %s", got, want)
 			}
-			if sums(t, store)[path] == want {
+			if stagetest.Sums(t, store)[path] == want {
 				t.Error("both epsilons have the same K: nothing was tested")
 			}
 			without := store.CrashClone()
-			cat, err := catalog.Open(t.Context(), without)
-			if err != nil {
+			if err := stagetest.Open(t, without).Remove(t.Context(), func(e catalog.Entry) bool { return e.Kind == catalog.KindLabelLSI }); err != nil {
 				t.Fatal(err)
 			}
-			if err := cat.Remove(t.Context(), func(e catalog.Entry) bool { return e.Kind == catalog.KindLabelLSI }); err != nil {
-				t.Fatal(err)
-			}
-			with, again := execute(t, store, plan, m, whole[5:]...), execute(t, without, plan, m, whole[5:]...)
+			with, again := stagetest.Run(t, store, plan, m, whole[5:]...), stagetest.Run(t, without, plan, m, whole[5:]...)
 			if again[0].Passes <= with[0].Passes {
 				t.Errorf("%d passes with K for labels, %d without", with[0].Passes, again[0].Passes)
 			}
 			const predictions = "predictions/part-00000.arrow"
-			if a, b := sums(t, store)[predictions], sums(t, without)[predictions]; a == "" || a != b {
+			if a, b := stagetest.Sums(t, store)[predictions], stagetest.Sums(t, without)[predictions]; a == "" || a != b {
 				t.Errorf("predictions %s with K for labels, %s without", a, b)
 			}
 		})
@@ -60,11 +57,11 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 
 // Where labels are not smoothed, no K table is made for that.
 func TestNoTableOfLabelsForSomeTargets(t *testing.T) {
-	plan := smallPlan()
+	plan := stagetest.SmallPlan()
 	plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Smooth.Targets = 0.03, 0.3, control.LabelledTargets
 	store := storage.NewMem()
-	execute(t, store, plan, resources(t, small), control.Partition, control.LSI)
-	for path := range sums(t, store) {
+	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI)
+	for path := range stagetest.Sums(t, store) {
 		if strings.HasPrefix(path, "lsi/epsilon") {
 			t.Errorf("%s is made", path)
 		}

@@ -9,6 +9,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // boundStore is a store whose files are read under the context in which they were opened, as those
@@ -35,10 +36,10 @@ func (r boundReader) ReadAt(p []byte, off int64) (int, error) {
 // TestTasksReadUnderTheirOwnContext has a worker smooth one panel and then another one. Edges do not
 // stay in memory, and the graph stays open; the context of the first task has ended.
 func TestTasksReadUnderTheirOwnContext(t *testing.T) {
-	plan, m := smallPlan(), resources(t, "synthetic:nodes=30000,edges=3000000,features=32,classes=4,seed=1")
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, "synthetic:nodes=30000,edges=3000000,features=32,classes=4,seed=1")
 	plan.Partition.Dataset, plan.LSI.Kmax = m.Dataset, 2
 	store := storage.NewMem()
-	execute(t, store, plan, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
 
 	m.Memory = mem.MinBudget
 	counting := storage.NewCounting(boundStore{store})
@@ -49,7 +50,7 @@ func TestTasksReadUnderTheirOwnContext(t *testing.T) {
 	w := New(counting, cat)
 	defer w.Close()
 	for panel := range 2 {
-		task := m.task(control.Smooth, plan)
+		task := m.Task(control.Smooth, plan)
 		task.Part, task.First, task.Last = control.Columns, panel, panel+1
 		ctx, cancel := context.WithCancel(t.Context())
 		read := counting.BytesRead()
@@ -62,7 +63,7 @@ func TestTasksReadUnderTheirOwnContext(t *testing.T) {
 			t.Errorf("panel %d: %d bytes were read, fewer than edges take", panel, edges)
 		}
 	}
-	task := m.task(control.Smooth, plan)
+	task := m.Task(control.Smooth, plan)
 	task.Part, task.Last = control.Columns, 1
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

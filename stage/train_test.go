@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // Training that ends after any of its commits goes on with the models that are missing,
@@ -21,16 +22,13 @@ func TestTrainingGoesOn(t *testing.T) {
 	plan := control.DefaultPlan()
 	plan.Partition.Dataset = "toy"
 	plan.Train.Runs, plan.Train.Epochs = runs, 5
-	res := resources(t, "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1")
+	res := stagetest.On(t, "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1")
 	res.Threads = 1 // one model after the other
 
 	// train executes the stage on what store holds. Its changes of the catalogue fail
 	// from the one of number end on; the paths that it adds are given back.
 	train := func(store storage.Store, end int) (added []string, err error) {
-		owner, err := catalog.Open(ctx, store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		owner := stagetest.Open(t, store)
 		changes := 0
 		view := catalog.NewView(store, owner.All(), func(ctx context.Context, a []catalog.Entry, removed []string, del bool) error {
 			if changes++; changes > end {
@@ -41,12 +39,12 @@ func TestTrainingGoesOn(t *testing.T) {
 			}
 			return owner.Apply(ctx, a, removed, del)
 		})
-		_, err = New(storage.NewCounting(store), view).Execute(ctx, res.task(control.Train, plan))
+		_, err = stagetest.Execute(ctx, view, res.Task(control.Train, plan))
 		return added, err
 	}
 	prepared := func() storage.Store {
 		store := storage.NewMem()
-		execute(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+		stagetest.Run(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
 		return store
 	}
 
@@ -54,7 +52,7 @@ func TestTrainingGoesOn(t *testing.T) {
 	if _, err := train(whole, 1000); err != nil {
 		t.Fatal(err)
 	}
-	want := checksums(t, whole)
+	want := stagetest.Sums(t, whole)
 	models := slices.DeleteFunc(slices.Sorted(maps.Keys(want)), func(path string) bool { return !strings.HasPrefix(path, "model/") })
 	if !slices.Equal(models, []string{"model/model.json", "model/run-000.mlp", "model/run-001.mlp", "model/run-002.mlp"}) {
 		t.Fatalf("training leaves %v", models)
@@ -67,7 +65,7 @@ func TestTrainingGoesOn(t *testing.T) {
 		if !errors.Is(err, errEnd) {
 			t.Fatalf("end after %d changes: %v", end, err)
 		}
-		if _, ok := checksums(t, store)["model/model.json"]; ok != (end > runs) {
+		if _, ok := stagetest.Sums(t, store)["model/model.json"]; ok != (end > runs) {
 			t.Errorf("end after %d changes: there is an index: %v", end, ok)
 		}
 		second, err := train(store, 1000)
@@ -85,29 +83,10 @@ func TestTrainingGoesOn(t *testing.T) {
 				t.Errorf("end after %d changes: %s was committed %d times", end, path, in)
 			}
 		}
-		if got := checksums(t, store); !maps.Equal(got, want) {
+		if got := stagetest.Sums(t, store); !maps.Equal(got, want) {
 			t.Errorf("end after %d changes: the files are %v, want %v", end, got, want)
 		}
 	}
 }
 
 var errEnd = errors.New("the end of the test's worker")
-
-// checksums are the digests of all files that the catalogue lists, each compared with
-// its file.
-func checksums(t *testing.T, store storage.Store) map[string]string {
-	t.Helper()
-	ctx := context.Background()
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums := map[string]string{}
-	for _, e := range cat.All() {
-		if err := cat.Verify(ctx, e); err != nil {
-			t.Error(err)
-		}
-		sums[e.Path] = e.Checksum
-	}
-	return sums
-}

@@ -1,7 +1,6 @@
-package worker
+package stage_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage/stagetest"
 )
 
 // sparse is a graph of which 1.4 % of the nodes are labelled.
@@ -39,13 +39,10 @@ type smoothedRow struct {
 
 // storedRows reads the smoothed rows, in node order, with the labels of the node
 // table.
-func storedRows(t *testing.T, store storage.Store) (rows []smoothedRow) {
+func storedRows(t *testing.T, store storage.Store) (all []smoothedRow) {
 	t.Helper()
-	values := rowsOf(t, store)
-	cat, err := catalog.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	values := rows(t, store, catalog.KindSmoothed)
+	cat := stagetest.Open(t, store)
 	e := cat.Entries(catalog.KindNodes)[0]
 	r, err := cat.Open(t.Context(), e)
 	if err != nil {
@@ -54,29 +51,21 @@ func storedRows(t *testing.T, store storage.Store) (rows []smoothedRow) {
 	defer r.Close()
 	err = shards.ReadNodes(r, e.Path, shards.Readers{}, func(_ int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
-			rows = append(rows, smoothedRow{id, b.Label[i], b.Split[i], values[id]})
+			all = append(all, smoothedRow{id, b.Label[i], b.Split[i], values[id]})
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rows
-}
-
-func rowsOf(t *testing.T, store storage.Store) map[int64][]float32 {
-	return rows(t, store, catalog.KindSmoothed)
+	return all
 }
 
 // replaceRows puts other smoothed rows in the place of those of a store, a part
 // for each interval, in record batches of 100 rows.
 func replaceRows(t *testing.T, store storage.Store, parts ...[]smoothedRow) {
 	t.Helper()
-	ctx := t.Context()
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx, cat := t.Context(), stagetest.Open(t, store)
 	if err := cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindSmoothed }); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +100,7 @@ func replaceRows(t *testing.T, store storage.Store, parts ...[]smoothedRow) {
 // models lists the checksums of what is in model/.
 func models(t *testing.T, store storage.Store) map[string]string {
 	t.Helper()
-	all := sums(t, store)
+	all := stagetest.Sums(t, store)
 	for path := range all {
 		if !strings.HasPrefix(path, "model/") {
 			delete(all, path)
@@ -127,12 +116,12 @@ func TestSomeRowsAreStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: whole runs by every rule")
 	}
-	plan, res := sparsePlan(), resources(t, sparse)
+	plan, res := sparsePlan(), stagetest.On(t, sparse)
 	full, some := storage.NewMem(), storage.NewMem()
 	upTo := []control.Stage{control.Partition, control.LSI, control.Smooth}
 	after := []control.Stage{control.Train, control.Predict, control.Evaluate}
-	execute(t, full, plan, res, upTo...)
-	execute(t, some, plan, res, upTo...)
+	stagetest.Run(t, full, plan, res, upTo...)
+	stagetest.Run(t, some, plan, res, upTo...)
 	all := storedRows(t, some)
 	kept := slices.DeleteFunc(slices.Clone(all), func(r smoothedRow) bool { return r.labels < 0 && r.id%50 != 0 })
 	if len(kept) < 500 || len(kept) > 1500 {
@@ -141,19 +130,19 @@ func TestSomeRowsAreStored(t *testing.T) {
 
 	plan.Smooth.Targets = "ids.txt"
 	replaceRows(t, some, nil, kept[:250], nil, kept[250:], nil)
-	reports := execute(t, some, plan, res, after...)
+	reports := stagetest.Run(t, some, plan, res, after...)
 
 	plan.Smooth.Targets = control.AllTargets
 	tight := res
 	tight.Memory = mem.MinBudget
-	want := execute(t, full, plan, tight, control.Train, control.Predict)
-	want = append(want, execute(t, full, plan, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
+	want := stagetest.Run(t, full, plan, tight, control.Train, control.Predict)
+	want = append(want, stagetest.Run(t, full, plan, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
 	// Tallies differ: soft labels of some nodes are the predictions, and are broken down by degree and K.
 	trained := func(all map[string]string) map[string]string {
 		maps.DeleteFunc(all, func(path, _ string) bool { return strings.HasPrefix(path, "model/tally-") })
 		return all
 	}
-	compare(t, "models", trained(models(t, some)), trained(models(t, full)))
+	stagetest.Compare(t, "models", trained(models(t, some)), trained(models(t, full)))
 	if got, all := reports[2].Accuracy, want[4].Accuracy; !reflect.DeepEqual(got.Base, all.Base) || got.Base.Test == nil || got.Runs != 2 {
 		t.Errorf("accuracy %+v, of all rows %+v", got, all)
 	} else if got.Smoothed != (control.SplitAccuracy{}) || all.Smoothed.Test == nil {
@@ -171,11 +160,7 @@ func TestSomeRowsAreStored(t *testing.T) {
 			t.Fatalf("node %d: %v, with all rows stored %v", id, p, softOfAll[id])
 		}
 	}
-	cat, err := catalog.Open(t.Context(), some)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if parts := cat.Entries(catalog.KindSoftLabels); len(parts) != 5 || parts[0].Rows != 0 || parts[1].Rows != 250 {
+	if parts := stagetest.Open(t, some).Entries(catalog.KindSoftLabels); len(parts) != 5 || parts[0].Rows != 0 || parts[1].Rows != 250 {
 		t.Errorf("soft labels are in %+v", parts)
 	}
 }
@@ -184,10 +169,10 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: seven damaged runs")
 	}
-	plan, res := sparsePlan(), resources(t, sparse)
+	plan, res := sparsePlan(), stagetest.On(t, sparse)
 
 	store := storage.NewMem()
-	execute(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+	stagetest.Run(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
 	all := storedRows(t, store)
 	without := func(split uint8) []smoothedRow {
 		i := slices.IndexFunc(all, func(r smoothedRow) bool { return r.split == split && r.labels >= 0 })
@@ -216,12 +201,7 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 			replaceRows(t, store, c.rows)
 			plan := plan
 			plan.Smooth.Targets = c.targets
-			counting := storage.NewCounting(store)
-			cat, err := catalog.Open(t.Context(), counting)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = New(counting, cat).Execute(context.Background(), res.task(control.Train, plan))
+			_, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), res.Task(control.Train, plan))
 			if err == nil || !strings.Contains(err.Error(), c.text) || c.kind != nil && !errors.Is(err, c.kind) {
 				t.Errorf("%v, want %q", err, c.text)
 			}

@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"maps"
@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/half"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // With --smoothed-precision float16 smoothed rows and kept hops are those of float32, each value of
@@ -25,10 +26,10 @@ func TestSmoothedPrecision(t *testing.T) {
 			t.Run(name+", hops of "+precision, func(t *testing.T) {
 				t.Parallel()
 				written := func(smoothed string) storage.Store {
-					plan, store := smallPlan(), storage.NewMem()
+					plan, store := stagetest.SmallPlan(), storage.NewMem()
 					change(&plan)
 					plan.Precision, plan.Smooth.SmoothedPrecision = precision, smoothed
-					execute(t, store, plan, resources(t, small), control.Partition, control.LSI, control.Smooth)
+					stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth)
 					return store
 				}
 				full, halves, same := written("float32"), written("float16"), written("")
@@ -57,14 +58,14 @@ func TestSmoothedPrecision(t *testing.T) {
 					t.Error("nothing was compared")
 				}
 				alike := map[string]storage.Store{"float32": full, "float16": halves}[precision]
-				compare(t, "without the option", sums(t, same), sums(t, alike))
+				stagetest.Compare(t, "without the option", stagetest.Sums(t, same), stagetest.Sums(t, alike))
 				ofSmoothing := func(path, _ string) bool {
 					return strings.HasPrefix(path, "smoothed/") || strings.HasPrefix(path, "hops/")
 				}
-				want, got := sums(t, full), sums(t, halves)
+				want, got := stagetest.Sums(t, full), stagetest.Sums(t, halves)
 				maps.DeleteFunc(want, ofSmoothing)
 				maps.DeleteFunc(got, ofSmoothing)
-				compare(t, "before smoothing", got, want)
+				stagetest.Compare(t, "before smoothing", got, want)
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"archive/zip"
@@ -17,6 +17,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage/stagetest"
 )
 
 // masked writes a graph of four classes with three published splits as masks, and returns its
@@ -105,7 +106,7 @@ func TestSplits(t *testing.T) {
 
 func splitsAreAlone(t *testing.T, rule string) {
 	path := masked(t)
-	plan := smallPlan()
+	plan := stagetest.SmallPlan()
 	plan.Labels.Rule = rule
 	plan.LSI.Kmax, plan.Labels.Kmax, plan.Train.Epochs, plan.Train.Runs, plan.Metrics = 8, 5, 12, 2, "f1,auc"
 	accuracy := func(reports []control.StageReport) (a *control.AccuracyReport, d *control.LabelDepthReport) {
@@ -123,7 +124,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 	all := plan
 	all.Partition.Dataset, all.Partition.Splits = uri, 3
 	store := storage.NewMem()
-	got, depth := accuracy(execute(t, store, all, resources(t, uri), whole...))
+	got, depth := accuracy(stagetest.Run(t, store, all, stagetest.On(t, uri), whole...))
 	if got.Runs != 2 || got.Splits != 3 || len(got.Models) != 6 || len(depth.Depths) != 6 {
 		t.Fatalf("%+v, %+v", got, depth)
 	}
@@ -134,14 +135,14 @@ func splitsAreAlone(t *testing.T, rule string) {
 		}
 		return string(b)
 	}
-	files := sums(t, store)
+	files := stagetest.Sums(t, store)
 	for split := range 3 {
 		one := plan
 		uri := fmt.Sprintf("%s?split=%d", uri, split)
 		one.Partition.Dataset = uri
 		alone := storage.NewMem()
-		want, d := accuracy(execute(t, alone, one, resources(t, uri), whole...))
-		theirs := sums(t, alone)
+		want, d := accuracy(stagetest.Run(t, alone, one, stagetest.On(t, uri), whole...))
+		theirs := stagetest.Sums(t, alone)
 		for run := range 2 {
 			model := 2*split + run
 			if x, y := files[fmt.Sprintf("model/run-%03d.mlp", model)], theirs[fmt.Sprintf("model/run-%03d.mlp", run)]; x == "" || x != y {
@@ -188,21 +189,18 @@ func splitsAreAlone(t *testing.T, rule string) {
 	if math.Abs(s.Mean-mean)+math.Abs(s.BetweenModels-math.Sqrt(within))+math.Abs(s.BetweenSplits-math.Sqrt(between)) > 1e-12 || s.BetweenSplits == 0 {
 		t.Errorf("%+v of %v", s, tests)
 	}
-	res := resources(t, uri)
+	res := stagetest.On(t, uri)
 	res.Threads, res.Memory = 1, 128<<20
 	again := storage.NewMem()
-	execute(t, again, all, res, whole...)
-	compare(t, "one thread and less memory", sums(t, again), files)
+	stagetest.Run(t, again, all, res, whole...)
+	stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), files)
 }
 
 // checkMeasures compares the measures of the model whose soft labels are written, and of the predictions, with those that are
 // computed from all of their probabilities.
 func checkMeasures(t *testing.T, store storage.Store, a *control.AccuracyReport) {
 	t.Helper()
-	cat, err := catalog.Open(context.Background(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := stagetest.Open(t, store)
 	label, split := map[int64]int32{}, map[int64]uint8{}
 	for _, e := range cat.Entries(catalog.KindNodes) {
 		r, err := cat.Open(context.Background(), e)

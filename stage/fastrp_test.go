@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"fmt"
@@ -14,6 +14,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/stage/stagetest"
 )
 
 // edgesFile writes the edges of a graph, and returns the dataset.
@@ -110,9 +111,9 @@ func TestFastRP(t *testing.T) {
 		plan.Partition.Dataset, plan.Smooth.Rule = "edges", control.FastRP
 		tc.change(&plan)
 		store := storage.NewMem()
-		m := resources(t, edgesFile(t, g))
+		m := stagetest.On(t, edgesFile(t, g))
 		m.BlockColumns = 32
-		execute(t, store, plan, m, control.Partition, control.Smooth)
+		stagetest.Run(t, store, plan, m, control.Partition, control.Smooth)
 		got := rows(t, store, catalog.KindSmoothed)
 		want := embeddings(g, plan.Seed, tc.width, tc.weights, tc.power, tc.s)
 		if len(got) != tc.n {
@@ -139,10 +140,4 @@ func TestFastRP(t *testing.T) {
 			t.Errorf("%d columns: rows are off by %g of their length", tc.width, worst)
 		}
 	}
-}
-
-// fastRP lets the rows be made of the edges alone. There are three panels of two hops.
-func fastRP(p *control.Plan) {
-	p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1,0,2"
-	p.Train.Epochs = 60
 }

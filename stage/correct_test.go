@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/stage/stagetest"
 )
 
 // guessed is a graph with labels, and soft labels of a model that is often right.
@@ -22,7 +23,7 @@ type guessed struct {
 	label   []int // -1 for none
 	train   []bool
 	soft    [][]float64
-	m       means
+	m       stagetest.Setup
 }
 
 func guess(t *testing.T, n, edges, classes int, spread float64) guessed {
@@ -78,7 +79,7 @@ func guess(t *testing.T, n, edges, classes int, spread float64) guessed {
 			t.Fatal(err)
 		}
 	}
-	d.m = resources(t, fmt.Sprintf("edges:%s/edges.csv?%s&labels=%s/labels.csv&splits=%s/splits.csv", dir, uri, dir, dir))
+	d.m = stagetest.On(t, fmt.Sprintf("edges:%s/edges.csv?%s&labels=%s/labels.csv&splits=%s/splits.csv", dir, uri, dir, dir))
 	d.m.SoftLabels = filepath.Join(dir, "soft.csv")
 	return d
 }
@@ -198,7 +199,7 @@ func TestCorrectAndSmooth(t *testing.T) {
 			if plan.Labels.TakesK() {
 				stages = []control.Stage{control.Partition, control.LSI, control.SmoothLabels}
 			}
-			execute(t, store, plan, d.m, stages...)
+			stagetest.Run(t, store, plan, d.m, stages...)
 			var k map[int64]int
 			if plan.Labels.TakesK() {
 				k = kOf(t, store)
@@ -223,7 +224,7 @@ func TestCorrectAndSmooth(t *testing.T) {
 			if changed < len(want)/4 {
 				t.Errorf("only %d rows changed: nothing was tested", changed)
 			}
-			for path := range sums(t, store) {
+			for path := range stagetest.Sums(t, store) {
 				if filepath.Dir(path) == "predictions/errors" || filepath.Dir(path) == "predictions/corrected" {
 					t.Errorf("%s is left behind", path)
 				}
@@ -240,12 +241,11 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 	plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"
 	plan.Labels.Rule, plan.Labels.Depth, plan.Labels.CorrectHops = control.CorrectSmooth, "2", 2
 	before := storage.NewMem()
-	execute(t, before, plan, d.m, control.Partition)
+	stagetest.Run(t, before, plan, d.m, control.Partition)
 	smooth := func(store storage.Store) error {
-		counting := storage.NewCounting(store)
-		cat, err := catalog.Open(t.Context(), counting)
+		cat, err := catalog.Open(t.Context(), store)
 		if err == nil {
-			_, err = New(counting, cat).Execute(t.Context(), d.m.task(control.SmoothLabels, plan))
+			_, err = stagetest.Execute(t.Context(), cat, d.m.Task(control.SmoothLabels, plan))
 		}
 		return err
 	}
@@ -254,7 +254,7 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := clean.Ops()
-	want := sums(t, clean)
+	want := stagetest.Sums(t, clean)
 	for at := int64(1); at <= total; at++ {
 		inner := before.CrashClone()
 		_ = smooth(storage.NewFaulty(inner, at)) // some operations may fail
@@ -262,6 +262,6 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 		if err := smooth(left); err != nil {
 			t.Fatal(err)
 		}
-		compare(t, fmt.Sprintf("operation %d of %d", at, total), sums(t, left), want)
+		stagetest.Compare(t, fmt.Sprintf("operation %d of %d", at, total), stagetest.Sums(t, left), want)
 	}
 }

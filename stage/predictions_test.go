@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/stage/stagetest"
 	"ndls/train"
 )
 
 // pickPlan is a plan with several models, which differ.
 func pickPlan(predictions string) control.Plan {
-	p := smallPlan()
+	p := stagetest.SmallPlan()
 	p.Train.Runs, p.Train.Epochs, p.Predictions, p.Labels.Kmax = 5, 12, predictions, 6
 	return p
 }
@@ -23,10 +24,7 @@ func pickPlan(predictions string) control.Plan {
 // pickedAccuracy is the accuracy of what is written, on the nodes of a split, by the node table.
 func pickedAccuracy(t *testing.T, store storage.Store, part uint8) float64 {
 	t.Helper()
-	cat, err := catalog.Open(context.Background(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := stagetest.Open(t, store)
 	predicted, _ := labels(t, store, catalog.KindPredictions)
 	right, all := 0.0, 0.0
 	for _, e := range cat.Entries(catalog.KindNodes) {
@@ -58,7 +56,7 @@ func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 	var means, picked float64
 	for _, predictions := range []string{control.MeanOfModels, control.OfModel, control.AutoPredictions, ""} {
 		plan, store := pickPlan(predictions), storage.NewMem()
-		a := last(execute(t, store, plan, resources(t, small), whole...))
+		a := last(stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...))
 		w := a.Predictions
 		for part, x := range map[uint8]*float64{train.Valid: w.Accuracy.Valid, train.Test: w.Accuracy.Test} {
 			if got := pickedAccuracy(t, store, part); x == nil || math.Abs(got-*x) > 1e-12 {
@@ -95,12 +93,8 @@ func TestMeanOfModels(t *testing.T) {
 	plan, store := pickPlan(control.MeanOfModels), storage.NewMem()
 	plan.Labels.Depth = "0"
 	stages := []control.Stage{control.Partition, control.LSI, control.Smooth, control.Train, control.Predict, control.SmoothLabels, control.Evaluate}
-	execute(t, store, plan, resources(t, small), stages...)
-	ctx := context.Background()
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), stages...)
+	ctx, cat := context.Background(), stagetest.Open(t, store)
 	b, err := mem.NewBudget(256 << 20)
 	if err != nil {
 		t.Fatal(err)
@@ -163,8 +157,8 @@ func TestPredictionsInParts(t *testing.T) {
 	for _, predictions := range []string{control.MeanOfModels, control.AutoPredictions} {
 		plan := pickPlan(predictions)
 		store := storage.NewMem()
-		execute(t, store, plan, resources(t, small), whole...)
-		want := sums(t, store)
+		stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...)
+		want := stagetest.Sums(t, store)
 		for _, parts := range [][]control.Task{
 			nil,
 			{{Part: control.Columns, Last: 2}},
@@ -173,23 +167,20 @@ func TestPredictionsInParts(t *testing.T) {
 			{{Part: control.Columns, Last: 5}, {Part: control.Count, Last: 1}, {Part: control.Pick}, {Part: control.Pick}, {Part: control.Rows, Last: 1}},
 		} {
 			again := storage.NewMem()
-			res := resources(t, small)
+			res := stagetest.On(t, stagetest.Small)
 			res.Threads, res.Memory = 1, 128<<20
 			before := len(whole) - 2 // smooth-labels and evaluate
-			execute(t, again, plan, res, whole[:before]...)
-			cat, err := catalog.Open(context.Background(), again)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stagetest.Run(t, again, plan, res, whole[:before]...)
+			cat := stagetest.Open(t, again)
 			for _, part := range parts {
-				task := res.task(control.SmoothLabels, plan)
+				task := res.Task(control.SmoothLabels, plan)
 				task.Part, task.First, task.Last = part.Part, part.First, part.Last
-				if _, err := New(storage.NewCounting(again), cat).Execute(context.Background(), task); err != nil {
+				if _, err := stagetest.Execute(context.Background(), cat, task); err != nil {
 					t.Fatalf("%s: %v", task.ID(), err)
 				}
 			}
-			execute(t, again, plan, res, whole[before:]...)
-			compare(t, predictions, sums(t, again), want)
+			stagetest.Run(t, again, plan, res, whole[before:]...)
+			stagetest.Compare(t, predictions, stagetest.Sums(t, again), want)
 		}
 	}
 }
@@ -197,14 +188,10 @@ func TestPredictionsInParts(t *testing.T) {
 // TestMeanOfTooManyModels is refused, and left out where nobody asked for it.
 func TestMeanOfTooManyModels(t *testing.T) {
 	for predictions, fails := range map[string]bool{control.MeanOfModels: true, control.AutoPredictions: false} {
-		plan, store := smallPlan(), storage.NewMem()
+		plan, store := stagetest.SmallPlan(), storage.NewMem()
 		plan.Train.Runs, plan.Train.Epochs, plan.Train.Hidden, plan.Labels.Depth, plan.Predictions = 1025, 1, 1, "0", predictions
-		execute(t, store, plan, resources(t, small), control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
-		cat, err := catalog.Open(context.Background(), store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = New(storage.NewCounting(store), cat).Execute(context.Background(), resources(t, small).task(control.SmoothLabels, plan))
+		stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
+		_, err := stagetest.Execute(context.Background(), stagetest.Open(t, store), stagetest.On(t, stagetest.Small).Task(control.SmoothLabels, plan))
 		if fails != (err != nil) {
 			t.Errorf("--predictions %s of 1025 models: %v", predictions, err)
 		}

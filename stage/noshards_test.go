@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/stage"
+	"ndls/stage/stagetest"
 )
 
 // With --shards none there are no edge shards, and the files of all stages after the partition are
@@ -23,26 +24,23 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, stages := smallPlan(), stage.Whole()
+			plan, stages := stagetest.SmallPlan(), stage.Whole()
 			plan.Train.Runs, plan.Labels.Kmax = 1, 2
 			change(&plan)
-			m := resources(t, small)
+			m := stagetest.On(t, stagetest.Small)
 			m.BlockColumns = 16
 			with, without := storage.NewMem(), storage.NewMem()
-			execute(t, with, plan, m, stages...)
+			stagetest.Run(t, with, plan, m, stages...)
 			plan.Partition.Shards = "none"
-			execute(t, without, plan, m, stages...)
+			stagetest.Run(t, without, plan, m, stages...)
 			edges := func(path, _ string) bool {
 				return strings.HasPrefix(path, "graph/edges/") || strings.HasPrefix(path, "graph/hops/")
 			}
-			want, got := sums(t, with), sums(t, without)
+			want, got := stagetest.Sums(t, with), stagetest.Sums(t, without)
 			maps.DeleteFunc(want, edges)
 			maps.DeleteFunc(got, edges)
-			compare(t, name, got, want)
-			cat, err := catalog.Open(t.Context(), without)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stagetest.Compare(t, name, got, want)
+			cat := stagetest.Open(t, without)
 			if n := len(cat.Entries(catalog.KindEdges)); n > 0 || len(cat.Entries(catalog.KindHops)) == 0 {
 				t.Errorf("%d shards, %d hop streams", n, len(cat.Entries(catalog.KindHops)))
 			}
@@ -54,17 +52,14 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 // the import has to be repeated.
 func TestHopStreamLostWithoutShards(t *testing.T) {
 	for _, written := range []string{"", "none"} {
-		plan, m, store := smallPlan(), resources(t, small), storage.NewMem()
+		plan, m, store := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small), storage.NewMem()
 		plan.Partition.Shards = written
-		execute(t, store, plan, m, control.Partition)
-		cat, err := catalog.Open(t.Context(), store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stagetest.Run(t, store, plan, m, control.Partition)
+		cat := stagetest.Open(t, store)
 		if err := store.Remove(t.Context(), cat.Entries(catalog.KindHops)[0].Path); err != nil {
 			t.Fatal(err)
 		}
-		_, err = New(storage.NewCounting(store), cat).Execute(t.Context(), m.task(control.LSI, plan))
+		_, err := stagetest.Execute(t.Context(), cat, m.Task(control.LSI, plan))
 		switch {
 		case written == "" && err != nil:
 			t.Errorf("with shards: %v", err)

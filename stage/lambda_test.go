@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/stage"
+	"ndls/stage/stagetest"
 )
 
 // TestSpectrum finds λ₂ of a cycle, of which it is known, beside a smaller component, and
@@ -30,7 +31,7 @@ func TestSpectrum(t *testing.T) {
 	plan.LSI.Mode, plan.LSI.R, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0, 0.01, 400
 	spectrum := func() *control.SpectrumReport {
 		t.Helper()
-		return execute(t, storage.NewMem(), plan, resources(t, "edges:"+file), control.Partition, control.LSI, stage.Spectrum)[2].Spectrum
+		return stagetest.Run(t, storage.NewMem(), plan, stagetest.On(t, "edges:"+file), control.Partition, control.LSI, stage.Spectrum)[2].Spectrum
 	}
 	s := spectrum()
 	want := (1 + 2*math.Cos(2*math.Pi/n)) / 3

@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/stage/stagetest"
 )
 
 // TestDeviation compares whole rows of real data sets, smoothed with rows that settle, with
@@ -31,11 +32,11 @@ func TestDeviation(t *testing.T) {
 		stages := []control.Stage{control.Partition, control.LSI, control.Smooth}
 		if of != c.name {
 			exact, of = storage.NewMem(), c.name
-			e = execute(t, exact, plan, resources(t, uri), stages...)[2]
+			e = stagetest.Run(t, exact, plan, stagetest.On(t, uri), stages...)[2]
 		}
 		settled := storage.NewMem()
 		plan.LSI.Active, plan.Deviation = "settled", c.bound
-		s := execute(t, settled, plan, resources(t, uri), stages...)[2]
+		s := stagetest.Run(t, settled, plan, stagetest.On(t, uri), stages...)[2]
 
 		want := rows(t, exact, catalog.KindSmoothed)
 		mean, counted := 0.0, 0.0
@@ -61,8 +62,8 @@ func TestDeviation(t *testing.T) {
 		if c.bound >= control.DefaultDeviation && share > 0.7 {
 			t.Errorf("%s: %.2f of the edges are read", c.name, share)
 		}
-		with := sums(t, settled)
-		for path, sum := range sums(t, exact) {
+		with := stagetest.Sums(t, settled)
+		for path, sum := range stagetest.Sums(t, exact) {
 			if got := with[path]; got != sum && path[:3] == "lsi" {
 				t.Errorf("%s: %s: %s, exact %s", c.name, path, got, sum)
 			}

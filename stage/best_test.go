@@ -1,7 +1,6 @@
-package worker
+package stage_test
 
 import (
-	"context"
 	"math"
 	"slices"
 	"testing"
@@ -9,44 +8,8 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/shards"
+	"ndls/stage/stagetest"
 )
-
-// labels reads labels and probabilities of Arrow row files, by input id.
-func labels(t *testing.T, store storage.Store, kind string) (label map[int64]int32, probability map[int64][]float32) {
-	t.Helper()
-	ctx := context.Background()
-	cat, err := catalog.Open(ctx, store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	label, probability = map[int64]int32{}, map[int64][]float32{}
-	for _, e := range cat.Entries(kind) {
-		r, err := cat.Open(ctx, e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		rows, err := shards.OpenRows(r, e.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range rows.NumBatches() {
-			var b shards.RowBatch
-			if err := rows.ReadBatch(i, &b); err != nil {
-				t.Fatal(err)
-			}
-			width := rows.Schema().Width
-			for k, id := range b.ID {
-				probability[id] = b.Values[k*width : (k+1)*width]
-				if rows.Schema().Label {
-					label[id] = b.Label[k]
-				}
-			}
-		}
-	}
-	return label, probability
-}
 
 // TestBestProbabilities: with --probabilities best, soft labels and predictions have the
 // class and the probability that they have with all probabilities, and the same accuracy.
@@ -60,7 +23,7 @@ func TestBestProbabilities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan := smallPlan()
+			plan := stagetest.SmallPlan()
 			plan.Partition.Dataset, plan.Labels.Kmax = classes37, 4
 			plan.Train.Runs = 1 // of several, the losses that decide between equals are known with all probabilities alone
 			change(&plan)
@@ -69,9 +32,9 @@ func TestBestProbabilities(t *testing.T) {
 				stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.LabelDepth })
 			}
 			all, best := storage.NewMem(), storage.NewMem()
-			want := execute(t, all, plan, resources(t, classes37), stages...)
+			want := stagetest.Run(t, all, plan, stagetest.On(t, classes37), stages...)
 			plan.Probabilities = control.BestProbability
-			got := execute(t, best, plan, resources(t, classes37), stages...)
+			got := stagetest.Run(t, best, plan, stagetest.On(t, classes37), stages...)
 			last := len(stages) - 1
 			if g, w := got[last].Accuracy, want[last].Accuracy; *g.Smoothed.Test != *w.Smoothed.Test || *g.Base.Valid != *w.Base.Valid {
 				t.Errorf("accuracy %+v, with all probabilities %+v", g, w)

@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // TestDepthOfLabelSmoothing compares the curve of the choice with what evaluate says when
@@ -27,13 +28,13 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan := smallPlan()
+			plan := stagetest.SmallPlan()
 			plan.Train.Runs, plan.Train.Epochs, plan.Labels.Kmax, plan.Labels.Depth = 3, 4, 6, control.AutoDepth
 			change(&plan)
 			store := storage.NewMem()
 			var depth *control.LabelDepthReport
 			var base, smoothed control.SplitAccuracy
-			for _, r := range execute(t, store, plan, resources(t, small), whole...) {
+			for _, r := range stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...) {
 				if r.LabelDepth != nil {
 					depth = r.LabelDepth
 				}
@@ -66,14 +67,14 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 			if depth.Chosen != best.Depth || depth.Depths[depth.Run] != depth.Chosen {
 				t.Errorf("depth %d is chosen, %d is best of %+v", depth.Chosen, best.Depth, depth.Curve)
 			}
-			chosen := sums(t, store)
+			chosen := stagetest.Sums(t, store)
 			for d, x := range depth.Curve {
 				plan.Labels.Depth = strconv.Itoa(d)
-				reports := execute(t, store, plan, resources(t, small), control.SmoothLabels, control.Evaluate)
+				reports := stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.SmoothLabels, control.Evaluate)
 				near("depth "+plan.Labels.Depth, x.Mean, reports[1].Accuracy.Smoothed.Valid.Mean)
 				if d == depth.Chosen {
 					const path = "predictions/part-00000.arrow"
-					if got := sums(t, store)[path]; got == "" || got != chosen[path] {
+					if got := stagetest.Sums(t, store)[path]; got == "" || got != chosen[path] {
 						t.Errorf("the predictions of depth %d are not those of the depth that was chosen", d)
 					}
 				}

@@ -1,7 +1,8 @@
-package worker
+package stage_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -13,9 +14,12 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/stagetest"
+	"ndls/worker"
 )
 
 // pieces cuts [0, n) at random.
@@ -34,10 +38,7 @@ func pieces(rng *rand.Rand, n int) (all [][2]int) {
 func inSteps(t *testing.T, rng *rand.Rand, store storage.Store, task control.Task, do func(control.Task)) (tasks int) {
 	t.Helper()
 	for {
-		cat, err := catalog.Open(t.Context(), store)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cat := stagetest.Open(t, store)
 		sum, err := shards.ReadSummary(t.Context(), cat)
 		if err != nil {
 			t.Fatal(err)
@@ -74,37 +75,39 @@ func TestCutsDoNotShow(t *testing.T) {
 	if err := os.WriteFile(soft, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*control.Plan, *means){
-		"ndls":      func(*control.Plan, *means) {},
-		"settled":   func(p *control.Plan, _ *means) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
-		"deviation": func(p *control.Plan, _ *means) { deviates(p) },
-		"fastrp":    func(p *control.Plan, _ *means) { fastRP(p) },
-		"ndls-reference": func(p *control.Plan, _ *means) {
+	for name, change := range map[string]func(*control.Plan, *stagetest.Setup){
+		"ndls":      func(*control.Plan, *stagetest.Setup) {},
+		"settled":   func(p *control.Plan, _ *stagetest.Setup) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"deviation": func(p *control.Plan, _ *stagetest.Setup) { deviates(p) },
+		"fastrp":    func(p *control.Plan, _ *stagetest.Setup) { fastRP(p) },
+		"ndls-reference": func(p *control.Plan, _ *stagetest.Setup) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 		},
-		"little disk": func(p *control.Plan, m *means) {
-			p.Partition.Dataset, *m = classes37, resources(t, classes37)
+		"little disk": func(p *control.Plan, m *stagetest.Setup) {
+			p.Partition.Dataset, *m = classes37, stagetest.On(t, classes37)
 			p.Probabilities, p.DropFeatures, p.Labels.Kmax = control.BestProbability, true, 3
 			m.BlockColumns = 16
 		},
-		"hops and label columns": func(p *control.Plan, _ *means) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
-		"sign":                   func(p *control.Plan, _ *means) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
-		"correct":                func(p *control.Plan, _ *means) { p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 4 },
-		"given, correct by node": func(p *control.Plan, m *means) {
+		"hops and label columns": func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
+		"sign":                   func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
+		"correct": func(p *control.Plan, _ *stagetest.Setup) {
+			p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 4
+		},
+		"given, correct by node": func(p *control.Plan, m *stagetest.Setup) {
 			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, control.CorrectSmoothByNode
 		},
-		"nafs": func(p *control.Plan, _ *means) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 3 },
-		"appnp by node": func(p *control.Plan, _ *means) {
+		"nafs": func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 3 },
+		"appnp by node": func(p *control.Plan, _ *stagetest.Setup) {
 			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "appnp", 3, control.NodeDepth
 		},
-		"other epsilon": func(p *control.Plan, _ *means) { p.Labels.Epsilon = 0.05 },
-		"given":         func(p *control.Plan, m *means) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
-		"given, reference": func(p *control.Plan, m *means) {
+		"other epsilon": func(p *control.Plan, _ *stagetest.Setup) { p.Labels.Epsilon = 0.05 },
+		"given":         func(p *control.Plan, m *stagetest.Setup) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
+		"given, reference": func(p *control.Plan, m *stagetest.Setup) {
 			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, "ndls-reference"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, m := smallPlan(), resources(t, small)
+			plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 			plan.Train.Runs = 3
 			change(&plan, &m)
 			stages := slices.Clone(whole)
@@ -112,32 +115,25 @@ func TestCutsDoNotShow(t *testing.T) {
 				stages = slices.DeleteFunc(stages, func(s control.Stage) bool { return s == control.Train || s == control.Predict })
 			}
 			store := storage.NewMem()
-			reports := execute(t, store, plan, m, stages...)
-			want := sums(t, store)
+			reports := stagetest.Run(t, store, plan, m, stages...)
+			want := stagetest.Sums(t, store)
 
 			seed := rand.Uint64()
 			rng := rand.New(rand.NewPCG(seed, 0))
 			cut := storage.NewMem()
-			var workers []*Worker
-			for range 2 {
+			var workers [2]*worker.Worker
+			var views [2]*catalog.Catalog
+			for i := range workers {
 				counting := storage.NewCounting(cut)
-				cat, err := catalog.Open(t.Context(), counting)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := New(counting, cat)
-				defer w.Close()
-				workers = append(workers, w)
+				views[i] = stagetest.Open(t, counting)
+				workers[i] = worker.New(counting, views[i])
+				defer workers[i].Close()
 			}
 			do := func(task control.Task) control.StageReport {
 				t.Helper()
-				w := workers[rng.IntN(2)]
-				entries, err := catalog.Open(t.Context(), cut)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.cat.Update(catalog.Listing{Whole: true, Added: entries.Entries("")})
-				r, err := w.Execute(context.Background(), task)
+				w := rng.IntN(2)
+				views[w].Update(catalog.Listing{Whole: true, Added: stagetest.Open(t, cut).Entries("")})
+				r, err := workers[w].Execute(context.Background(), task)
 				if err != nil {
 					t.Fatalf("seed %d: %s: %v", seed, task.ID(), err)
 				}
@@ -145,7 +141,7 @@ func TestCutsDoNotShow(t *testing.T) {
 			}
 			var deviation *control.DeviationReport
 			for _, s := range stages {
-				task := m.task(s, plan)
+				task := m.Task(s, plan)
 				panels := map[control.Stage]int{control.Smooth: 3, control.LabelDepth: 3, control.SmoothLabels: 3}[s]
 				if plan.Partition.Dataset == classes37 && panels > 0 && s != control.Smooth {
 					panels = 9
@@ -173,10 +169,10 @@ func TestCutsDoNotShow(t *testing.T) {
 					t.Errorf("%s reports %d rows", task.ID(), r.Rows)
 				}
 				if s == control.Smooth && plan.LSI.Active == "settled" {
-					deviation = do(m.task(s, plan)).Deviation
+					deviation = do(m.Task(s, plan)).Deviation
 				}
 			}
-			compare(t, name, sums(t, cut), want)
+			stagetest.Compare(t, name, stagetest.Sums(t, cut), want)
 			if d := reports[2].Deviation; deviation != nil && *deviation != *d {
 				t.Errorf("deviation in parts %+v, whole %+v", *deviation, *d)
 			}
@@ -190,10 +186,7 @@ func TestCutsDoNotShow(t *testing.T) {
 // chosen counts and picks what a stage writes, where it does, of a graph of one interval.
 func chosen(t *testing.T, store storage.Store, task control.Task, do func(control.Task)) {
 	t.Helper()
-	cat, err := catalog.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := stagetest.Open(t, store)
 	sum, err := shards.ReadSummary(t.Context(), cat)
 	if err != nil {
 		t.Fatal(err)
@@ -215,22 +208,19 @@ func TestRowsOfIntervals(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: a graph of two intervals")
 	}
-	plan, m := control.DefaultPlan(), resources(t, "synthetic:nodes=1100000,edges=1200000,features=16,classes=2,seed=3")
+	const nodes = packed.BlockRows + 3*packed.StripRows/2
+	plan, m := control.DefaultPlan(), stagetest.On(t, fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=16,classes=2,seed=3", nodes, nodes+nodes/10))
 	plan.Partition.IntervalBlocks, plan.LSI.Probes, plan.LSI.Kmax = 1, 16, 2
 	plan.Partition.Split, plan.Train.Runs, plan.Train.Epochs, plan.Metrics = "random:20,30", 2, 2, "auc"
 	store := storage.NewMem()
-	execute(t, store, plan, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
 	parts := store.CrashClone()
-	reports := execute(t, store, plan, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
+	reports := stagetest.Run(t, store, plan, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
 
 	counting := storage.NewCounting(parts)
-	cat, err := catalog.Open(t.Context(), counting)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := New(counting, cat)
+	w := worker.New(counting, stagetest.Open(t, counting))
 	defer w.Close()
-	task := m.task(control.Smooth, plan)
+	task := m.Task(control.Smooth, plan)
 	for _, c := range []struct {
 		part        control.Part
 		first, last int
@@ -238,9 +228,9 @@ func TestRowsOfIntervals(t *testing.T) {
 		rows        int64
 	}{
 		{control.Columns, 0, 1, true, 0},
-		{control.Rows, 1, 2, false, 1100000 - 1<<20},
+		{control.Rows, 1, 2, false, nodes - packed.BlockRows},
 		{control.Columns, 0, 1, false, 0},
-		{control.Rows, 0, 1, false, 1 << 20},
+		{control.Rows, 0, 1, false, packed.BlockRows},
 	} {
 		task.Part, task.First, task.Last = c.part, c.first, c.last
 		r, err := w.Execute(t.Context(), task)
@@ -252,14 +242,14 @@ func TestRowsOfIntervals(t *testing.T) {
 		}
 	}
 	whole := func(s control.Stage) control.StageReport {
-		r, err := w.Execute(t.Context(), m.task(s, plan))
+		r, err := w.Execute(t.Context(), m.Task(s, plan))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	whole(control.Train)
-	if tasks := inSteps(t, rand.New(rand.NewPCG(0, 0)), parts, m.task(control.Predict, plan), func(task control.Task) {
+	if tasks := inSteps(t, rand.New(rand.NewPCG(0, 0)), parts, m.Task(control.Predict, plan), func(task control.Task) {
 		if _, err := w.Execute(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -270,17 +260,13 @@ func TestRowsOfIntervals(t *testing.T) {
 	if got, want := whole(control.Evaluate).Accuracy, reports[3].Accuracy; !reflect.DeepEqual(got, want) || want.Metrics.Base.AUC.Test == nil {
 		t.Errorf("accuracy by interval %+v, of all rows %+v", got, want)
 	}
-	compare(t, "interval by interval", sums(t, parts), sums(t, store))
+	stagetest.Compare(t, "interval by interval", stagetest.Sums(t, parts), stagetest.Sums(t, store))
 }
 
 func TestPartsThatAreNone(t *testing.T) {
-	plan, m := smallPlan(), resources(t, small)
-	store := storage.NewCounting(storage.NewMem())
-	execute(t, store, plan, m, control.Partition, control.LSI)
-	cat, err := catalog.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	store := storage.NewMem()
+	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
 	for _, task := range []control.Task{
 		{Stage: control.LSI, Part: control.Columns, Last: 4},
 		{Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4},
@@ -289,7 +275,7 @@ func TestPartsThatAreNone(t *testing.T) {
 		{Stage: "polish"},
 	} {
 		task.Plan, task.Resources = plan, m.Resources
-		if _, err := New(store, cat).Execute(t.Context(), task); err == nil {
+		if _, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), task); err == nil {
 			t.Errorf("%s is executed", task.ID())
 		}
 	}

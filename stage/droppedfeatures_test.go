@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/stage/stagetest"
 )
 
 // With --keep-features=false no tile of input features is left, and all other files are those
@@ -23,22 +24,18 @@ func TestFeaturesThatAreNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, stages := smallPlan(), []control.Stage{control.Partition, control.LSI, control.Smooth, control.Train}
+			plan, stages := stagetest.SmallPlan(), []control.Stage{control.Partition, control.LSI, control.Smooth, control.Train}
 			change(&plan)
-			m := resources(t, small)
+			m := stagetest.On(t, stagetest.Small)
 			m.BlockColumns = 16
 			kept, dropped := storage.NewMem(), storage.NewMem()
-			execute(t, kept, plan, m, stages...)
+			stagetest.Run(t, kept, plan, m, stages...)
 			plan.DropFeatures = true
-			execute(t, dropped, plan, m, stages...)
-			want := sums(t, kept)
+			stagetest.Run(t, dropped, plan, m, stages...)
+			want := stagetest.Sums(t, kept)
 			maps.DeleteFunc(want, func(path, _ string) bool { return strings.HasPrefix(path, "graph/features/") })
-			compare(t, name, sums(t, dropped), want)
-			cat, err := catalog.Open(t.Context(), dropped)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if left := cat.Entries(catalog.KindFeatures); len(left) > 0 {
+			stagetest.Compare(t, name, stagetest.Sums(t, dropped), want)
+			if left := stagetest.Open(t, dropped).Entries(catalog.KindFeatures); len(left) > 0 {
 				t.Errorf("%d tiles of features are left", len(left))
 			}
 		})

@@ -1,10 +1,9 @@
-package worker
+package stage_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,61 +13,8 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
-	"ndls/stage"
+	"ndls/stage/stagetest"
 )
-
-// whole is every stage of a run.
-var whole = stage.Whole()
-
-// small is a graph that a test can run many times; its labels can be learnt.
-const small = "synthetic:nodes=3000,edges=12000,features=40,classes=4,seed=3"
-
-func smallPlan() control.Plan {
-	p := control.DefaultPlan()
-	p.Partition.Dataset = small
-	p.LSI.Probes, p.LSI.Kmax, p.LSI.Epsilon = 48, 30, 0.1
-	p.Train.Epochs, p.Train.Runs, p.Train.Hidden = 6, 2, 16
-	return p
-}
-
-// deviates lets rows settle when the program chooses. Nodes count many hops.
-func deviates(p *control.Plan) {
-	p.LSI.Active, p.Deviation, p.LSI.Kmax, p.LSI.Epsilon = "settled", 0.01, 60, 0.01
-}
-
-// sums lists what the catalogue names, by path.
-func sums(t testing.TB, store storage.Store) map[string]string {
-	t.Helper()
-	cat, err := catalog.Open(context.Background(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := map[string]string{}
-	for _, e := range cat.Entries("") {
-		if err := cat.Verify(context.Background(), e); err != nil {
-			t.Error(err)
-		}
-		m[e.Path] = fmt.Sprint(e.Rows, " rows, ", e.Checksum)
-	}
-	return m
-}
-
-func compare(t *testing.T, what string, got, want map[string]string) {
-	t.Helper()
-	if maps.Equal(got, want) {
-		return
-	}
-	for path, w := range want {
-		if got[path] != w {
-			t.Errorf("%s: %s: %s, want %s", what, path, got[path], w)
-		}
-	}
-	for path := range got {
-		if want[path] == "" {
-			t.Errorf("%s: %s is new", what, path)
-		}
-	}
-}
 
 // TestResourcesDoNotShow runs the whole job under every mix of threads, memory,
 // kernel and width of blocks: every committed byte is the same, whatever the plan.
@@ -84,12 +30,12 @@ func TestResourcesDoNotShow(t *testing.T) {
 		"labelled":  func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
 		"deviation": deviates,
 		"settled, weights": func(p *control.Plan) {
-			p.Partition.Dataset = small + ",weights=8"
+			p.Partition.Dataset = stagetest.Small + ",weights=8"
 			p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60
 		},
 		"deviation, weights": func(p *control.Plan) {
 			deviates(p)
-			p.Partition.Dataset = small + ",weights=8"
+			p.Partition.Dataset = stagetest.Small + ",weights=8"
 		},
 		"correct": func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 12 },
 		"correct by node, float16": func(p *control.Plan) {
@@ -115,7 +61,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 			p.Precision, p.Smooth.Rule = "float16", "ndls-reference"
 		},
 	} {
-		plan := smallPlan()
+		plan := stagetest.SmallPlan()
 		change(&plan)
 		stages := whole
 		if plan.SomeTargets() {
@@ -138,13 +84,13 @@ func TestResourcesDoNotShow(t *testing.T) {
 				continue
 			}
 			store := storage.NewMem()
-			res := resources(t, plan.Partition.Dataset)
+			res := stagetest.On(t, plan.Partition.Dataset)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
 			if !kernelHere(c.kernel) {
 				res.Kernel = "auto"
 			}
-			reports := execute(t, store, plan, res, stages...)
-			got := sums(t, store)
+			reports := stagetest.Run(t, store, plan, res, stages...)
+			got := stagetest.Sums(t, store)
 			if want == nil {
 				want = got
 				a, least := reports[len(reports)-1].Accuracy, 0.5
@@ -161,7 +107,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 					t.Errorf("deviation of settled rows: %+v", d)
 				}
 			}
-			compare(t, fmt.Sprintf("%s %+v", name, c), got, want)
+			stagetest.Compare(t, fmt.Sprintf("%s %+v", name, c), got, want)
 		}
 	}
 }
@@ -170,28 +116,24 @@ func TestResourcesDoNotShow(t *testing.T) {
 // on; then resumes without faults: the same bytes.
 func TestFailAtEveryStep(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: 120 runs")
+		t.Skip("-short: 80 runs")
 	}
-	plan := smallPlan()
+	plan := stagetest.SmallPlan()
 	plan.Train.Epochs = 1
 	t.Run("as by default", func(t *testing.T) { failAtEveryStep(t, plan) })
 	plan.Partition.Dataset, plan.Train.Runs, plan.Labels.Kmax = classes37, 1, 3
 	plan.Probabilities, plan.DropFeatures = control.BestProbability, true
-	t.Run("with little disk", func(t *testing.T) { failAtEveryStep(t, plan) })
 	plan.Labels.Rule, plan.Labels.CorrectHops = control.CorrectSmooth, 3
-	t.Run("with corrected labels", func(t *testing.T) { failAtEveryStep(t, plan) })
+	t.Run("with little disk, and corrected labels", func(t *testing.T) { failAtEveryStep(t, plan) })
 }
-
-// classes37 is a graph whose classes and features take several panels.
-const classes37 = "synthetic:nodes=3000,edges=12000,features=40,classes=37,seed=3"
 
 func failAtEveryStep(t *testing.T, plan control.Plan) {
 	t.Parallel()
-	m := resources(t, plan.Partition.Dataset)
+	m := stagetest.On(t, plan.Partition.Dataset)
 	m.BlockColumns = 16
 	clean := storage.NewFaulty(storage.NewMem(), 0)
-	execute(t, clean, plan, m, whole...)
-	want := sums(t, clean)
+	stagetest.Run(t, clean, plan, m, whole...)
+	want := stagetest.Sums(t, clean)
 	total := clean.Ops()
 
 	const tries = 20
@@ -207,8 +149,8 @@ func failAtEveryStep(t *testing.T, plan control.Plan) {
 		}
 		// What a crash leaves is what was committed.
 		left := inner.CrashClone()
-		execute(t, left, plan, m, whole...)
-		compare(t, fmt.Sprintf("operation %d of %d", at, total), sums(t, left), want)
+		stagetest.Run(t, left, plan, m, whole...)
+		stagetest.Compare(t, fmt.Sprintf("operation %d of %d", at, total), stagetest.Sums(t, left), want)
 	}
 	if failed < tries*3/4 {
 		t.Errorf("only %d of %d faults were felt", failed, tries)
@@ -216,14 +158,13 @@ func failAtEveryStep(t *testing.T, plan control.Plan) {
 }
 
 // attempt runs all stages until one fails.
-func attempt(store storage.Store, m means, plan control.Plan) error {
-	counting := storage.NewCounting(store)
-	cat, err := catalog.Open(context.Background(), counting)
+func attempt(store storage.Store, m stagetest.Setup, plan control.Plan) error {
+	cat, err := catalog.Open(context.Background(), store)
 	if err != nil {
 		return err
 	}
 	for _, s := range whole {
-		if _, err := New(counting, cat).Execute(context.Background(), m.task(s, plan)); err != nil {
+		if _, err := stagetest.Execute(context.Background(), cat, m.Task(s, plan)); err != nil {
 			return err
 		}
 	}

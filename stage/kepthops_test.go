@@ -1,4 +1,4 @@
-package worker
+package stage_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
-	"ndls/shards"
+	"ndls/stage/stagetest"
 )
 
 // drawn is a graph in files, with what an oracle needs of it.
@@ -30,13 +30,22 @@ const drawnClasses = 3
 // draw writes a graph of n nodes and so many features.
 func draw(t *testing.T, n, features int) drawn {
 	t.Helper()
-	d := drawn{graph: testgraph.Random(n, 2*n, 11)}
+	return drawOn(t, testgraph.Random(n, 2*n, 11), features)
+}
+
+// drawOn writes a graph with so many features. Some edges come twice.
+func drawOn(t *testing.T, g testgraph.Graph, features int) drawn {
+	t.Helper()
+	d := drawn{graph: g}
 	var edges, rows, labels, splits bytes.Buffer
 	edges.WriteString("src,dst\n")
 	for i, list := range d.graph.Adj {
-		for _, j := range list {
-			if i < int(j) {
+		for k, j := range list {
+			if i < int(j) || g.Directed || k%7 == 0 {
 				fmt.Fprintf(&edges, "%d,%d\n", i, j)
+			}
+			if g.Directed && k%3 == 0 {
+				fmt.Fprintf(&edges, "%d,%d\n%d,%d\n", i, j, i, i)
 			}
 		}
 		row := make([]float64, features)
@@ -65,7 +74,10 @@ func draw(t *testing.T, n, features int) drawn {
 			t.Fatal(err)
 		}
 	}
-	d.uri = fmt.Sprintf("edges:%s/edges.csv?src=src&dst=dst&features=%s/features.csv&labels=%s/labels.csv&splits=%s/splits.csv", dir, dir, dir, dir)
+	d.uri = fmt.Sprintf("edges:%[1]s/edges.csv?src=src&dst=dst&features=%[1]s/features.csv&labels=%[1]s/labels.csv&splits=%[1]s/splits.csv", dir)
+	if g.Directed {
+		d.uri += "&directed=true"
+	}
 	return d
 }
 
@@ -164,7 +176,7 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 			plan.LSI.Mode, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0.1, 12
 			c.change(&plan)
 			store := storage.NewMem()
-			execute(t, store, plan, resources(t, d.uri), control.Partition, control.LSI, control.Smooth)
+			stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 			hops := d.rowsAt(plan.LSI.R, 12, plan.Smooth.LabelColumns, plan.Seed)
 			stack := rows(t, store, catalog.KindKeptHops)
 			for at, hop := range c.keep {
@@ -202,32 +214,6 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 	}
 }
 
-// kOf is K of every node, by input id.
-func kOf(t *testing.T, store storage.Store) map[int64]int {
-	t.Helper()
-	cat, err := catalog.Open(t.Context(), store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := map[int64]int{}
-	for _, e := range cat.Entries(catalog.KindLSI) {
-		r, err := cat.Open(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shards.ReadLSI(r, e.Path, shards.Readers{}, func(_ int64, b shards.LSIBatch) error {
-			for i, id := range b.ID {
-				k[id] = int(b.K[i])
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Close()
-	}
-	return k
-}
-
 // TestOwnLabelIsTakenOut: a label that changes does not change the label columns of its node,
 // at any hop, and changes those of others.
 func TestOwnLabelIsTakenOut(t *testing.T) {
@@ -238,7 +224,7 @@ func TestOwnLabelIsTakenOut(t *testing.T) {
 	plan.Smooth.Rule, plan.Smooth.Hops, plan.Smooth.LabelColumns = "sign", 6, 2
 	stack := func() map[int64][]float32 {
 		store := storage.NewMem()
-		execute(t, store, plan, resources(t, d.uri), control.Partition, control.LSI, control.Smooth)
+		stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 		return rows(t, store, catalog.KindKeptHops)
 	}
 	before := stack()
