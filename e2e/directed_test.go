@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"ndls/internal/packed"
-	"ndls/internal/testgraph"
 )
 
 // directedFiles writes a graph of n nodes and edges with directions, with values of the features
@@ -55,111 +53,6 @@ func drawDirected(n, m, width int) (edges [][2]int, x []float64) {
 		x[i] = float64(float32(rng.Float64()*4 - 2))
 	}
 	return edges, x
-}
-
-// TestDirectionsEqualTheDefinition compares what the program writes for a graph with directions
-// with dense float64 matrices, for each rule that needs no K, and each direction.
-func TestDirectionsEqualTheDefinition(t *testing.T) {
-	t.Parallel()
-	const n, width, depth, alpha = 90, 5, 4, 0.2
-	edges, x := drawDirected(n, 260, width)
-	uri := directedFiles(t, n, edges, x)
-	out := testgraph.NewDirected("", n, edges)
-	graphs := map[string]testgraph.Graph{"out": out, "in": out.Reversed()}
-	for _, r := range []float64{0.3} { // package smooth tests others
-		hops := map[string][][]float64{} // by direction
-		sums := map[string][]float64{}   // by rule and direction
-		for direction, g := range graphs {
-			o, list := testgraph.NewOracle(g, r, false), [][]float64{x}
-			for range depth {
-				list = append(list, o.Apply(list[len(list)-1], width))
-			}
-			s2gc, gbp, appnp := make([]float64, n*width), make([]float64, n*width), make([]float64, n*width)
-			for i := range x {
-				s2gc[i] = alpha * x[i]
-				for k, h := range list {
-					if k > 0 {
-						s2gc[i] += (1 - alpha) * h[i] / depth
-					}
-					gbp[i] += alpha * math.Pow(1-alpha, float64(k)) * h[i]
-				}
-				appnp[i] = gbp[i] + math.Pow(1-alpha, depth+1)*list[depth][i]
-			}
-			hops[direction] = list
-			sums["sgc "+direction], sums["s2gc "+direction], sums["gbp "+direction] = list[depth], s2gc, gbp
-			sums["appnp "+direction] = appnp
-		}
-		for _, direction := range []string{"in", "out", "both"} {
-			directions := []string{direction}
-			if direction == "both" {
-				directions = []string{"in", "out"}
-			}
-			for _, rule := range []string{"sgc", "s2gc", "gbp", "appnp", "sign"} {
-				t.Run(fmt.Sprintf("%s/%s/r=%g", direction, rule, r), func(t *testing.T) {
-					dir := filepath.Join(t.TempDir(), "run")
-					run(t, "partition", "--run", dir, "--quiet", "--normalize", "none", "--dataset", uri)
-					job := fmt.Sprintf("smooth --run %s --quiet --rule %s --hops %d --r %g --direction %s", dir, rule, depth, r, direction)
-					if rule != "sgc" && rule != "sign" {
-						job += fmt.Sprintf(" --alpha %g", alpha)
-					}
-					kept := []int{1, 3}
-					if rule == "sign" {
-						kept = []int{0, 1, 2, 3, 4}
-					} else {
-						job += " --keep-hops 1,3"
-					}
-					run(t, strings.Fields(job)...)
-					var rows, lists [][]float64
-					for i, d := range directions {
-						rows = append(rows, sums[rule+" "+d])
-						for _, hop := range kept {
-							if hop > 0 || i == 0 {
-								lists = append(lists, hops[d][hop])
-							}
-						}
-					}
-					if rule != "sign" {
-						checkRows(t, exported(t, dir, "smoothed"), width, rows)
-					}
-					checkRows(t, exported(t, dir, "hops"), width, lists)
-					run(t, "verify", "--run", dir, "--quiet")
-				})
-			}
-		}
-	}
-	dir := filepath.Join(t.TempDir(), "run")
-	run(t, "partition", "--run", dir, "--quiet", "--dataset", uri)
-	found := map[[2]int]bool{}
-	for _, row := range exported(t, dir, "edges") {
-		found[[2]int{int(row[0]), int(row[1])}] = true
-	}
-	count := 0
-	for i, a := range out.Adj {
-		for _, j := range a {
-			if count++; !found[[2]int{i, int(j)}] {
-				t.Errorf("the edge from %d to %d is not exported", i, j)
-			}
-		}
-	}
-	if len(found) != count {
-		t.Errorf("%d edges are exported, there are %d", len(found), count)
-	}
-}
-
-// checkRows compares rows with parts of them, of width values each, side by side.
-func checkRows(t *testing.T, got [][]float64, width int, want [][]float64) {
-	t.Helper()
-	for i, row := range got {
-		row = row[1:] // the id
-		if len(row) != len(want)*width {
-			t.Fatalf("node %d has %d values, not %d", i, len(row), len(want)*width)
-		}
-		for at, got := range row {
-			if want := want[at/width][i*width+at%width]; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
-				t.Fatalf("node %d, value %d: %g, the definition says %g", i, at, got, want)
-			}
-		}
-	}
 }
 
 // TestDirectedBytes: the files of a run with directions depend neither on threads, memory and

@@ -3,10 +3,9 @@ package e2e
 import (
 	"encoding/csv"
 	"fmt"
-	"math"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,69 +33,44 @@ func TestWeightedBytes(t *testing.T) {
 	}
 }
 
-// TestWeightsEqualTheDefinition compares what the program writes for a graph with weights, in
-// several components, with dense float64 matrices.
-func TestWeightsEqualTheDefinition(t *testing.T) {
+// TestExportedEdges: edges of a graph with weights, or with directions, are exported as they were read.
+func TestExportedEdges(t *testing.T) {
 	t.Parallel()
-	const n, width, kmax, epsilon = 120, 5, 60, 0.0437
-	g := testgraph.Random(n, 150, 3).RandomWeights(30, 4)
-	x := make([]float64, n*width)
-	for i := range x {
-		x[i] = float64(float32(math.Sin(float64(3*i)) * 2))
-	}
-	dir := t.TempDir()
-	var edges, features strings.Builder
-	fmt.Fprintln(&edges, "from,to,since,amount")
-	for i, a := range g.Adj {
+	weighted := testgraph.Random(120, 150, 3).RandomWeights(30, 4)
+	var text strings.Builder
+	fmt.Fprintln(&text, "from,to,since,amount")
+	want := map[string]map[[2]float64]float64{"weights": {}, "directions": {}}
+	for i, a := range weighted.Adj {
 		for k, j := range a {
 			if int(j) > i || k%2 == 0 { // some edges in both directions
-				fmt.Fprintf(&edges, "%d,%d,1999,%s\n", i, j, strconv.FormatFloat(float64(g.Weights[i][k]), 'g', -1, 32))
+				fmt.Fprintf(&text, "%d,%d,1999,%s\n", i, j, strconv.FormatFloat(float64(weighted.Weights[i][k]), 'g', -1, 32))
+			}
+			if int(j) > i {
+				want["weights"][[2]float64{float64(i), float64(j)}] = float64(weighted.Weights[i][k])
 			}
 		}
 	}
-	fmt.Fprintln(&features, "id,a,b,c,d,e")
-	for i := range n {
-		fmt.Fprint(&features, i)
-		for _, v := range x[i*width : (i+1)*width] {
-			fmt.Fprintf(&features, ",%s", strconv.FormatFloat(v, 'g', -1, 32))
+	edges := filepath.Join(t.TempDir(), "edges.csv")
+	write(t, edges, text.String())
+	drawn, x := drawDirected(90, 260, 5)
+	for _, e := range drawn {
+		if e[0] != e[1] {
+			want["directions"][[2]float64{float64(e[0]), float64(e[1])}] = 1
 		}
-		fmt.Fprintln(&features)
 	}
-	write(t, filepath.Join(dir, "edges.csv"), edges.String())
-	write(t, filepath.Join(dir, "features.csv"), features.String())
-	for _, r := range []float64{0, 0.5, 1} {
-		for _, stationary := range []string{"global", "component"} {
-			t.Run(fmt.Sprintf("r=%g/%s", r, stationary), func(t *testing.T) {
-				o := testgraph.NewOracle(g, r, stationary == "component")
-				k, _ := testgraph.LSI(o.Distances(o.Identity(), n, kmax), epsilon)
-				rows := o.Smooth(x, width, k)
-				to := filepath.Join(t.TempDir(), "run")
-				run(t, strings.Fields(fmt.Sprintf("run --run %s --quiet --dataset edges:%s?weight=amount&features=%s --lsi influence-exact --r %g --stationary %s --epsilon %g --kmax %d --targets all --normalize none",
-					to, filepath.Join(dir, "edges.csv"), filepath.Join(dir, "features.csv"), r, stationary, epsilon, kmax))...)
-				for i, row := range exported(t, to, "lsi") {
-					if row[0] != float64(i) || row[1] != float64(k[i]) {
-						t.Errorf("node %v has K = %v, the definition says %d for node %d", row[0], row[1], k[i], i)
-					}
-				}
-				for i, row := range exported(t, to, "smoothed") {
-					for c, want := range rows[i*width : (i+1)*width] {
-						if got := row[len(row)-width+c]; math.Abs(got-want) > 1e-5*max(1, math.Abs(want)) {
-							t.Fatalf("node %d, column %d: %g, the definition says %g", i, c, got, want)
-						}
-					}
-				}
-				weights := map[[2]float64]float64{}
-				for _, row := range exported(t, to, "edges") {
-					weights[[2]float64{row[0], row[1]}] = row[2]
-				}
-				for i, a := range g.Adj {
-					for k, j := range a {
-						if i < int(j) && float32(weights[[2]float64{float64(i), float64(j)}]) != g.Weights[i][k] {
-							t.Fatalf("edge %d, %d is exported with weight %g, not %g", i, j, weights[[2]float64{float64(i), float64(j)}], g.Weights[i][k])
-						}
-					}
-				}
-			})
+	for name, uri := range map[string]string{"weights": "edges:" + edges + "?weight=amount", "directions": directedFiles(t, 90, drawn, x)} {
+		dir := filepath.Join(t.TempDir(), name)
+		run(t, "partition", "--run", dir, "--quiet", "--dataset", uri)
+		got := map[[2]float64]float64{}
+		for _, row := range exported(t, dir, "edges") {
+			weight := 1.0
+			if name == "weights" {
+				weight = float64(float32(row[2]))
+			}
+			got[[2]float64{row[0], row[1]}] = weight
+		}
+		if !maps.Equal(got, want[name]) {
+			t.Errorf("%s: exported\n%v, want\n%v", name, got, want[name])
 		}
 	}
 }
@@ -131,70 +105,4 @@ func exported(t *testing.T, dir, what string) (rows [][]float64) {
 		rows = append(rows, row)
 	}
 	return rows
-}
-
-// TestWeightsSettle: rows of a graph with weights settle, and are as near to exact ones as the
-// bound says. K is that of an exact run.
-func TestWeightsSettle(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	const width = 245
-	const job = "--dataset synthetic:nodes=4000,edges=9000,features=245,classes=3,seed=5,weights=10 --epsilon 0.02 --kmax 80 --runs 1 --epochs 1 --label-depth 0 --block-columns 16 --quiet"
-	made := func(name string, options ...string) (k, rows [][]float64, edges float64) {
-		t.Helper()
-		to := filepath.Join(dir, name)
-		run(t, append(append([]string{"run", "--run", to}, strings.Fields(job)...), options...)...)
-		run(t, "verify", "--run", to, "--quiet")
-		return exported(t, to, "lsi"), exported(t, to, "smoothed"), smoothingOf(t, to).Edges
-	}
-	exactK, exact, all := made("exact")
-	for _, c := range []struct {
-		name    string
-		options []string
-		bound   float64
-	}{
-		{"deviation", []string{"--active", "settled", "--deviation", "0.01"}, 0.01},
-		{"slack", []string{"--active", "settled", "--slack", "8"}, 0.01},
-	} {
-		k, rows, edges := made(c.name, c.options...)
-		if c.name == "deviation" && !reflect.DeepEqual(k, exactK) {
-			t.Error("another K than without settled rows")
-		}
-		mean := 0.0
-		for i, row := range rows {
-			off, length := 0.0, 0.0
-			for at, x := range row[len(row)-width:] {
-				want := exact[i][len(row)-width+at]
-				off += (x - want) * (x - want)
-				length += want * want
-			}
-			mean += math.Sqrt(off/length) / float64(len(rows))
-		}
-		if reported := smoothingOf(t, filepath.Join(dir, c.name)).Deviation.Mean; !(mean > 0 && mean <= c.bound) || !(reported > 0 && reported <= c.bound) {
-			t.Errorf("%s: rows are %g away from exact ones in the mean, the run says %g", c.name, mean, reported)
-		}
-		if edges > 0.8*all {
-			t.Errorf("%s: %g edges are read, %g without settled rows", c.name, edges, all)
-		}
-	}
-}
-
-// smoothing is what run.json says of the stage smooth.
-type smoothing struct {
-	Name      string
-	Edges     float64 `json:"edges_streamed"`
-	Deviation struct{ Mean float64 }
-}
-
-func smoothingOf(t *testing.T, dir string) smoothing {
-	t.Helper()
-	var record struct{ Stages []smoothing }
-	decode(t, filepath.Join(dir, "run.json"), &record)
-	for _, s := range record.Stages {
-		if s.Name == "smooth" {
-			return s
-		}
-	}
-	t.Fatal("run.json has no stage smooth")
-	return smoothing{}
 }
