@@ -1,4 +1,4 @@
-package main
+package coordinator_test
 
 import (
 	"context"
@@ -203,13 +203,13 @@ func TestPartitionCutAnew(t *testing.T) {
 	const uri = "synthetic:nodes=5000,edges=60000,features=40,classes=6,seed=9"
 	plan := control.DefaultPlan()
 	plan.Partition.Dataset = uri
-	crew := func(n int) (memories []int64) {
+	each := func(n int) (memories []int64) {
 		for range n {
 			memories = append(memories, 200*mib)
 		}
 		return memories
 	}
-	want, _ := partitionWith(t, storage.NewMem(), plan, uri, crew(1))
+	want, _ := partitionWith(t, storage.NewMem(), plan, uri, each(1))
 	for _, c := range []struct {
 		name          string
 		before, after int
@@ -239,8 +239,8 @@ func TestPartitionCutAnew(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := storage.NewMem()
-			partitionUntil(t, store, plan, uri, crew(c.before), c.commits, false)
-			got, _ := partitionUntil(t, store, plan, uri, crew(c.after), 0, c.restart)
+			partitionUntil(t, store, plan, uri, each(c.before), c.commits, false)
+			got, _ := partitionUntil(t, store, plan, uri, each(c.after), 0, c.restart)
 			if !slices.Equal(got, want) {
 				t.Errorf("committed\n%v, want\n%v", got, want)
 			}
