@@ -110,7 +110,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		j, f := setup(t, store, labelled)
 		o := &offered{fake: f}
 		for i, m := range tc.memory {
-			o.crew = append(o.crew, control.Hello{Worker: string(rune('a' + i)), Memory: m, Threads: 1})
+			o.workers = append(o.workers, control.Hello{Worker: string(rune('a' + i)), Memory: m, Threads: 1})
 		}
 		j.Tasks, j.Counts, j.Resources = o, counts, control.Resources{}
 		rec, err := ReadRecord(context.Background(), store)
@@ -127,7 +127,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.crew[1]), 0, stage.Costs(control.Partition)...)
+		alone, err := estimate.Run(counts, j.Plan, resourcesOf(o.workers[1]), 0, stage.Costs(control.Partition)...)
 		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
 			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
 		}

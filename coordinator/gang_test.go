@@ -34,8 +34,8 @@ func gangTasks(n int) (tasks []control.Task) {
 	return tasks
 }
 
-// crew is workers that are members of gangs.
-type crew struct {
+// gangCluster is a cluster of workers that are members of gangs.
+type gangCluster struct {
 	*cluster
 	gangs   map[uint64][]string // who was in which gang
 	left    map[uint64]bool     // gangs of which one has left
@@ -43,14 +43,14 @@ type crew struct {
 	refused int
 }
 
-func newCrew(t *testing.T, tasks int) *crew {
-	c := &crew{cluster: newCluster(t, tasks), gangs: map[uint64][]string{}, left: map[uint64]bool{}}
+func newGangCluster(t *testing.T, tasks int) *gangCluster {
+	c := &gangCluster{cluster: newCluster(t, tasks), gangs: map[uint64][]string{}, left: map[uint64]bool{}}
 	c.tasks = gangTasks(tasks)
 	return c
 }
 
 // join starts a worker that does these things in its first gangs, then does its work.
-func (c *crew) join(name string, memory int64, acts ...act) {
+func (c *gangCluster) join(name string, memory int64, acts ...act) {
 	c.workers.Go(func() {
 		joined := false
 		for {
@@ -76,7 +76,7 @@ func (c *crew) join(name string, memory int64, acts ...act) {
 }
 
 // inGang does something in a gang, and says whether the worker goes on.
-func (c *crew) inGang(name string, l control.Lease, acts *[]act) bool {
+func (c *gangCluster) inGang(name string, l control.Lease, acts *[]act) bool {
 	// The lease is kept while others are waited for.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -145,7 +145,7 @@ func (c *crew) inGang(name string, l control.Lease, acts *[]act) bool {
 	return true
 }
 
-func (c *crew) note(what func()) {
+func (c *gangCluster) note(what func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	what()
@@ -176,7 +176,7 @@ func TestGang(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrew(t, 3)
+				c := newGangCluster(t, 3)
 				c.silent = tc.silent
 				s := c.start()
 				for _, name := range []string{"d", "c", "b", "a"} {
@@ -259,7 +259,7 @@ func TestGroups(t *testing.T) {
 		for _, halves := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, halves %v", tc.name, halves), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c := newCrew(t, 2)
+					c := newGangCluster(t, 2)
 					c.tasks = gridTasks(tc.groups, halves)
 					s := c.start()
 					for _, name := range slices.Sorted(maps.Keys(tc.members)) {
@@ -294,7 +294,7 @@ func TestGroups(t *testing.T) {
 // A coordinator that comes back tells those who still wait of the same gang.
 func TestGangOutlivesTheCoordinator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, 2)
+		c := newGangCluster(t, 2)
 		ctx, cancel := context.WithCancel(context.Background())
 		process := &mortal{Store: c.store}
 		first := c.startOn(process)
@@ -339,7 +339,7 @@ func TestGangOutlivesTheCoordinator(t *testing.T) {
 // free for another.
 func TestGangIsCutAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, 3)
+		c := newGangCluster(t, 3)
 		s := c.start()
 		c.join("a", 3)
 		c.join("b", 2)
@@ -370,7 +370,7 @@ func TestGangIsCutAnew(t *testing.T) {
 // the run of the others, and is in fewer and fewer gangs.
 func TestGangGoesOnWithoutTheSick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, 3)
+		c := newGangCluster(t, 3)
 		s := c.start()
 		c.join("sick", 3, slices.Repeat([]act{stalls}, 100)...)
 		c.join("a", 3)
@@ -417,18 +417,18 @@ func TestQuarantine(t *testing.T) {
 }
 
 func TestCutStrips(t *testing.T) {
-	hellos := func(memory ...int64) (crew []control.Hello) {
+	hellos := func(memory ...int64) (workers []control.Hello) {
 		for _, m := range memory {
-			crew = append(crew, control.Hello{Memory: m})
+			workers = append(workers, control.Hello{Memory: m})
 		}
-		return crew
+		return workers
 	}
 	for _, tc := range []struct {
-		name  string
-		edges []float64
-		even  float64
-		crew  []control.Hello
-		want  []int
+		name    string
+		edges   []float64
+		even    float64
+		workers []control.Hello
+		want    []int
 	}{
 		{"even rows", []float64{9, 1, 1, 1}, 0, hellos(5, 5), []int{0, 2, 4}},
 		{"even edges", []float64{6, 2, 2, 2}, 1, hellos(5, 5), []int{0, 1, 4}},
@@ -438,7 +438,7 @@ func TestCutStrips(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			nodes := int64(len(tc.edges)) * packed.StripRows
-			if got := cutStrips(tc.edges, nodes, tc.even, tc.crew); !slices.Equal(got, tc.want) {
+			if got := cutStrips(tc.edges, nodes, tc.even, tc.workers); !slices.Equal(got, tc.want) {
 				t.Errorf("borders %v, want %v", got, tc.want)
 			}
 		})
@@ -448,19 +448,19 @@ func TestCutStrips(t *testing.T) {
 // offered are tasks with workers.
 type offered struct {
 	*fake
-	crew []control.Hello
-	late []control.Hello // who has to be waited for
-	held []control.Hello // who is kept out of gangs
+	workers []control.Hello
+	late    []control.Hello // who has to be waited for
+	held    []control.Hello // who is kept out of gangs
 }
 
 func (o *offered) Sharers(_ context.Context, all bool) (Sharers, error) {
 	if all {
-		o.crew = append(o.crew, o.late...)
+		o.workers = append(o.workers, o.late...)
 	}
-	return Sharers{Fit: o.crew, Held: o.held}, nil
+	return Sharers{Fit: o.workers, Held: o.held}, nil
 }
 
-func (o *offered) Workers() int { return len(o.crew) }
+func (o *offered) Workers() int { return len(o.workers) }
 
 // partitioned is a job whose partition is complete, and its record. It has so many workers, each of one
 // thread.
@@ -474,7 +474,7 @@ func partitioned(t *testing.T, sum shards.Summary, workers int, each control.Hel
 	o := &offered{fake: f}
 	for i := range workers {
 		each.Worker, each.Threads, each.Blocks = fmt.Sprint(i), 1, "here"
-		o.crew = append(o.crew, each)
+		o.workers = append(o.workers, each)
 	}
 	j.Tasks = o
 	return j, &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
@@ -527,13 +527,13 @@ func TestWhoSharesRows(t *testing.T) {
 					o.held = append(o.held, worker(fmt.Sprint(i), -m))
 					continue
 				}
-				o.crew = append(o.crew, worker(fmt.Sprint(i), m))
+				o.workers = append(o.workers, worker(fmt.Sprint(i), m))
 			}
 			members := len(tc.memory)
 			if strings.HasSuffix(tc.name, "not needed") {
 				members -= len(o.held)
 			}
-			o.crew, o.late = o.crew[:min(2, len(o.crew))], o.crew[min(2, len(o.crew)):]
+			o.workers, o.late = o.workers[:min(2, len(o.workers))], o.workers[min(2, len(o.workers)):]
 			j.Tasks = o
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
 			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
@@ -637,9 +637,9 @@ func TestGroupSize(t *testing.T) {
 	}
 }
 
-// TestCrewIsComplete: who asks for a crew is not kept waiting for workers that are
+// TestSharersAreComplete: who asks for workers is not kept waiting for workers that are
 // here again, nor for one that is gone for good.
-func TestCrewIsComplete(t *testing.T) {
+func TestSharersAreComplete(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
 		restarted     bool
@@ -655,7 +655,7 @@ func TestCrewIsComplete(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newCrew(t, 2)
+				c := newGangCluster(t, 2)
 				ctx, cancel := context.WithTimeout(t.Context(), 100*testTTL)
 				defer cancel()
 				if tc.restarted {
@@ -672,39 +672,39 @@ func TestCrewIsComplete(t *testing.T) {
 				}
 				begun := time.Now()
 				list, err := s.Sharers(ctx, tc.all)
-				crew := list.Fit
+				workers := list.Fit
 				if tc.waits < 0 {
 					if !errors.Is(err, context.DeadlineExceeded) {
-						t.Fatalf("%v, error %v", crew, err)
+						t.Fatalf("%v, error %v", workers, err)
 					}
 					return
 				}
-				if waited := time.Since(begun); err != nil || len(crew) != tc.come || waited < tc.waits || waited > tc.waits+testTTL/10 {
-					t.Errorf("%d workers after %v, %v", len(crew), waited, err)
+				if waited := time.Since(begun); err != nil || len(workers) != tc.come || waited < tc.waits || waited > tc.waits+testTTL/10 {
+					t.Errorf("%d workers after %v, %v", len(workers), waited, err)
 				}
 			})
 		})
 	}
 }
 
-// TestCrewOfAnother: who waits for workers that have gone to another coordinator
+// TestSharersOfAnother: who waits for workers that have gone to another coordinator
 // finds that out.
-func TestCrewOfAnother(t *testing.T) {
+func TestSharersOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCrew(t, 2)
+		c := newGangCluster(t, 2)
 		ctx, cancel := context.WithTimeout(t.Context(), 100*testTTL)
 		defer cancel()
 		c.begin(ctx)
 		first := c.start()
 		c.start()
-		if crew, err := first.Sharers(ctx, false); !errors.Is(err, ErrSuperseded) {
-			t.Errorf("crew %v, error %v", crew, err)
+		if workers, err := first.Sharers(ctx, false); !errors.Is(err, ErrSuperseded) {
+			t.Errorf("workers %v, error %v", workers, err)
 		}
 	})
 }
 
 // begin has a coordinator give out a task before it is killed.
-func (c *crew) begin(ctx context.Context) {
+func (c *gangCluster) begin(ctx context.Context) {
 	process := &mortal{Store: c.store}
 	s := c.startOn(process)
 	ctx, cancel := context.WithCancel(ctx)

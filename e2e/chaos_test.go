@@ -102,13 +102,13 @@ func (r *round) play(all bool) {
 		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})
 	}
-	var c *crew
+	var c *cluster
 	if place == "network" {
 		n := newNetwork(r.T, m, workers)
-		c = n.crew
+		c = n.cluster
 		r.network(n, workers)
 	} else {
-		c = newCrew(r.T)
+		c = newCluster(r.T)
 		c.mode = m
 		r.processes(c, workers, all, place == "bucket")
 	}
@@ -118,7 +118,7 @@ func (r *round) play(all bool) {
 
 // processes starts a run on this host, in a folder or a bucket. A task may be lost
 // five times: with other faults there are fewer deaths.
-func (r *round) processes(c *crew, workers int, faults, bucket bool) {
+func (r *round) processes(c *cluster, workers int, faults, bucket bool) {
 	most := 4
 	var own []string
 	if bucket {

@@ -86,8 +86,8 @@ func inModes(t *testing.T, test func(t *testing.T, m mode)) {
 	}
 }
 
-// crew is a run directory with processes that work on it.
-type crew struct {
+// cluster is a run directory with processes that work on it.
+type cluster struct {
 	t *testing.T
 	// dir is the run directory, folder where its files are to be looked at.
 	dir, folder string
@@ -100,9 +100,9 @@ type crew struct {
 	fails    atomic.Bool
 }
 
-func newCrew(t *testing.T) *crew {
+func newCluster(t *testing.T) *cluster {
 	dir := filepath.Join(t.TempDir(), "run")
-	return &crew{t: t, dir: dir, folder: dir, mode: columns, lease: quick, patience: patience}
+	return &cluster{t: t, dir: dir, folder: dir, mode: columns, lease: quick, patience: patience}
 }
 
 // launch makes the command that starts the program somewhere.
@@ -114,11 +114,11 @@ func here(ctx context.Context, args ...string) *exec.Cmd {
 }
 
 // process starts the program with a hook, or without for "".
-func (c *crew) process(hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
+func (c *cluster) process(hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
 	return c.processAt(here, hook, args...)
 }
 
-func (c *crew) processAt(at launch, hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
+func (c *cluster) processAt(at launch, hook string, args ...string) (*exec.Cmd, *bytes.Buffer, func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.patience)
 	cmd := at(ctx, args...)
 	cmd.Env = append(append(os.Environ(), "NDLS_TOKEN="+token, "NDLS_HOOK="+hook), c.env...)
@@ -129,9 +129,9 @@ func (c *crew) processAt(at launch, hook string, args ...string) (*exec.Cmd, *by
 
 // keep runs a process, and again with the next hook each time that it dies of one,
 // in the end without.
-func (c *crew) keep(hooks []string, args ...string) { c.keepAt(here, hooks, args...) }
+func (c *cluster) keep(hooks []string, args ...string) { c.keepAt(here, hooks, args...) }
 
-func (c *crew) keepAt(at launch, hooks []string, args ...string) {
+func (c *cluster) keepAt(at launch, hooks []string, args ...string) {
 	c.wg.Go(func() {
 		for i := 0; ; i++ {
 			hook := ""
@@ -156,27 +156,27 @@ func (c *crew) keepAt(at launch, hooks []string, args ...string) {
 	})
 }
 
-func (c *crew) coordinator(workers int, hooks ...string) {
+func (c *cluster) coordinator(workers int, hooks ...string) {
 	c.keep(hooks, c.coordinatorArgs(workers)...)
 }
 
-func (c *crew) coordinatorArgs(workers int, more ...string) []string {
+func (c *cluster) coordinatorArgs(workers int, more ...string) []string {
 	args := append([]string{"coordinator", "--run", c.dir, "--lease", c.lease, "--checkpoint", "1ms", "--workers", strconv.Itoa(workers)}, c.job...)
 	return append(append(args, c.share...), more...)
 }
 
 var workerArgs = []string{"--quiet", "--memory", "256MiB", "--threads", "1"}
 
-func (c *crew) worker(hooks []string, extra ...string) {
+func (c *cluster) worker(hooks []string, extra ...string) {
 	c.keep(hooks, c.workerArgs(extra...)...)
 }
 
-func (c *crew) workerArgs(more ...string) []string {
+func (c *cluster) workerArgs(more ...string) []string {
 	return append(append([]string{"worker", "--run", c.dir}, workerArgs...), more...)
 }
 
 // end waits for all processes and compares what they leave with want.
-func (c *crew) end(what string, want map[string]string) {
+func (c *cluster) end(what string, want map[string]string) {
 	c.t.Helper()
 	c.wg.Wait()
 	if c.fails.Load() {
@@ -203,7 +203,7 @@ func TestClusterSameBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.coordinator(len(workers))
 			for _, extra := range workers {
 				c.worker(nil, extra...)
@@ -213,7 +213,7 @@ func TestClusterSameBytes(t *testing.T) {
 	}
 	t.Run("on this host", func(t *testing.T) {
 		t.Parallel()
-		c := newCrew(t)
+		c := newCluster(t)
 		run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB"}, job...)...)
 		c.end("--workers 2", want)
 	})
@@ -226,7 +226,7 @@ func TestClusterEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	const tries = 3
 	for try := 1; ; try++ {
-		c := newCrew(t)
+		c := newCluster(t)
 		c.job = []string{"--dataset", "karate:", "--runs", "1", "--epochs", "1", "--quiet"}
 		c.coordinator(1)
 		await(t, "a coordinator", func() bool {
@@ -258,7 +258,7 @@ func TestWorkerComesFirst(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		t.Run(fmt.Sprintf("made=%v", made), func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			if made {
 				run(t, "partition", "--run", c.dir, "--dataset", job[1], "--quiet")
 			} else if err := os.MkdirAll(c.dir, 0o755); err != nil {
@@ -305,7 +305,7 @@ func TestClusterSurvives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.coordinator(2, hooks.coordinator...)
 			c.worker(hooks.first)
 			c.worker(hooks.second)
@@ -327,7 +327,7 @@ var probesJob = []string{
 func TestProbesAreShared(t *testing.T) {
 	t.Parallel()
 	want := wantOf(t, probesJob...)
-	c := newCrew(t)
+	c := newCluster(t)
 	c.job = probesJob
 	c.prepare("partition")
 	hooks := [][]string{{"commit:12:kill", "commit-done:18:kill"}, {"commit-done:15:kill"}}
@@ -350,12 +350,12 @@ type status struct {
 }
 
 // await asks the coordinator until the answer pleases.
-func (c *crew) await(what string, pleases func(status) bool) {
+func (c *cluster) await(what string, pleases func(status) bool) {
 	c.t.Helper()
 	c.awaitAt(here, nil, what, pleases)
 }
 
-func (c *crew) awaitAt(at launch, keys []string, what string, pleases func(status) bool) {
+func (c *cluster) awaitAt(at launch, keys []string, what string, pleases func(status) bool) {
 	c.t.Helper()
 	const pause = 200 * time.Millisecond // a process that asks takes a tenth of a second
 	awaitEvery(c.t, pause, what, func() bool {
@@ -374,7 +374,7 @@ func lost(s status) bool { return len(s.Losses) > 0 }
 // refused, and it works on.
 func TestZombie(t *testing.T) {
 	inModes(t, func(t *testing.T, m mode) {
-		c := newCrew(t)
+		c := newCluster(t)
 		c.mode = m
 		want := wantOf(t, m.job...)
 		beside := 0
@@ -394,7 +394,7 @@ func TestZombie(t *testing.T) {
 }
 
 // lostIn sees in the report that a gang has lost a worker, where there are gangs.
-func (c *crew) lostIn(m mode) {
+func (c *cluster) lostIn(m mode) {
 	c.t.Helper()
 	if c.t.Failed() || m.share == nil {
 		return
@@ -446,7 +446,7 @@ func awaitEvery(t *testing.T, pause time.Duration, what string, holds func() boo
 func TestWorkersOnThisHost(t *testing.T) {
 	t.Parallel()
 	want := wantOf(t, job...)
-	c := newCrew(t)
+	c := newCluster(t)
 	args := append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB"}, job...)
 	for _, victim := range []string{"run", "worker"} {
 		cmd, text, cancel := c.process("", args...)

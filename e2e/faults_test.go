@@ -30,7 +30,7 @@ func fullDisk(t *testing.T) string {
 }
 
 // losses reads what report.json says was lost.
-func (c *crew) losses() (losses []struct {
+func (c *cluster) losses() (losses []struct {
 	Task, Worker, Reason string
 	SecondsLost          float64 `json:"seconds_lost"`
 },
@@ -47,7 +47,7 @@ func TestFullScratch(t *testing.T) {
 	t.Parallel()
 	full := fullDisk(t)
 	want := wantOf(t, job...)
-	c := newCrew(t)
+	c := newCluster(t)
 	c.lease = "20s"  // the one that stands still does not count as gone
 	c.coordinator(1) // for two, partition leaves its temporary files in the run directory
 	goOn := c.stopsAt(here, "next:1", c.workerArgs()...)
@@ -75,7 +75,7 @@ func TestFullScratchEverywhere(t *testing.T) {
 	t.Parallel()
 	full := fullDisk(t)
 	want := wantOf(t, job...)
-	c := newCrew(t)
+	c := newCluster(t)
 	boss, text, cancel := c.process("", c.coordinatorArgs(1)...)
 	defer cancel()
 	if err := boss.Start(); err != nil {
@@ -101,7 +101,7 @@ func TestFullScratchEverywhere(t *testing.T) {
 // worker and the coordinator killed on the way.
 func TestBucket(t *testing.T) {
 	inModes(t, func(t *testing.T, m mode) {
-		c := newCrew(t)
+		c := newCluster(t)
 		c.mode = m
 		want := wantOf(t, m.job...)
 		check := c.bucket(rand.Uint64())
@@ -116,9 +116,9 @@ func TestBucket(t *testing.T) {
 	})
 }
 
-// bucket puts the run directory of the crew into an object store behind a proxy
+// bucket puts the run directory of the cluster into an object store behind a proxy
 // that breaks a ninth of the requests, in a pattern that seed gives.
-func (c *crew) bucket(seed uint64) (check func()) {
+func (c *cluster) bucket(seed uint64) (check func()) {
 	t := c.t
 	t.Helper()
 	server := storagetest.StartServer(t)
@@ -150,7 +150,7 @@ func TestSlowBucket(t *testing.T) {
 		t.Skip("it waits for six minutes: make faults")
 	}
 	t.Parallel()
-	c := newCrew(t)
+	c := newCluster(t)
 	c.job = []string{"--dataset", "karate:", "--runs", "1", "--epochs", "1", "--label-depth", "1", "--quiet"}
 	want := wantOf(t, c.job...)
 	server := storagetest.StartServer(t)
@@ -225,7 +225,7 @@ func TestJoinsLate(t *testing.T) {
 	for hook, m := range map[string]mode{"next-done:2": columns, "finish:3": columns, "commit:4": columns, "finish:2": intervals} {
 		t.Run(hook, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.mode = m
 			want := wantOf(t, m.job...)
 			c.coordinator(1)
@@ -246,7 +246,7 @@ func TestJoinsLate(t *testing.T) {
 func TestFlaps(t *testing.T) {
 	inModes(t, func(t *testing.T, m mode) {
 		seed := rand.Uint64()
-		c := newCrew(t)
+		c := newCluster(t)
 		c.mode = m
 		want := wantOf(t, m.job...)
 		c.coordinator(2)
@@ -257,7 +257,7 @@ func TestFlaps(t *testing.T) {
 }
 
 // flaps keeps a worker that stands still every now and then.
-func (c *crew) flaps(rng *rand.Rand, extra ...string) {
+func (c *cluster) flaps(rng *rand.Rand, extra ...string) {
 	cmd, text, cancel := c.process("", c.workerArgs(extra...)...)
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -302,7 +302,7 @@ var long = []string{
 func TestLossIsBounded(t *testing.T) {
 	t.Parallel()
 	const interval = 0.3 // seconds
-	c := newCrew(t)
+	c := newCluster(t)
 	c.job = long
 	want := wantOf(t, long...)
 	// Then the first task is lsi, and its commits are checkpoints until it ends.

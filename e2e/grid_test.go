@@ -23,7 +23,7 @@ var twoDimensions = mode{job: gridJob, share: []string{"--parallel", "grid", "--
 var halfPanels = mode{job: gridJob, share: append(slices.Clone(twoDimensions.share), "--group-columns", "8"), late: "gang-done:2"}
 
 // smoothedAtATime is how many columns a pass of stage smooth took.
-func (c *crew) smoothedAtATime() int {
+func (c *cluster) smoothedAtATime() int {
 	var report struct {
 		Stages []struct {
 			Name    string `json:"name"`
@@ -62,7 +62,7 @@ func TestGrid(t *testing.T) {
 		for columns, mode := range map[string]mode{"panels": twoDimensions, "half panels": halfPanels} {
 			t.Run(name+", "+columns, func(t *testing.T) {
 				t.Parallel()
-				c := newCrew(t)
+				c := newCluster(t)
 				c.mode = mode
 				c.coordinator(len(tc.workers), tc.coordinator...)
 				for _, w := range tc.workers {
@@ -91,7 +91,7 @@ func TestGrid(t *testing.T) {
 	} {
 		t.Run(tc.args+strings.Join(tc.job[len(gridJob):], " "), func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)
 			c.end(tc.args, wantOf(t, tc.job...))
 			if columns := c.smoothedAtATime(); strings.Contains(tc.args, "--group-columns 8") && columns != packed.HalfPanel {
@@ -112,7 +112,7 @@ func TestEdgesOfGroups(t *testing.T) {
 	want := wantOf(t, dense...)
 	read := map[string]float64{}
 	for _, memory := range []string{"400MiB", "2GiB"} {
-		c := newCrew(t)
+		c := newCluster(t)
 		run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--parallel", "intervals", "--memory", memory}, dense...)...)
 		c.end(memory, want)
 		var report struct {

@@ -49,7 +49,7 @@ func TestIntervals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.mode = intervals
 			c.coordinator(len(tc.workers), tc.coordinator...)
 			for i, w := range tc.workers {
@@ -68,7 +68,7 @@ func TestIntervals(t *testing.T) {
 		})
 	}
 	t.Run("on this host", func(t *testing.T) {
-		c := newCrew(t)
+		c := newCluster(t)
 		run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB", "--parallel", "intervals"}, rowsJob...)...)
 		c.end("--workers 2", want)
 		bytesOnTheWire(t, c.dir, 2, true)
@@ -86,7 +86,7 @@ func TestIntervalsKeepHops(t *testing.T) {
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(path string) bool { return strings.HasPrefix(path, "hops/") }) {
 				t.Error("the run has kept no hops")
 			}
-			c := newCrew(t)
+			c := newCluster(t)
 			run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB", "--parallel", "intervals"}, job...)...)
 			c.end(options, want)
 			// Blocks of features and of label columns differ in width, and the formula has one.
@@ -113,7 +113,7 @@ func TestIntervalsSettle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.mode = mode{job: settledJob, share: intervals.share, late: intervals.late}
 			c.coordinator(len(workers))
 			for _, hooks := range workers {

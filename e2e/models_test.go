@@ -20,7 +20,7 @@ func TestModelsTogether(t *testing.T) {
 	}{"two": {"2", false}, "three": {"3", false}, "killed": {"2", true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.mode = mode{job: modelJob, share: []string{"--parallel", "grid", "--group-size", tc.size}}
 			c.prepare("partition", "lsi", "smooth")
 			c.coordinator(3)

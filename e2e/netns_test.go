@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// network is a crew whose coordinator and workers have a host each, with addresses
+// network is a cluster whose coordinator and workers have a host each, with addresses
 // of their own, and keys. Only the run directory is shared.
 type network struct {
-	*crew
+	*cluster
 	*lan
 	keys []string
 }
@@ -28,7 +28,7 @@ type network struct {
 func newNetwork(t *testing.T, m mode, workers int) *network {
 	t.Helper()
 	seed := rand.Uint64()
-	n := &network{crew: newCrew(t), lan: newLan(t, workers+1, seed)}
+	n := &network{cluster: newCluster(t), lan: newLan(t, workers+1, seed)}
 	n.mode = m
 	dir := filepath.Join(t.TempDir(), "keys")
 	run(t, "cluster-keys", "--out", dir, "--quiet")
@@ -56,12 +56,12 @@ func (n *network) worker(i int, hooks []string, extra ...string) {
 }
 
 func (n *network) await(what string, pleases func(status) bool) {
-	n.crew.t.Helper()
+	n.cluster.t.Helper()
 	n.awaitAt(n.hosts[0].command, n.keys, what, pleases)
 }
 
 // stopsAt starts a worker that stops at a hook, and waits for that.
-func (c *crew) stopsAt(at launch, hook string, args ...string) (goOn func()) {
+func (c *cluster) stopsAt(at launch, hook string, args ...string) (goOn func()) {
 	c.t.Helper()
 	cmd, text, cancel := c.processAt(at, hook+":stop", args...)
 	if err := cmd.Start(); err != nil {

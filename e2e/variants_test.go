@@ -19,7 +19,7 @@ func TestVariantsSurvive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.job = job
 			want := wantOf(t, c.job...)
 			c.coordinator(2, "finish-done:4:kill")
@@ -40,7 +40,7 @@ func TestCorrectionSurvives(t *testing.T) {
 	for _, rule := range []string{"cs", "cs-nd"} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			c := newCrew(t)
+			c := newCluster(t)
 			c.job = append(slices.Clone(job), "--label-rule", rule)
 			want := wantOf(t, c.job...)
 			c.prepare("partition", "lsi", "smooth", "train")
@@ -59,9 +59,9 @@ func TestCorrectionSurvives(t *testing.T) {
 // the first commit.
 func TestTrainOnSurvives(t *testing.T) {
 	t.Parallel()
-	rows := newCrew(t)
+	rows := newCluster(t)
 	rows.prepare("partition --only train", "lsi", "smooth")
-	c := newCrew(t)
+	c := newCluster(t)
 	c.job = append(slices.Clone(job), "--train-on", rows.dir)
 	want := wantOf(t, c.job...)
 	c.prepare("partition", "lsi", "smooth")
@@ -76,7 +76,7 @@ func TestTrainOnSurvives(t *testing.T) {
 }
 
 // prepare does stages of the job in one process, a verb each.
-func (c *crew) prepare(verbs ...string) {
+func (c *cluster) prepare(verbs ...string) {
 	c.t.Helper()
 	flags := map[string][]string{}
 	for i := 0; i+1 < len(c.job); i += 2 {
@@ -93,10 +93,10 @@ func (c *crew) prepare(verbs ...string) {
 // killed in each of the three runs: all three leave what one process leaves.
 func TestInductiveOnWorkers(t *testing.T) {
 	t.Parallel()
-	one := newCrew(t)
+	one := newCluster(t)
 	flags := slices.Concat([]string{"run", "--inductive", "--memory", "512MiB"}, job)
 	run(t, slices.Concat(flags, []string{"--run", one.dir})...)
-	c := newCrew(t)
+	c := newCluster(t)
 	cmd, text, cancel := c.process("", slices.Concat(flags, []string{"--run", c.dir, "--workers", "2"})...)
 	defer cancel()
 	if err := cmd.Start(); err != nil {

@@ -16,8 +16,8 @@ import (
 	"ndls/train/dense"
 )
 
-// crew is workers of one process that swap values, and gather them, in memory.
-type crew struct {
+// workers are the workers of one process, which swap values, and gather them, in memory.
+type workers struct {
 	size   int
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -32,24 +32,24 @@ type meeting struct {
 	had  int // workers that have received all
 }
 
-func newCrew(size int) *crew {
-	c := &crew{size: size, calls: map[int]*meeting{}}
+func newWorkers(size int) *workers {
+	c := &workers{size: size, calls: map[int]*meeting{}}
 	c.cond = sync.NewCond(&c.mu)
 	return c
 }
 
 // fail ends all calls.
-func (c *crew) fail(err error) {
+func (c *workers) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed = errors.Join(c.failed, err)
 	c.cond.Broadcast()
 }
 
-// hand is a worker of a crew.
+// hand is one of these workers.
 type hand struct {
 	group.Group // what training does not need
-	*crew
+	*workers
 	self, calls int
 }
 
@@ -58,10 +58,10 @@ func (h *hand) Self() int { return h.self }
 
 // next is the present call of all workers, and until waits for something of it. The caller holds the lock.
 func (h *hand) next() *meeting {
-	x := h.crew.calls[h.calls]
+	x := h.workers.calls[h.calls]
 	if x == nil {
 		x = &meeting{mine: make([]func(int) [][]float32, h.size), all: make([][]float64, h.size)}
-		h.crew.calls[h.calls] = x
+		h.workers.calls[h.calls] = x
 	}
 	h.calls++
 	return x
@@ -126,11 +126,11 @@ func (h *hand) Unexpose(err error) {
 
 // trainTogether trains models by workers whose resources change gives, and compares all that each of them gets.
 func trainTogether(t testing.TB, p Problem, o Options, runs []int, size int, change func(self int, res *Resources)) ([][]byte, []History, error) {
-	c := newCrew(size)
+	c := newWorkers(size)
 	models, histories, failed := make([][][]byte, size), make([][]History, size), make([]error, size)
 	var workers sync.WaitGroup
 	for self := range size {
-		res := Resources{Budget: testBudget(t, 128<<20), Threads: 1, Group: &hand{crew: c, self: self}}
+		res := Resources{Budget: testBudget(t, 128<<20), Threads: 1, Group: &hand{workers: c, self: self}}
 		change(self, &res)
 		workers.Go(func() {
 			failed[self] = FitEach(t.Context(), p, o, runs, res, func(m *Model, h History) error {
