@@ -187,11 +187,13 @@ func TestPredictionsInParts(t *testing.T) {
 
 // TestMeanOfTooManyModels is refused, and left out where nobody asked for it.
 func TestMeanOfTooManyModels(t *testing.T) {
+	const tiny = "synthetic:nodes=200,edges=600,features=8,classes=4,seed=3"
+	plan, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storage.NewMem()
+	plan.Partition.Dataset, plan.Train.Runs, plan.Train.Epochs, plan.Train.Hidden, plan.Labels.Depth = tiny, 1025, 1, 1, "0"
+	stagetest.Run(t, trained, plan, m, control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
 	for predictions, fails := range map[string]bool{control.MeanOfModels: true, control.AutoPredictions: false} {
-		plan, store := stagetest.SmallPlan(), storage.NewMem()
-		plan.Train.Runs, plan.Train.Epochs, plan.Train.Hidden, plan.Labels.Depth, plan.Predictions = 1025, 1, 1, "0", predictions
-		stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
-		_, err := stagetest.Execute(context.Background(), stagetest.Open(t, store), stagetest.On(t, stagetest.Small).Task(control.SmoothLabels, plan))
+		plan.Predictions = predictions
+		_, err := stagetest.Execute(t.Context(), stagetest.Open(t, trained.CrashClone()), m.Task(control.SmoothLabels, plan))
 		if fails != (err != nil) {
 			t.Errorf("--predictions %s of 1025 models: %v", predictions, err)
 		}
