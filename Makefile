@@ -15,7 +15,7 @@ GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Packages with assembly and a Go twin, and packages whose goroutines share memory.
-TWINS := ./spmv ./bench/pass ./lsi ./smooth ./train/...
+TWINS := ./spmv ./lsi ./smooth ./train/...
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./stage ./worker ./coordinator ./export
 # Tests that compare bytes and take long. Others start the same goroutines, and call the same kernels.
@@ -38,6 +38,10 @@ help: ## list the targets
 .PHONY: build
 build: ## build/ndls, one static file
 	$(STATIC) -o $(BUILD)/ndls ./cmd/ndls
+
+.PHONY: lab
+lab: ## build/ndls-lab, which ndls bench and ndls reproduce start: measurements, and the tables of the paper
+	cd bench && $(STATIC) -o $(CURDIR)/$(BUILD)/ndls-lab ./lab
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -71,6 +75,7 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 .PHONY: test
 test: ## all tests; data sets are found through NDLS_DATA
 	$(GO) test -vet=off -timeout 40m ./...
+	cd bench && $(GO) test -vet=off -timeout 40m ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -131,6 +136,7 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly; LONG= for those that take long, too
 	$(GO) test -vet=off -short -tags=noasm -skip '^($(LONG))$$' $(TWINS)
+	cd bench && $(GO) test -vet=off -short -tags=noasm ./pass
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change; LONG= for those that take long, too
@@ -153,6 +159,7 @@ lint: tools ## gofumpt, go vet, staticcheck
 	$(GO) vet -tags=noasm $(TWINS)
 	$(GO) vet -tags=hooks,invariants ./...
 	$(TOOLS)/bin/staticcheck ./...
+	cd bench && $(GO) vet ./... && $(GO) vet -tags=noasm ./pass && $(TOOLS)/bin/staticcheck ./...
 
 GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
@@ -186,11 +193,12 @@ fuzz-long: ## make fuzz for FUZZ_TIME each target (10m: a working day in all); F
 
 .PHONY: fuzz-keep
 fuzz-keep: ## the smallest inputs that reach more code, of those that fuzzing has found, into testdata of their packages: 20 a target, of 2 KiB at most
-	$(GO) run ./bench/corpora -only '$(FUZZ_ONLY)' $(BUILD)/fuzz/inputs
+	$(GO) build -C bench -o $(CURDIR)/$(BUILD)/fuzz/corpora ./corpora
+	$(BUILD)/fuzz/corpora -only '$(FUZZ_ONLY)' $(BUILD)/fuzz/inputs
 
 .PHONY: bench
-bench: build $(TOOLS)/venv-bench/installed ## ours beside scipy, torch, DuckDB, ... to bench/RESULTS.md; options in BENCH (libgraphblas-dev, 6 GB from PyPI)
-	$(GO) run ./bench/run -ndls $(BUILD)/ndls -python $(TOOLS)/venv-bench/bin/python $(BENCH)
+bench: build lab $(TOOLS)/venv-bench/installed ## ours beside scipy, torch, DuckDB, ... to bench/RESULTS.md; options in BENCH (libgraphblas-dev, 6 GB from PyPI)
+	$(GO) run -C bench ./run $(BENCH)
 
 $(TOOLS)/venv-bench/installed: bench/peers/requirements.txt
 	python3 -m venv $(@D)
@@ -200,19 +208,19 @@ $(TOOLS)/venv-bench/installed: bench/peers/requirements.txt
 .PHONY: bench-go
 bench-go: ## Go benchmarks to build/bench.txt, BENCH_COUNT times each, for benchstat
 	mkdir -p $(BUILD)
-	$(GO) test -run '^$$' -bench . -benchmem -count $(BENCH_COUNT) ./... | tee $(BUILD)/bench.txt
+	for module in . bench; do (cd $$module && $(GO) test -run '^$$' -bench . -benchmem -count $(BENCH_COUNT) ./...); done | tee $(BUILD)/bench.txt
 
 .PHONY: bench-cluster
 bench-cluster: build ## what a coordinator and one worker take beside ndls run, on 10M edges
-	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls
+	$(GO) run -C bench ./cluster
 
 .PHONY: bench-page
 bench-page: build ## what the page of a running job costs: 7 pairs of runs without it, and with it and a listener; 8 minutes
-	$(GO) run ./bench/cluster -ndls $(BUILD)/ndls -page -pairs 7 -edges 3000000 -nodes 150000
+	$(GO) run -C bench ./cluster -page -pairs 7 -edges 3000000 -nodes 150000
 
 .PHONY: bench-tune
 bench-tune: build ## a search of 100 trials on Cora of NDLS_DATA beside 100 runs; options in TUNE, such as -every 10
-	$(GO) run ./bench/tune -ndls $(BUILD)/ndls -data $(NDLS_DATA)/data $(TUNE)
+	$(GO) run -C bench ./tune -data $(abspath $(NDLS_DATA))/data $(TUNE)
 
 .PHONY: e2e
 e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON, NDLS_JS)
@@ -386,7 +394,7 @@ PYTHON ?= python3
 TABLES ?= transductive base-models correct-and-smooth inductive label-rates sparsity efficiency
 
 .PHONY: results
-results: build ## the tables of bench/accuracy/RESULTS.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
+results: build lab ## the tables of bench/accuracy/RESULTS.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
 	for table in $(TABLES); do $(BUILD)/ndls reproduce $$table --data $(NDLS_DATA)/data --python $(PYTHON) --out $(BUILD)/results $(RESULTS); done
 
 .PHONY: example-gamlp
@@ -404,11 +412,11 @@ half-panels: ## seconds of groups that take half panels beside those that take w
 
 .PHONY: plan
 plan: ## seconds that ndls plan gives beside those that stages take: three scales of papers100m:, cora and coauthor_cs (NDLS_DATA; half an hour on a machine of its own; PLAN=-only=cora for one)
-	$(GO) run ./bench/plan $(PLAN)
+	$(GO) run -C bench ./plan -data "$(abspath $(NDLS_DATA))" $(PLAN)
 
 .PHONY: papers100m
 papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M
-	$(GO) run ./bench/papers100m -ndls $(BUILD)/ndls
+	$(GO) run -C bench ./papers100m
 
 .PHONY: clean
 clean: ## remove build/ and dist/

@@ -51,12 +51,10 @@ func TestArm64(t *testing.T) {
 // fused are the functions, by the beginnings of their names, in which the compiler may fuse a product
 // and a sum, and why.
 var fused = map[string]string{
-	"ndls/bench/":                     "measures",
 	"ndls/coordinator.":               "shares work, which does not show in bytes",
 	"ndls/dataset.(*papers).dataset.": "halves, which is exact",
 	"ndls/dataset.(*synthetic).":      "halves, which is exact",
 	"ndls/estimate.":                  "plans",
-	"ndls/figure.":                    "draws",
 	"ndls/infer.(*run).sample":        "multiplies with powers of two, which is exact",
 	"ndls/internal/elementary.Exp":    "calls math.FMA",
 	"ndls/internal/progress.":         "tells how far a run is",

@@ -8,7 +8,7 @@ import (
 const (
 	// meeting is the seconds that the workers of a group take to meet, and once more to part: two workers took less than 0.1,
 	// and 32 leases take 8 ms each where no two share a record.
-	// make scaling-measured: train of four workers that share both; go run ./bench/scaling -table limits.
+	// make scaling-measured: train of four workers that share both; go run -C bench ./scaling -table limits.
 	meeting = 0.25
 	// waiting is the seconds in which the workers of a group wait for each other in a hop.
 	waiting = 0.005

@@ -104,7 +104,7 @@ func PredictFlops(s Shape, o Options) float64 {
 }
 
 // validated is the share of the validation rows that an epoch is taken to look at, which ends when it cannot be the best.
-// go run ./bench/plan -only cora,coauthor_cs: train.
+// go run -C bench ./plan -only cora,coauthor_cs: train.
 const validated = 0.5
 
 // EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row

@@ -3,19 +3,19 @@
 // of each pair from the first process's start to the last one's end, how much of it
 // was not in stages, the seconds of processors that the processes took, and the medians:
 //
-//	go run ./bench/cluster -ndls build/ndls [-pairs 5] [-edges 10000000]
+//	go run -C bench ./cluster [-pairs 5] [-edges 10000000]
 //
 // Both have one thread and the same --memory, and must leave the same catalogue.
 //
 // With -page it measures what the page of a running job costs instead: ndls run beside ndls run
 // --http, to whose events this program listens as a browser does, on all processors.
 //
-//	go run ./bench/cluster -ndls build/ndls -page -pairs 7 -edges 3000000 -nodes 150000
+//	go run -C bench ./cluster -page -pairs 7 -edges 3000000 -nodes 150000
 //
 // With -partition it has a graph partitioned by some numbers of workers, given as numbers of
 // workers and threads of each, in turn, and prints what each step took:
 //
-//	go run ./bench/cluster -ndls build/ndls -pairs 3 -partition 1x1,2x1,1x2 -edges 40000000 -nodes 2000000
+//	go run -C bench ./cluster -pairs 3 -partition 1x1,2x1,1x2 -edges 40000000 -nodes 2000000
 package main
 
 import (
@@ -49,7 +49,7 @@ type settings struct {
 func main() {
 	log.SetFlags(0)
 	var s settings
-	flag.StringVar(&s.ndls, "ndls", "build/ndls", "the program")
+	flag.StringVar(&s.ndls, "ndls", "../build/ndls", "the program")
 	flag.StringVar(&s.dir, "dir", "", "folder for run directories (default a temporary one)")
 	flag.StringVar(&s.memory, "memory", "2GiB", "--memory of whoever computes")
 	flag.IntVar(&s.pairs, "pairs", 5, "runs of each kind")

@@ -1,7 +1,7 @@
 // Command papers100m measures ndls on graphs of the shape of ogbn-papers100M and
 // prints a Markdown table, one line for each stage:
 //
-//	go run ./bench/papers100m -ndls build/ndls -scales 1/1024,1/256,1/64 -memory 2 -dir DIR [-- OPTIONS]
+//	go run -C bench ./papers100m -scales 1/1024,1/256,1/64 -memory 2 -dir DIR [-- OPTIONS]
 //
 // DIR needs room for one run; OPTIONS are those of ndls run. With -dataset ogb:DIR
 // the published data set is measured instead. Every run takes place in a memory
@@ -12,5 +12,5 @@
 // the program, run otherwise, and OPTIONS are those of that verb. So one stage is measured
 // again with other options:
 //
-//	go run ./bench/papers100m -scales 1 -memory 16 -run DIR -verb lsi -- --resume=false --active settled
+//	go run -C bench ./papers100m -scales 1 -memory 16 -run DIR -verb lsi -- --resume=false --active settled
 package main

@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	program := flag.String("ndls", "build/ndls", "the program")
+	program := flag.String("ndls", "../build/ndls", "the program")
 	scales := flag.String("scales", "1/1024,1/256,1/64", "scales of papers100m:, separated by commas")
 	data := flag.String("dataset", "", "a data set to measure instead of the scales")
 	memory := flag.Float64("memory", 2, "--memory of each run in GiB, which takes place in a control group of that size")

@@ -1,7 +1,7 @@
 // Command plan sets the seconds that ndls plan gives for each stage beside those that the
 // stage then takes:
 //
-//	go run ./bench/plan -data DIR [-only cora,papers-1/64] [-threads 2] [-dir DIR]   (make plan)
+//	go run -C bench ./plan -data DIR [-only cora,papers-1/64] [-threads 2] [-dir DIR]   (make plan)
 //
 // DIR holds the published data sets, one folder each. Planned is what the user reads before
 // the run: from counts alone, with the number of hops and of epochs that a plan assumes.

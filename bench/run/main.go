@@ -53,11 +53,11 @@ type settings struct {
 
 func main() {
 	var s settings
-	flag.StringVar(&s.ndls, "ndls", "build/ndls", "the program")
-	flag.StringVar(&s.python, "python", ".tools/venv-bench/bin/python", "Python with the peers of requirements.txt")
-	flag.StringVar(&s.peers, "peers", "bench/peers", "folder of the peers")
+	flag.StringVar(&s.ndls, "ndls", "../build/ndls", "the program, with ndls-lab beside it")
+	flag.StringVar(&s.python, "python", "../.tools/venv-bench/bin/python", "Python with the peers of requirements.txt")
+	flag.StringVar(&s.peers, "peers", "peers", "folder of the peers")
 	flag.StringVar(&s.dir, "dir", os.TempDir(), "folder for graphs and results, which are removed")
-	flag.StringVar(&s.out, "out", "bench/RESULTS.md", "file to write")
+	flag.StringVar(&s.out, "out", "RESULTS.md", "file to write")
 	flag.StringVar(&s.tables, "tables", "kernel,propagate,sort,read", "what to measure")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds of all in turn")
 	flag.DurationVar(&s.long, "long", time.Minute, "what takes longer is not repeated")

@@ -31,7 +31,7 @@ func newReport(ctx context.Context, b *bench) (report, error) {
 
 %s, %d cores, %s of memory, Linux %s; load average %s when it began. Commit %s, %s. Written by
 
-    go run ./bench/run %s
+    go run -C bench ./run %s
 
 Contenders run in turn, %d rounds, each in a fresh process; what takes longer than %s is not repeated, and stopped after %s. A process
 has at most %s of memory (%s); peaks are of resident memory.

@@ -1,7 +1,7 @@
 // Command scaling works out how long a run takes on a cluster, and what is lost to
 // machines that die, to slow ones and to barriers:
 //
-//	go run ./bench/scaling [-table columns|bytes|gangs|intervals|limits|renewals|held] [-workers 1,2,4,8] [-mtbf 720h] [-slow 0.25] …
+//	go run -C bench ./scaling [-table columns|bytes|gangs|intervals|limits|renewals|held] [-workers 1,2,4,8] [-mtbf 720h] [-slow 0.25] …
 //
 // -help lists what can be set. Tables are Markdown. Rates are those of RESULTS.md,
 // which says where each comes from.

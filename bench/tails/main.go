@@ -1,7 +1,7 @@
 // Command tails prints how many nodes hang at the border of graphs, and how their K is spread:
 // of the generator papers100m without tails and with them, beside real graphs.
 //
-//	go run ./bench/tails -data DIR
+//	go run -C bench ./tails -data DIR
 //
 // DIR holds the published data sets, one folder each. Other data sets are arguments.
 package main

@@ -2,7 +2,7 @@
 // number of threads in turn, several times, and prints the median seconds of each stage and
 // how many times as fast it is as with the first number:
 //
-//	go run ./bench/threads [-dataset papers100m:scale=1/64] [-threads 1,2] [-rounds 5] [-memory 2] [-beside] [-profile DIR]
+//	go run -C bench ./threads [-dataset papers100m:scale=1/64] [-threads 1,2] [-rounds 5] [-memory 2] [-beside] [-profile DIR]
 //
 // A run with t threads has t cores of the machine, and one thread more that may go on when what
 // it reads has come, as with the program ndls.

@@ -8,7 +8,7 @@ rows=${3:-100000}
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-go build -o "$build/train" "$here"
+go build -C "$here" -o "$build/train" .
 for _ in $(seq "$rounds"); do
 	for threads in 1 2; do
 		printf 'ndls\t%s\tpapers\t' "$threads" && "$build/train" -threads "$threads" -rows "$rows"

@@ -1,7 +1,7 @@
 // Command train measures training and prediction on random rows in memory:
 //
-//	go run ./bench/train [-shape papers] [-rows 100000] [-epochs 5] [-threads 1] [-cpuprofile FILE]
-//	go run ./bench/train -shape cora [-threads 1]
+//	go run -C bench ./train [-shape papers] [-rows 100000] [-epochs 5] [-threads 1] [-cpuprofile FILE]
+//	go run -C bench ./train -shape cora [-threads 1]
 //
 // The first prints seconds for each epoch of one model, and for each of as many predictions of
 // all rows.

@@ -2,7 +2,7 @@
 // then it runs the settings of each trial with ndls run, in a fresh process and a fresh run directory each, and
 // prints the wall clock of both and what stages the runs spent theirs in:
 //
-//	go run ./bench/tune -ndls build/ndls -data $NDLS_DATA/data [-trials 100] [-every 1]
+//	go run -C bench ./tune -data $NDLS_DATA/data [-trials 100] [-every 1]
 //
 // With -every N it runs each N-th trial alone, and takes their mean for that of all. Each run must have the same
 // accuracy on validation nodes as its trial, to the last bit, if that has as many models, trained with the same patience. With -cpuprofile FILE it searches the default space in this process,
@@ -39,7 +39,7 @@ type settings struct {
 func main() {
 	log.SetFlags(0)
 	var s settings
-	flag.StringVar(&s.ndls, "ndls", "build/ndls", "the program")
+	flag.StringVar(&s.ndls, "ndls", "../build/ndls", "the program")
 	flag.StringVar(&s.data, "data", filepath.Join(os.Getenv("NDLS_DATA"), "data"), "folder of the data sets")
 	flag.StringVar(&s.dataset, "dataset", "", "dataset URI (default Cora in -data)")
 	flag.StringVar(&s.dir, "dir", "", "folder for run directories (default a temporary one)")

@@ -11,7 +11,6 @@ import (
 
 	"ndls"
 	"ndls/dataset"
-	"ndls/reproduce"
 	"ndls/tune"
 )
 
@@ -30,12 +29,9 @@ func complete(root *cobra.Command) {
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	})
-	for verb, values := range map[string]completer{
-		"list": folders, "diff": folders, "report": folders,
-		"reproduce": experiments,
-	} {
+	for _, verb := range []string{"list", "diff", "report"} {
 		if cmd, _, err := root.Find([]string{verb}); err == nil {
-			cmd.ValidArgsFunction = values
+			cmd.ValidArgsFunction = folders
 		}
 	}
 }
@@ -53,7 +49,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	switch f.Name {
 	case "dataset":
 		return datasets
-	case "run", "train-on", "scratch", "cache", "keys", "data":
+	case "run", "train-on", "scratch", "cache", "keys":
 		return folders
 	case "config":
 		return endingIn("yaml", "yml")
@@ -66,7 +62,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 		return endingIn("arrow", "parquet", "npy", "csv", "txt", "gz")
 	case "targets":
 		return wordsOrFiles(ndls.OptionValues(f.Name)...)
-	case "token-file", "result", "python":
+	case "token-file", "result":
 		return nil
 	case "kernel":
 		return words(kernelNames...)
@@ -86,12 +82,6 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 		return words(tune.Base, tune.Smoothed)
 	case "try":
 		return tried
-	case "sets":
-		return ofTable(func(e reproduce.Experiment) []string { return e.Sets })
-	case "methods":
-		return ofTable(func(e reproduce.Experiment) []string { return e.Methods })
-	case "conditions":
-		return ofTable(func(e reproduce.Experiment) []string { return e.Conditions })
 	}
 	if f.Value.Type() == "bool" {
 		return words("true", "false")
@@ -195,36 +185,4 @@ func tried(_ *cobra.Command, _ []string, begin string) ([]cobra.Completion, cobr
 		list = append(list, name+"="+value)
 	}
 	return starting(list, begin), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// experiments are the names of tables and figures.
-func experiments(_ *cobra.Command, args []string, begin string) (list []cobra.Completion, _ cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, e := range reproduce.All {
-		if strings.HasPrefix(e.Name, begin) {
-			list = append(list, cobra.CompletionWithDesc(e.Name, e.About))
-		}
-	}
-	return list, cobra.ShellCompDirectiveNoFileComp
-}
-
-// ofTable are words of the table that the command line names, or of all tables, with commas between
-// them.
-func ofTable(of func(reproduce.Experiment) []string) completer {
-	return func(_ *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		before := begin[:strings.LastIndex(begin, ",")+1]
-		var list []string
-		for _, e := range reproduce.All {
-			if len(args) > 0 && e.Name != args[0] {
-				continue
-			}
-			for _, word := range of(e) {
-				list = append(list, before+word)
-			}
-		}
-		slices.Sort(list)
-		return starting(slices.Compact(list), begin), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
 }

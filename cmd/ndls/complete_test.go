@@ -62,9 +62,6 @@ func TestCompletion(t *testing.T) {
 		{"export --format ", []string{"arrow", "csv", "npy", "npz", "parquet"}, nothingElse},
 		{"tune --try ru", []string{"rule="}, open},
 		{"tune --try rule=a", []string{"rule=appnp"}, open},
-		{"reproduce k", []string{"k-cdf", "k-degree", "karate"}, nothingElse},
-		{"reproduce efficiency --sets c", nil, ""},
-		{"reproduce label-rates --conditions 5", nil, ""},
 	} {
 		list, directive := completed(t, strings.Split(c.line, " ")...)
 		slices.Sort(list)
@@ -110,7 +107,7 @@ func TestManualPages(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	for _, want := range []string{"ndls.1", "ndls-run.1", "ndls-bench-kernel.1", "ndls-explain.1", "ndls-datasets.7"} {
+	for _, want := range []string{"ndls.1", "ndls-run.1", "ndls-bench.1", "ndls-explain.1", "ndls-datasets.7"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("no page %s among %v", want, names)
 		}

@@ -50,7 +50,7 @@ func TestVariables(t *testing.T) {
 // TestMisspelt: a variable that is nearly one of ours is named, and others are not: those of no option at all, of
 // tests, of the Python package, and empty ones.
 func TestMisspelt(t *testing.T) {
-	for name, meant := range map[string]string{"NDLS_MEMROY": "NDLS_MEMORY", "NDLS_THREAD": "NDLS_THREADS", "NDLS_COLUMN": "NDLS_COLUMNS"} {
+	for name, meant := range map[string]string{"NDLS_MEMROY": "NDLS_MEMORY", "NDLS_THREAD": "NDLS_THREADS", "NDLS_EPOCH": "NDLS_EPOCHS"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "2")
 			if text := expect(t, 0, "", "version").stderr; !strings.Contains(text, name+" stands for no option; did you mean "+meant+"?") {
@@ -58,7 +58,7 @@ func TestMisspelt(t *testing.T) {
 			}
 		})
 	}
-	for _, name := range []string{"NDLS_MEMORY", "NDLS_COLUMNS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_CHAOS", "NDLS_NOTHING", "NDLS"} {
+	for _, name := range []string{"NDLS_MEMORY", "NDLS_EPOCHS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_CHAOS", "NDLS_NOTHING", "NDLS"} {
 		a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
 		if lines := misspelt(a.root(), []string{name + "=1", "NDLS_MEMROY="}); len(lines) > 0 {
 			t.Errorf("%s: %q", name, lines)
@@ -66,7 +66,7 @@ func TestMisspelt(t *testing.T) {
 	}
 }
 
-// TestEachFlagHasAVariable: but for those that cannot have one, and no two have the same.
+// TestEachFlagHasAVariable finds options that no variable stands for.
 func TestEachFlagHasAVariable(t *testing.T) {
 	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
 	var without []string
@@ -77,8 +77,8 @@ func TestEachFlagHasAVariable(t *testing.T) {
 			}
 		})
 	})
-	if want := []string{"reproduce --data", "reproduce --python"}; !slices.Equal(without, want) {
-		t.Errorf("no variable stands for %v; expected for %v", without, want)
+	if len(without) > 0 {
+		t.Errorf("no variable stands for %v", without)
 	}
 }
 

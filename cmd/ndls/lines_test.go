@@ -6,17 +6,12 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-
-	"ndls/reproduce"
 )
 
 // TestPrintedLines reads the lines that help and errors tell the user to type, as the command line does.
 func TestPrintedLines(t *testing.T) {
 	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
 	var lines []string
-	for _, e := range reproduce.All {
-		lines = append(lines, e.Lines...)
-	}
 	visitCommands(a.root(), func(cmd *cobra.Command) {
 		for line := range strings.Lines(strings.ReplaceAll(cmd.Example, "\\\n", " ")) {
 			lines = append(lines, strings.TrimSpace(line))
@@ -44,7 +39,7 @@ func TestPrintedLines(t *testing.T) {
 		}
 		read++
 	}
-	if read < len(reproduce.All) {
+	if read < 20 {
 		t.Errorf("only %d lines were read", read)
 	}
 }

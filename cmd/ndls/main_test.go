@@ -184,9 +184,6 @@ func TestUsage(t *testing.T) {
 		{"parallel without workers", "give --workers", []string{"run", "--dataset", "karate:", "--run", run, "--parallel", "columns"}},
 		{"large limit", "[1, 16777216]", []string{"run", "--dataset", "karate:", "--run", run, "--epochs", "0"}},
 		{"no number", "--probes", []string{"lsi", "--run", run, "--probes", "2.5"}},
-		{"data set of another table", "--sets karate", []string{"reproduce", "transductive", "--out", filepath.Join(dir, "tables"), "--sets", "karate"}},
-		{"data that are missing", "cora/ind.cora.x", []string{"reproduce", "transductive", "--out", filepath.Join(dir, "tables"), "--sets", "cora", "--data", dir}},
-		{"negative trials", "--trials -1", []string{"reproduce", "transductive", "--out", filepath.Join(dir, "tables"), "--trials", "-1"}},
 		{"no YAML", "line 1", []string{"lsi", "--run", run, "--config", yaml("\t:\n")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) { expect(t, ndls.ExitUsage, tc.want, tc.args...) })

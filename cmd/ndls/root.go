@@ -107,8 +107,8 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.SetHelpFunc(help)
 	root.AddCommand(
 		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
-		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.reproduceCommand(), a.tuneCommand(),
-		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(), a.benchCommand(), a.versionCommand(),
+		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(), a.labCommand("reproduce", "a table or a figure of the paper"), a.tuneCommand(),
+		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(), a.labCommand("bench", "measurements of this machine"), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), a.manCommand(), datasetsTopic(),
 	)
 	for _, s := range ndls.Stages() {
@@ -225,7 +225,7 @@ func (a *app) checkCommon(cmd *cobra.Command) (err error) {
 		if flag := cmd.Flags().Lookup(size.flag); flag == nil || !flag.Changed {
 			continue
 		}
-		if *size.to, err = parseBytes(size.text); err != nil {
+		if *size.to, err = mem.ParseBytes(size.text); err != nil {
 			return fmt.Errorf("--%s %w", size.flag, err)
 		}
 	}

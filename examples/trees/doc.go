@@ -1,5 +1,5 @@
 // Package trees has the Python program that trains random forests and gradient boosted trees on
-// smoothed rows, so that `ndls reproduce` can run it wherever the program ndls lies.
+// smoothed rows, so that `ndls reproduce` can run it wherever its program lies.
 package trees
 
 import _ "embed"

@@ -16,12 +16,9 @@ var roundedOtherwise = []string{
 
 // besideBits are the folders and files that may use them, and why.
 var besideBits = map[string]string{
-	"bench":              "measures",
 	"estimate":           "plans",
 	"partition/cost.go":  "plans",
 	"group/lists.go":     "plans",
-	"figure":             "draws",
-	"reproduce/grid.go":  "prints errors of means",
 	"internal/testgraph": "serves tests",
 }
 

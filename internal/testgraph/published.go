@@ -8,7 +8,7 @@ import (
 
 // Published returns the path of a published data set or golden file, such as
 // "data/cora" or "golden/karate_lsi.json". It looks in $NDLS_DATA, then in a
-// folder "shared" beside the repository. Where neither has it the test fails if
+// folder "shared" beside the module, or beside one around it. Where neither has it the test fails if
 // CI=true and is skipped otherwise.
 func Published(t testing.TB, name string) string {
 	t.Helper()
@@ -17,7 +17,6 @@ func Published(t testing.TB, name string) string {
 		for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 			if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 				roots = append(roots, filepath.Join(filepath.Dir(dir), "shared"))
-				break
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package mem
 
 import (
 	"fmt"
@@ -28,8 +28,8 @@ var byteUnits = []struct {
 	{"", 1},
 }
 
-// parseBytes reads "8GiB", "1.5G", "500MB" or a plain number of bytes.
-func parseBytes(s string) (int64, error) {
+// ParseBytes reads "8GiB", "1.5G", "500MB" or a plain number of bytes.
+func ParseBytes(s string) (int64, error) {
 	for _, u := range byteUnits {
 		number, ok := strings.CutSuffix(s, u.name)
 		if !ok {

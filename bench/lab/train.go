@@ -23,7 +23,7 @@ rows and compares checksums; "minibatches" is an epoch streamed from disk in
 shuffled blocks; "predictions" are made by all threads; "training" is an epoch by
 one thread, in batches of 4096, with the rows in memory. Everything is done once
 in each round, in turn; medians are reported.`,
-		func(ctx context.Context, _ *cobra.Command) (err error) {
+		func(ctx context.Context, _ []string) (err error) {
 			if o.Half, err = isHalf(precision); err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 
 	"ndls"
-	"ndls/figure"
+	"ndls/bench/figure"
 )
 
 // opened is a run with a K table.

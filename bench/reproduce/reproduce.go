@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"ndls"
-	"ndls/figure"
+	"ndls/bench/figure"
 	"ndls/internal/failure"
 	"ndls/internal/meant"
 )

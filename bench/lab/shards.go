@@ -108,7 +108,7 @@ func (a *app) benchShardsCommand() *cobra.Command {
 makes in --scratch (default: here) and removes, and reads both: as a stage does,
 and plainly, past the page cache, 1 MiB at a time. Everything is done once in
 each round, in turn; medians are reported.`,
-		func(ctx context.Context, _ *cobra.Command) (err error) {
+		func(ctx context.Context, _ []string) (err error) {
 			half, err := isHalf(precision)
 			if err != nil {
 				return err

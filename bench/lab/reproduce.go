@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"ndls"
-	"ndls/figure"
+	"ndls/bench/figure"
+	"ndls/bench/reproduce"
 	"ndls/internal/vfs"
-	"ndls/reproduce"
 )
 
 func (a *app) reproduceCommand() *cobra.Command {
@@ -51,8 +51,8 @@ NAMES
 			}
 		}
 	}
-	var name string
-	cmd := a.command("reproduce NAME --out DIR", "a table or a figure of the paper", long.String(), func(ctx context.Context, _ *cobra.Command) error {
+	cmd := a.command("reproduce NAME --out DIR", "a table or a figure of the paper", long.String(), func(ctx context.Context, args []string) error {
+		name := args[0]
 		e, err := reproduce.Find(name)
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ NAMES
 		}
 		return a.reproduced(j.Out, name, result)
 	})
-	withArgs(cmd, wordCount(1, 1, "the name of one experiment"), func(args []string) { name = args[0] })
+	cmd.Args = cobra.ExactArgs(1)
 	f := cmd.Flags()
 	f.StringVar(&j.Out, "out", "", "folder to write to (required)")
 	_ = cmd.MarkFlagRequired("out")

@@ -11,16 +11,6 @@ import (
 	"ndls/spmv"
 )
 
-func (a *app) benchCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "bench", Short: "measurements of this machine", Args: cobra.NoArgs,
-		Long: "bench measures the loops that a run consists of.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.benchKernelCommand(), a.benchStreamCommand(), a.benchShardsCommand(), a.benchTrainCommand())
-	return cmd
-}
-
 // kernelRate is one line of `bench kernel --json`.
 type kernelRate struct {
 	Bench     string `json:"bench"`
@@ -50,7 +40,7 @@ like ogbn-papers100M, destinations are only the first edges/29 rows, in whole
 strips of 32768, or all rows if there are not that many.
 
 Memory: (nodes + edges/29) rows of columns x 4 or 2 bytes, and 9 bytes an edge.`,
-		func(_ context.Context, _ *cobra.Command) error {
+		func(context.Context, []string) error {
 			kernel, err := spmv.Select(a.kernel)
 			if err != nil {
 				return asUsage(err)

@@ -1,4 +1,4 @@
-package main
+package mem
 
 import "testing"
 
@@ -21,9 +21,9 @@ func TestParseBytes(t *testing.T) {
 		{"1e30TiB", 0, false},
 		{"8 gigs", 0, false},
 	} {
-		got, err := parseBytes(tc.text)
+		got, err := ParseBytes(tc.text)
 		if got != tc.want || (err == nil) != tc.ok {
-			t.Errorf("parseBytes(%q) = %d, %v; want %d", tc.text, got, err, tc.want)
+			t.Errorf("ParseBytes(%q) = %d, %v; want %d", tc.text, got, err, tc.want)
 		}
 	}
 }
