@@ -9,26 +9,24 @@ import (
 	"ndls/lsi"
 )
 
-// aheadColumns read the columns of the next block into memory, 4 bytes a value, while the caller
-// makes hops of the block that it has. The caller asks for blocks in ascending order, each as many columns after the one
-// before, and for each once.
+// aheadColumns reads the columns of the next block into memory, at 4 bytes a value, while the caller computes hops of the present block.
+// The caller asks for each block once, in ascending order at a constant distance.
 type aheadColumns struct {
 	lsi.Columns
 	budget *mem.Budget
 	rows   int64
 	step   int  // columns from one block to the next
-	end    int  // the columns from here on are not the task's
+	end    int  // first column that is not the task's
 	on     bool // there is memory for the next block
 
 	memory *mem.Array[float32]
-	first  int // of the columns that are read ahead
+	first  int // first column of the block that is read ahead
 	stop   context.CancelFunc
-	done   chan struct{} // nil where nothing is read ahead
-	err    error         // what reading ahead ended with
+	done   chan struct{} // nil if no block is read ahead
+	err    error         // result of reading ahead
 }
 
-// ahead is in with columns that may be read ahead, up to panel last, in blocks of which each begins so many panels after
-// the one before.
+// ahead returns in with columns that may be read ahead, up to panel last; each block begins step panels after the one before.
 func (g engine) ahead(in input, step, last int) input {
 	in.ahead = &aheadColumns{
 		Columns: in.Columns, budget: g.Budget, rows: g.hi - g.lo,
@@ -38,7 +36,7 @@ func (g engine) ahead(in input, step, last int) input {
 	return in
 }
 
-// reads says whether there is memory for the next block ([smooth.Smoother.Ahead]).
+// reads sets whether there is memory for the next block ([smooth.Smoother.Ahead]).
 func (a *aheadColumns) reads(on bool) {
 	if a != nil {
 		a.on = on
@@ -70,7 +68,7 @@ func (a *aheadColumns) Rows(ctx context.Context, first, columns int, put func(ro
 	return a.read(ctx, first+a.step, columns)
 }
 
-// read begins to read a block.
+// read starts to read a block in the background.
 func (a *aheadColumns) read(ctx context.Context, first, columns int) (err error) {
 	if a.memory == nil {
 		if a.memory, err = mem.Alloc[float32](a.budget, a.rows*int64(columns), "the next columns"); err != nil {
@@ -97,8 +95,7 @@ func (a *aheadColumns) read(ctx context.Context, first, columns int) (err error)
 	return nil
 }
 
-// wait waits until nothing is read: what reading takes beside the next columns is free then. An
-// error is that of who takes these.
+// wait waits until reading ahead has ended, so that the memory it uses beside the columns is free. Rows returns its error later.
 func (a *aheadColumns) wait() {
 	if a != nil && a.done != nil {
 		<-a.done
@@ -106,7 +103,7 @@ func (a *aheadColumns) wait() {
 	}
 }
 
-// free ends reading, and gives the memory back.
+// free stops reading ahead and frees the memory.
 func (a *aheadColumns) free() {
 	if a.done != nil {
 		a.stop()

@@ -13,7 +13,7 @@ import (
 	"ndls/tiles"
 )
 
-// assembly says how tiles become Arrow row files, one for each interval.
+// assembly describes how tiles become Arrow row files, one per interval.
 type assembly struct {
 	tiles  *tiles.Matrix
 	first  int // panel
@@ -21,12 +21,10 @@ type assembly struct {
 	folder string
 	ids    []uint32 // input id of each stored row
 	schema shards.RowSchema
-	// joined, unless 0, is the number of columns that a row is made of: a record batch is as
-	// small as if it had them.
+	// joined, if not 0, is the number of columns from which a row is made. Record batches are as small as if rows had that many values.
 	joined int
-	// panels is how many panels each list of a row is made of, one list after the other, and
-	// picker gives a thread what makes the values of a list of a stored row from its columns in
-	// them. Where a row has one list, and picker is nil, the columns of the tiles are the values.
+	// panels is the number of panels that make each list of a row; lists follow each other. picker returns, for one thread, the function
+	// that makes the values of a list from its columns. If rows have one list and picker is nil, the columns are the values.
 	panels int
 	picker func() pick
 }
@@ -34,13 +32,12 @@ type assembly struct {
 // pick makes the values of a list of a stored row from its columns.
 type pick func(values []float32, row int64, columns []float32)
 
-// pickColumns takes the first columns as they are.
+// pickColumns copies the first columns unchanged.
 func pickColumns() pick {
 	return func(values []float32, _ int64, columns []float32) { copy(values, columns) }
 }
 
-// sideBySide is the assembly of rows of so many parts, of width values each, which follow each other
-// in the tiles.
+// sideBySide returns the assembly of rows of several parts of width values each, which follow each other in the tiles.
 func (a assembly) sideBySide(parts, width int) assembly {
 	if parts == 1 {
 		return a
@@ -61,7 +58,7 @@ func (a assembly) sideBySide(parts, width int) assembly {
 	return a
 }
 
-// commit commits the rows of an interval, unless they are.
+// commit commits the rows of an interval, unless they are committed already.
 func (a assembly) commit(ctx context.Context, env *Env, interval int) error {
 	if intervalsOf(env.Catalog, a.kind)[interval] {
 		return nil
@@ -89,7 +86,7 @@ func (a assembly) commit(ctx context.Context, env *Env, interval int) error {
 	return env.Catalog.Commit(ctx, f)
 }
 
-// rows reads the rows of an interval, a record batch at a time.
+// rows reads the rows of an interval, one record batch at a time.
 func (a assembly) rows(ctx context.Context, env *Env, interval int, put func(ids []int64, _ []int32, values []float32) error) error {
 	ids := make([]int64, shards.BatchRows(max(a.schema.Values(), a.joined)))
 	width, lists := a.schema.Width, len(a.schema.Lists())
@@ -133,10 +130,10 @@ func (a assembly) rows(ctx context.Context, env *Env, interval int, put func(ids
 	})
 }
 
-// pickedRows is how many rows a thread makes at a time.
+// pickedRows is the number of rows that a thread makes at a time.
 const pickedRows = 1 << 6
 
-// intervalsOf are the intervals that have a file of a kind.
+// intervalsOf returns the intervals that have a file of a kind.
 func intervalsOf(cat *catalog.Catalog, kind string) map[int]bool {
 	have := map[int]bool{}
 	for _, e := range cat.Entries(kind) {
@@ -145,7 +142,7 @@ func intervalsOf(cat *catalog.Catalog, kind string) map[int]bool {
 	return have
 }
 
-// intervals is the number of intervals of a graph.
+// intervals returns the number of intervals of a graph.
 func intervals(s shards.Summary) int {
 	return int((s.Nodes + s.IntervalRows - 1) / max(s.IntervalRows, 1))
 }

@@ -17,20 +17,17 @@ import (
 	"ndls/train"
 )
 
-// Where the best class alone is wanted of each node, panels of smoothed soft labels are not
-// kept until all of them are there. A tile has the best class of the panel for each row. As soon
-// as the tiles of an interval are committed they are merged into one file for each run, which has
-// the best class among the panels so far, and removed. Panels are merged in ascending order,
-// whoever smooths them: sums have the same bits. Tiles of a task whose panels are not the next
-// ones stay until predictions are made, and so do those of workers that share rows.
+// If only the best class of each node is wanted, panels of smoothed soft labels do not wait until all of them exist. A tile then holds the
+// best class of its panel for each row. Once the tiles of an interval are committed, they are merged into one file per run, which holds the
+// best class among the panels so far, and removed. Panels are merged in ascending order, whoever smooths them, so that sums have the same
+// bits. Tiles whose panels are not next stay until predictions are made, and so do tiles of workers that share rows.
 
-// bestRow is the size of a panel's row where the best class alone is wanted: its value, and the sum
-// of the values of the panel's classes, float32 both, and the number of the class in the panel, a
-// byte. Values below 0, which corrected soft labels may have, are not in the sum. Of averages of
-// logarithms, the sum is that of exp(value − best value).
+// bestRow is the size of a tile's row if only the best class is wanted: its value and the sum of the values of the panel's classes, as
+// float32, then the number of the class in the panel, as a byte. The sum leaves out negative values, which corrected soft labels may have.
+// For averages of logarithms the sum adds exp(value − best value).
 const bestRow = 9
 
-// encodeBest gives the form of such rows. depths is the depth of each run.
+// encodeBest returns the function that encodes such rows. depths holds the depth of each run.
 func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []float32) []byte {
 	classes := len(env.Summary.Classes)
 	per := packed.Panels(classes)
@@ -51,40 +48,39 @@ func (env labelsRun) encodeBest(depths []int) func(to []byte, panel int, row []f
 	}
 }
 
-// mergedRow is the size of a row of a file of best classes so far: the value of the best class,
-// float32, its number, uint32, and the sum of the values of all classes so far, float64. Of
-// averages of logarithms, the sum is that of exp(value − best value).
+// mergedRow is the size of a row of a file of best classes so far: the value of the best class (float32), its number (uint32), and the sum
+// of the values of all classes so far (float64). For averages of logarithms the sum adds exp(value − best value).
 const mergedRow = 16
 
 const (
-	// bestRows is how many predictions without other probabilities are made at a time.
+	// bestRows is the number of predictions that are made at a time if no other probabilities are stored.
 	bestRows = 1 << 18
-	// mergedRows is how many rows of tiles are merged at a time, beside a column block.
+	// mergedRows is the number of rows of tiles that are merged at a time, beside a column block.
 	mergedRows = 1 << 13
 )
 
-// mergeBytes is the memory that merging takes.
+// mergeBytes returns the memory of merging.
 func mergeBytes() int64 { return bestBytes(tiles.Together, mergedRows) }
 
-// bestBytes is the memory that eachBest takes for so many panels and rows at a time.
+// bestBytes returns the memory of eachBest for this number of panels and rows at a time.
 func bestBytes(panels, batch int) int64 {
 	return int64(batch)*(4+4+8+mergedRow) + 4*4096 + tiles.PiecesBytes(panels, batch, bestRow)
 }
 
-// bestClasses are those of some rows.
+// bestClasses holds the best classes of some rows.
 type bestClasses struct {
 	class []int32
 	value []float32
 	sum   []float64
-	raw   []byte // the rows as they are stored
+	raw   []byte // rows in stored form
 }
 
-// rows are rows [lo, hi) of b.
+// rows returns rows [lo, hi) of b.
 func (b bestClasses) rows(lo, hi int) bestClasses {
 	return bestClasses{b.class[lo:hi], b.value[lo:hi], b.sum[lo:hi], b.raw[lo*mergedRow : hi*mergedRow]}
 }
 
-// newBestClasses takes memory for n rows of the budget.
+// newBestClasses allocates n rows.
 func (env labelsRun) newBestClasses(n int64) (b bestClasses, free func(), err error) {
 	class, err := mem.Alloc[int32](env.Budget, n, "best classes")
 	value, e1 := mem.Alloc[float32](env.Budget, n, "best values")
@@ -103,7 +99,7 @@ func (env labelsRun) newBestClasses(n int64) (b bestClasses, free func(), err er
 	return bestClasses{class.S, value.S, sum.S, raw.S}, free, nil
 }
 
-// decode takes the rows from their stored form.
+// decode fills the rows from their stored form.
 func (b bestClasses) decode() {
 	for r := range b.class {
 		row := b.raw[r*mergedRow:][:mergedRow]
@@ -113,7 +109,7 @@ func (b bestClasses) decode() {
 	}
 }
 
-// encode puts the rows into their stored form.
+// encode writes the rows into their stored form.
 func (b bestClasses) encode() {
 	for r := range b.class {
 		row := b.raw[r*mergedRow:][:mergedRow]
@@ -123,14 +119,14 @@ func (b bestClasses) encode() {
 	}
 }
 
-// merge takes the rows of a piece of tiles, panel by panel. first is the first panel of the run.
+// merge merges the rows of a piece of tiles, panel by panel. first is the first panel of the run.
 func (b bestClasses) merge(p *tiles.Piece, lo, hi, first int, logs bool) {
 	for k := range p.Panels {
 		mergeBest(p.Panel(k)[lo*bestRow:hi*bestRow], p.First+k-first, logs, b.class, b.value, b.sum)
 	}
 }
 
-// mergeBest takes the rows of panel k of a run after those of the panels before it.
+// mergeBest merges the rows of panel k of a run, after the panels before it.
 func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, sum []float64) {
 	for r := 0; len(part) > 0; r++ {
 		best := math.Float32frombits(binary.LittleEndian.Uint32(part))
@@ -152,8 +148,7 @@ func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, su
 	}
 }
 
-// bestSoFar is the file of best classes so far of a run in an interval, and how many of the
-// run's panels it has; none where there is no such file.
+// bestSoFar returns the file of best classes so far of a run in an interval and the number of panels in it, or 0 panels if there is none.
 func bestSoFar(cat *catalog.Catalog, interval, run int) (best catalog.Entry, panels int) {
 	for _, e := range cat.Entries(catalog.KindBestClasses) {
 		if int(e.Interval) == interval && int(e.Run) == run && int(e.Last-e.First) > panels {
@@ -163,7 +158,7 @@ func bestSoFar(cat *catalog.Catalog, interval, run int) (best catalog.Entry, pan
 	return best, panels
 }
 
-// mergedPanels says which panels are in files of best classes, by interval.
+// mergedPanels returns the panels that files of best classes hold, by interval.
 func (env *Env) mergedPanels() map[tiles.Place]bool {
 	merged := map[tiles.Place]bool{}
 	for _, e := range env.Catalog.Entries(catalog.KindBestClasses) {
@@ -174,8 +169,8 @@ func (env *Env) mergedPanels() map[tiles.Place]bool {
 	return merged
 }
 
-// eachBest gives the best class of each node of an interval among the first panels of a run,
-// batch rows or fewer at a time: from the file of best classes so far, and then from tiles.
+// eachBest visits the best class of each node of an interval among the first panels of a run, at most batch rows at a time. It reads the
+// file of best classes so far, then the tiles.
 func (env labelsRun) eachBest(ctx context.Context, m *tiles.Matrix, i, run, panels, batch int, logs bool, visit func(row int64, b bestClasses) error) error {
 	first := run * packed.Panels(len(env.Summary.Classes))
 	b, free, err := env.newBestClasses(int64(batch))
@@ -236,8 +231,7 @@ func (env labelsRun) eachBest(ctx context.Context, m *tiles.Matrix, i, run, pane
 	return nil
 }
 
-// readMerged reads rows of a file of best classes, from row on; last says that they are the
-// last ones, before which the file is compared with its checksum.
+// readMerged reads rows of a file of best classes, beginning at row. With last, it then checks the checksum of the file.
 func (env labelsRun) readMerged(in *tiles.PartReader, row int64, b bestClasses, last bool) error {
 	if err := in.Read(b.raw, row); err != nil {
 		return err
@@ -253,8 +247,8 @@ func (env labelsRun) readMerged(in *tiles.PartReader, row int64, b bestClasses, 
 	})
 }
 
-// mergeTiles merges the tiles of panels [first, last) of an interval, which are committed, into
-// the best classes so far of their runs, where they are next, and removes the tiles.
+// mergeTiles merges the committed tiles of panels [first, last) of an interval into the best classes so far of their runs, if these panels
+// are next, and removes the tiles.
 func (env labelsRun) mergeTiles(ctx context.Context, depths []int, interval, first, last int) error {
 	per := packed.Panels(len(env.Summary.Classes))
 	for first < last {
@@ -268,8 +262,8 @@ func (env labelsRun) mergeTiles(ctx context.Context, depths []int, interval, fir
 	return nil
 }
 
-// mergeRun merges the tiles of panels [first, last) of a run. A task that has all panels merges
-// those before them, too, if an earlier attempt did not come to it.
+// mergeRun merges the tiles of panels [first, last) of a run. A task that has all panels also merges panels before first which an earlier
+// attempt left.
 func (env labelsRun) mergeRun(ctx context.Context, interval, run, first, last int, logs bool) error {
 	if _, merged := bestSoFar(env.Catalog, interval, run); merged < first && !env.Whole() {
 		return nil
@@ -291,8 +285,7 @@ func (env labelsRun) mergeRun(ctx context.Context, interval, run, first, last in
 	}
 }
 
-// commitMerged commits the best classes among the first panels of a run, and removes what they
-// were made of.
+// commitMerged commits the best classes among the first panels of a run, and removes the files from which they were made.
 func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval, run, panels int, logs bool) error {
 	lo, hi := m.Bounds(interval)
 	first := run * packed.Panels(len(env.Summary.Classes))
@@ -327,7 +320,7 @@ func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval
 	})
 }
 
-// readBest gives the best class of each node of an interval, of a run, and its probability.
+// readBest visits the best class of each node of an interval, for one run, with its probability.
 func (p predictions) readBest(ctx context.Context, i, run int, visit func(row int64, labels []int32, values []float32) error) error {
 	logs := p.averagesLogs(run)
 	return p.eachBest(ctx, p.tiles, i, run, packed.Panels(len(p.Summary.Classes)), bestRows, logs, func(row int64, b bestClasses) error {
@@ -345,8 +338,7 @@ func (p predictions) readBest(ctx context.Context, i, run int, visit func(row in
 	})
 }
 
-// merges lets tiles be merged as soon as they are stored, in memory that is reserved until stop
-// is called.
+// merges makes out merge tiles as soon as they are stored. It reserves the memory until stop is called.
 func (env labelsRun) merges(out *tiles.Matrix, depths []int) (stop func(), err error) {
 	const what = "merging best classes"
 	if err := env.Budget.Reserve(mergeBytes(), what); err != nil {

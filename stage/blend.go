@@ -16,12 +16,12 @@ import (
 	"ndls/tiles"
 )
 
-// limits are the stationary rows of features, X_i^∞ = d̃_i^r z̄, of all nodes of the graph.
+// limits holds the stationary rows of features, X_i^∞ = d̃_i^r z̄, of all nodes of the graph.
 type limits struct {
 	nodes *graph // without edges
 	state *stationary.State
 	mean  *stationary.Mean
-	// node is the node of each target; nil where all nodes are targets.
+	// node maps each target to its node; nil if all nodes are targets.
 	node *mem.Array[uint32]
 }
 
@@ -38,7 +38,7 @@ func (l *limits) free() {
 	l.node.Free()
 }
 
-// of is the node of a target.
+// of returns the node of a target.
 func (l *limits) of(target int64) int64 {
 	if l.node == nil {
 		return target
@@ -46,7 +46,7 @@ func (l *limits) of(target int64) int64 {
 	return int64(l.node.S[target])
 }
 
-// findLimits finds the stationary rows, in one pass over the features.
+// findLimits computes the stationary rows in one pass over the features.
 func (env *Env) findLimits(ctx context.Context, targets *smooth.Targets) (_ *limits, err error) {
 	n := env.Summary.Nodes
 	l := &limits{}
@@ -84,7 +84,7 @@ func (env *Env) findLimits(ctx context.Context, targets *smooth.Targets) (_ *lim
 			l.state.Scale(first+int64(lo), rows[lo*columns:hi*columns], columns)
 			return nil
 		})
-		// Each sum runs in ascending order of row, so that the threads take a part of the columns.
+		// Each sum runs in ascending order of row, so threads divide the columns.
 		_ = share.Each(parts, parts, func(part int) error {
 			l.mean.Add(first, rows, columns*part/parts, columns*(part+1)/parts)
 			return nil
@@ -96,11 +96,11 @@ func (env *Env) findLimits(ctx context.Context, targets *smooth.Targets) (_ *lim
 	return l, err
 }
 
-// scaledRows is how many rows a thread scales at a time.
+// scaledRows is the number of rows that a thread scales at a time.
 const scaledRows = 1 << 10
 
-// readsLimits adds finding the stationary rows of so many columns, for as many stored rows, beside
-// held bytes. It returns what is held from then on.
+// readsLimits adds the cost of computing the stationary rows for this number of stored rows and columns, beside held bytes. It returns the
+// bytes that are held from then on.
 func readsLimits(s *estimate.Sheet, rule smooth.Rule, held, stored int64, columns int) int64 {
 	held += s.NodeBytes()
 	if stored < s.Nodes {
@@ -123,7 +123,7 @@ func readsLimits(s *estimate.Sheet, rule smooth.Rule, held, stored int64, column
 	return held
 }
 
-// blending says how hops become rows of features under the rule nafs.
+// blending returns how hops become rows of features under the rule nafs.
 func (env smoothRun) blending(ctx context.Context, m *smoothedTiles, a assembly, half bool) (assembly, error) {
 	targets, err := env.targets(ctx, env.Summary)
 	if err != nil {
@@ -161,7 +161,7 @@ func (env smoothRun) blending(ctx context.Context, m *smoothedTiles, a assembly,
 	return a, nil
 }
 
-// joining is the assembly of rows of features that are made of all hops which are kept.
+// joining returns the assembly of feature rows made from all kept hops.
 func (a assembly) joining(m *smoothedTiles, half bool) assembly {
 	a.kind, a.folder = catalog.KindSmoothed, "smoothed"
 	a.schema = shards.RowSchema{Column: "feature", Width: m.out.Features, Half: half}

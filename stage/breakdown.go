@@ -17,38 +17,38 @@ import (
 	"ndls/train"
 )
 
-// confusedClasses is how many classes have a row and a column of their own in the confusion matrix.
+// confusedClasses is the number of classes with a row and a column of their own in the confusion matrix.
 const confusedClasses = 30
 
-// A number stands for the degree and K of a node: its lowest bits are the range of K, counted from 1, 0 where there
-// is no K; the others are the number of bits of the degree.
+// A number encodes the degree and K of a node. The lowest bits hold the range of K, counted from 1, or 0 if there is no K; the others hold
+// the number of bits of the degree.
 const (
 	rangeOfK     = 8
 	rangesOfK    = 1 << rangeOfK
 	rangesOfBits = 33
 )
 
-// numberOfRanges puts a degree and K into one number. K is -1 where there is none; each range of K has span values.
+// numberOfRanges encodes a degree and K. K is -1 if there is none; each range of K has span values.
 func numberOfRanges(degree, k, span int64) uint16 {
 	return uint16(bits.Len64(uint64(degree))<<rangeOfK) | uint16(min((k+span)/span, rangesOfK-1))
 }
 
-// spanOfK is how many values of K a range has.
+// spanOfK returns the number of values of K in a range.
 func spanOfK(p control.Plan) int64 { return int64(p.LSI.Kmax)/control.MaxLines + 1 }
 
-// rangesBytes is the memory for the ranges of so many rows, and what else counting takes, for so many classes.
+// rangesBytes returns the memory for the ranges of this number of rows and for counting this number of classes.
 func rangesBytes(rows int64, classes int) int64 {
 	return 2*rows + 4096 + breakdownBytes(classes)
 }
 
-// breakdownBytes is the memory of a breakdown beside what does not depend on the classes.
+// breakdownBytes returns the memory of a breakdown that depends on the number of classes.
 func breakdownBytes(classes int) int64 { return confusedBytes * int64(classes) }
 
-// confusedBytes is what a class takes while the classes of the confusion matrix are found.
+// confusedBytes is the memory per class while the classes of the confusion matrix are found.
 const confusedBytes = 24
 
-// readRanges reads the ranges of the nodes behind some rows: ids gives the input ids of rows, which are in order
-// of the nodes; it is nil where each node has a row.
+// readRanges reads the ranges of the nodes behind some rows. ids yields the input ids of the rows, in order of node; it is nil if each node
+// has a row.
 func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int64, error]) (of *mem.Array[uint16], err error) {
 	of, err = mem.Alloc[uint16](env.Budget, rows, "ranges of degree and K")
 	if err != nil {
@@ -86,16 +86,15 @@ func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int6
 	return of, errors.Join(degrees.err, hops.err)
 }
 
-// breakdown counts test nodes of the first split that have a label, and those of them whose class is predicted:
-// by number of bits of their degree, by range of K, and by class and predicted class. Its size does not depend on
-// the graph.
+// breakdown counts test nodes of the first split that have a label, and how many of them are predicted right: by number of bits of their
+// degree, by range of K, and by class and predicted class. Its size does not depend on the graph.
 type breakdown struct {
 	Degrees   [rangesOfBits]rightOf                           `json:"degrees"`
 	K         [rangesOfK]rightOf                              `json:"k"`
 	Confusion [confusedClasses + 1][confusedClasses + 1]int64 `json:"confusion"`
 }
 
-// rightOf are how many nodes there are, and how many are classified right.
+// rightOf holds a number of nodes and how many of them are classified right.
 type rightOf [2]int64
 
 func (r *rightOf) add(right bool) {
@@ -105,8 +104,7 @@ func (r *rightOf) add(right bool) {
 	}
 }
 
-// largestClasses are the classes with the most nodes, of counts by class, the first of equals first; all
-// others are counted together.
+// largestClasses returns the classes with the most nodes; of equals, the first comes first. All other classes are counted together.
 func largestClasses(nodes []int64) []int32 {
 	order := make([]int32, len(nodes))
 	for c := range order {
@@ -116,7 +114,7 @@ func largestClasses(nodes []int64) []int32 {
 	return order[:min(len(order), confusedClasses)]
 }
 
-// places are the places of the classes in the confusion matrix.
+// places returns the place of each class in the confusion matrix.
 func places(truth *labelled, classes int) []uint8 {
 	nodes := make([]int64, classes)
 	split := truth.split(0)
@@ -143,8 +141,7 @@ type counter struct {
 	breakdown
 }
 
-// newCounter prepares for counting rows with these ids, which are nil where each node has a row. The caller frees
-// it.
+// newCounter prepares for counting rows with these ids; ids is nil if each node has a row. The caller frees the counter.
 func (env *Env) newCounter(ctx context.Context, truth *labelled, ids iter.Seq2[[]int64, error]) (*counter, error) {
 	classes := len(env.Summary.Classes)
 	of, err := env.readRanges(ctx, int64(len(truth.label.S)), ids)
@@ -165,7 +162,7 @@ func (b *counter) free(budget *mem.Budget) {
 	}
 }
 
-// counts are those of a counter, nil of none.
+// counts returns the counts of a counter; nil for a nil counter.
 func (b *counter) counts() *breakdown {
 	if b == nil {
 		return nil
@@ -173,7 +170,7 @@ func (b *counter) counts() *breakdown {
 	return &b.breakdown
 }
 
-// add counts rows from one on, by the classes that are predicted of them.
+// add counts rows from row on by their predicted classes.
 func (b *counter) add(row int64, predicted []int32) {
 	split := b.truth.split(0)[row:]
 	for i, label := range b.truth.label.S[row : row+int64(len(predicted))] {
@@ -190,7 +187,7 @@ func (b *counter) add(row int64, predicted []int32) {
 	}
 }
 
-// addSoft is add for soft labels.
+// addSoft counts rows from row on by their soft labels.
 func (b *counter) addSoft(row int64, soft []float32) {
 	var one [1]int32
 	for classes := len(b.place); len(soft) > 0; row, soft = row+1, soft[classes:] {
@@ -216,7 +213,7 @@ func (b *breakdown) merge(o *breakdown) {
 	}
 }
 
-// report is what the report says, nil where no node was counted: classes has the test nodes of each.
+// report returns the breakdown for the report, or nil if no node was counted. classes holds the test nodes of each class.
 func (b *breakdown) report(p control.Plan, names []string, classes []train.ClassTally) *control.BreakdownReport {
 	r := &control.BreakdownReport{Degrees: []control.RangeRight{}}
 	for bits, x := range b.Degrees {
@@ -254,7 +251,7 @@ func (b *breakdown) report(p control.Plan, names []string, classes []train.Class
 	return r
 }
 
-// readBreakdown reads the field of a tally that holds a breakdown, and adds it to sum, unless that is nil.
+// readBreakdown decodes the breakdown of a tally and adds it to sum, unless sum is nil.
 func readBreakdown(d *json.Decoder, sum *breakdown) error {
 	var b breakdown
 	if err := d.Decode(&b); err != nil || sum == nil {
@@ -264,8 +261,8 @@ func readBreakdown(d *json.Decoder, sum *breakdown) error {
 	return nil
 }
 
-// breaksDown is the memory for breaking down soft labels of so many rows, which is done where labels are not
-// smoothed: the predictions are broken down elsewhere.
+// breaksDown returns the memory for breaking down the soft labels of this number of rows. It is 0 if labels are smoothed, because then the
+// predictions are broken down elsewhere.
 func breaksDown(s *estimate.Sheet, rows int64) int64 {
 	if smoothsLabels(s.Plan) {
 		return 0

@@ -27,31 +27,29 @@ import (
 //	smooth    rows of training nodes become Y, and what results is propagated as soft labels are
 //	          smoothed: up to the depth that is given or chosen, where depth 0 is Z
 //
-// Validation and test labels take no part. The correction is made before all columns that are
-// smoothed, by one task. Errors are propagated column block by column block, and committed as
-// tiles, since the scale of a row needs all of its columns. Then the tiles of each interval give way
-// to those of its corrected soft labels, which are smoothed as the given soft labels of another
-// model are. Predictions need them no more. What a task lacks is what the catalogue lacks.
+// Validation and test labels take no part. One task makes the correction before all columns that are smoothed. Errors are propagated column
+// block by column block and committed as tiles, because the scale of a row needs all of its columns. Then corrected soft labels replace the
+// error tiles of each interval. They are smoothed like given soft labels and removed after the predictions. A task does what the catalogue
+// lacks.
 
 const (
 	errorPrefix     = "predictions/errors"
 	correctedPrefix = "predictions/corrected"
-	// largestScale is the most by which the scale auto multiplies an error: rows that would
-	// need more have almost none, and stay as they are. The authors' code has the same limit.
+	// largestScale is the largest factor by which the scale auto multiplies an error. Rows that would need more have almost no error and
+	// stay unscaled. The authors' code has the same limit.
 	largestScale = 1000
 )
 
-// correction is predictions/correction-NNNNN.json.
+// correction is the content of predictions/correction-NNNNN.json.
 type correction struct {
 	Runs []runCorrection `json:"runs"`
 }
 
-// runCorrection says what the errors of an interval were multiplied by.
+// runCorrection holds the factor by which the errors of an interval were multiplied.
 type runCorrection struct {
-	// Size is the mean L1 norm of the errors of training nodes; the scale auto gives it to the
-	// errors of all others.
+	// Size is the mean L1 norm of the errors of training nodes; the scale auto gives all other errors this norm.
 	Size float64 `json:"mean_training_error"`
-	// Scale is the factor that was given, 0 for auto.
+	// Scale is the given factor, 0 for auto.
 	Scale float64 `json:"scale,omitempty"`
 }
 
@@ -59,11 +57,10 @@ func correctionPath(interval int) string {
 	return fmt.Sprintf("predictions/correction-%05d.json", interval)
 }
 
-// corrects says whether soft labels are corrected under a plan: not where depth 0 is given,
-// which leaves them as they are.
+// corrects reports whether the plan corrects soft labels. With a given depth of 0 it does not, because depth 0 leaves them unchanged.
 func corrects(p control.Plan) bool { return p.Labels.Corrects() && p.Labels.Hops() > 0 }
 
-// labelRule is the rule by which soft labels are smoothed.
+// labelRule returns the rule by which soft labels are smoothed.
 func labelRule(p control.Plan) (smooth.Rule, error) {
 	if !p.Labels.Corrects() {
 		return smooth.NewRule(p.Labels.Rule, p.Labels.Alpha, 0)
@@ -73,7 +70,7 @@ func labelRule(p control.Plan) (smooth.Rule, error) {
 	return rule, nil
 }
 
-// errorRule is the rule by which errors are propagated.
+// errorRule returns the rule by which errors are propagated.
 func errorRule(p control.Plan) smooth.Rule {
 	scale, alpha, _ := p.Labels.Correction()
 	rule := smooth.Propagation(alpha)
@@ -84,20 +81,19 @@ func errorRule(p control.Plan) smooth.Rule {
 	return rule
 }
 
-// errorTiles are the propagated errors, which have a panel for each of the soft labels. Of
-// intervals that are corrected none is needed.
+// errorTiles returns the tiles of propagated errors, with one panel per panel of soft labels. Corrected intervals need none.
 func errorTiles(env *Env) *tiles.Matrix {
 	done := intervalsOf(env.Catalog, catalog.KindCorrection)
 	return env.matrix(tiles.Layout{Kind: catalog.KindErrorTile, Prefix: errorPrefix, Width: softPanels(env) * packed.PanelColumns}).
 		Needless(func(p tiles.Place) bool { return done[p.Interval] })
 }
 
-// correctedTiles are the corrected soft labels.
+// correctedTiles returns the tiles of corrected soft labels.
 func correctedTiles(env *Env) *tiles.Matrix {
 	return env.matrix(tiles.Layout{Kind: catalog.KindCorrectedTile, Prefix: correctedPrefix, Width: softPanels(env) * packed.PanelColumns})
 }
 
-// constantK is the same number of hops for all nodes of the task.
+// constantK returns a table with the same number of hops for all nodes of the task.
 func (env labelsRun) constantK(hops int) (*mem.Array[uint16], error) {
 	lo, hi := env.Span(env.Summary.Nodes)
 	k, err := mem.Alloc[uint16](env.Budget, hi-lo, "hops of nodes")
@@ -110,15 +106,15 @@ func (env labelsRun) constantK(hops int) (*mem.Array[uint16], error) {
 	return k, nil
 }
 
-// isCorrection says whether the task is the correction, before all columns.
+// isCorrection reports whether the task is the correction, which comes before all columns.
 func (env labelsRun) isCorrection() bool {
 	return env.Task.Part == control.Choose && corrects(env.Plan)
 }
 
-// correct commits the corrected soft labels of all intervals that have none yet.
+// correct commits the corrected soft labels of all intervals that lack them.
 func (env labelsRun) correct(ctx context.Context) (err error) {
 	done := intervalsOf(env.Catalog, catalog.KindCorrection)
-	// An attempt that ended between its commit and this has left the errors of an interval.
+	// An attempt that ended after its commit may have left the errors of an interval.
 	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindErrorTile && done[int(e.Interval)] }); err != nil {
 		return err
 	}
@@ -142,8 +138,7 @@ func (env labelsRun) correct(ctx context.Context) (err error) {
 	}
 	per := packed.Panels(len(env.Summary.Classes))
 	for first := 0; first < labelRuns(env.Plan); {
-		// Runs of a split follow each other. No column block has those of two splits, which differ
-		// in their training nodes.
+		// The runs of a split follow each other. No column block mixes runs of two splits, because their training nodes differ.
 		split, end := splitOf(env.Plan, first), first+1
 		for end < labelRuns(env.Plan) && splitOf(env.Plan, end) == split {
 			end++
@@ -175,8 +170,7 @@ func (env labelsRun) trainingNodes(ctx context.Context, split int) (*chosenNodes
 	return env.someLabelled(ctx, []int{split}, isTraining, math.MaxInt64)
 }
 
-// propagateErrors commits the tiles of propagated errors of panels [first, last), whose runs have
-// these training nodes.
+// propagateErrors commits the tiles of propagated errors of panels [first, last). The runs of these panels share the training nodes known.
 func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known *chosenNodes) (err error) {
 	out := errorTiles(env.Env)
 	all := out.Panels()
@@ -193,7 +187,7 @@ func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known
 		return err
 	}
 	_, alpha, most := env.Plan.Labels.Correction()
-	// The table is not that of label smoothing, which the session holds under its own number.
+	// The session holds the table of label smoothing under a number of its own.
 	k, err := env.table(most|errorTable, func() (*mem.Array[uint16], error) { return env.labelK(ctx, g, most) })
 	if err != nil {
 		return err
@@ -222,8 +216,7 @@ func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known
 // errorTable marks the number under which the session holds the hops of errors.
 const errorTable = 1 << 24
 
-// errorColumns shows the errors of soft labels: label minus soft label for training nodes, 0 for
-// others.
+// errorColumns yields the errors of soft labels: label minus soft label for training nodes, 0 for others.
 type errorColumns struct {
 	soft    lsi.Columns
 	known   *chosenNodes
@@ -251,7 +244,7 @@ func (e errorColumns) Rows(ctx context.Context, first, columns int, put func(row
 	})
 }
 
-// row turns soft labels of a training node, columns from first on, into errors.
+// row turns the soft labels of a training node into errors, beginning at column first.
 func (e errorColumns) row(row []float32, first, label int) {
 	per := packed.Panels(e.classes) * packed.PanelColumns
 	for c, z := range row {
@@ -264,8 +257,7 @@ func (e errorColumns) row(row []float32, first, label int) {
 	}
 }
 
-// clampedErrors sets the errors of training nodes again after each hop. Its panels begin where
-// those of soft labels end.
+// clampedErrors restores the errors of training nodes after each hop. Its panels begin where those of soft labels end.
 type clampedErrors struct {
 	errorColumns
 	panels int
@@ -273,18 +265,18 @@ type clampedErrors struct {
 
 	s              *smooth.Smoother
 	first, columns int
-	rows           *mem.Array[float32] // of the training nodes
+	rows           *mem.Array[float32] // rows of the training nodes
 	filled         bool
 }
 
-// begin takes memory for a block.
+// begin allocates memory for a block.
 func (c *clampedErrors) begin(env *Env, s *smooth.Smoother, first int) (err error) {
 	c.s, c.first, c.columns, c.filled = s, first, s.Layout().Columns, false
 	c.rows, err = mem.Alloc[float32](env.Budget, c.known.count()*int64(c.columns), "errors of training nodes")
 	return err
 }
 
-// Rows implements lsi.Columns. It retains the rows of training nodes.
+// Rows implements lsi.Columns. It keeps the rows of training nodes.
 func (c *clampedErrors) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
 	node, at := int64(0), 0
 	err := c.errorColumns.Rows(ctx, first-c.panels*packed.PanelColumns, columns, func(rows []float32) error {
@@ -301,7 +293,7 @@ func (c *clampedErrors) Rows(ctx context.Context, first, columns int, put func(r
 	return err
 }
 
-// after ends a hop: errors of other nodes get smaller, those of training nodes come back.
+// after ends a hop: it damps the errors of other nodes and restores those of training nodes.
 func (c *clampedErrors) after(ctx context.Context, hop int) error {
 	if hop == 0 || hop == c.s.Hops() {
 		return nil
@@ -314,7 +306,7 @@ func (c *clampedErrors) after(ctx context.Context, hop int) error {
 	return c.s.Clamp(c.alpha, c.known.targets, func(i int64) []float32 { return c.rows.S[i*int64(c.columns):][:c.columns] })
 }
 
-// errorSizes is, for each run, the mean L1 norm of the errors of training nodes.
+// errorSizes returns, for each run, the mean L1 norm of the errors of training nodes.
 func (env labelsRun) errorSizes(ctx context.Context, known []*chosenNodes) (sizes []float64, err error) {
 	soft, err := env.softColumns(ctx, 0, softPanels(env.Env), true)
 	if err != nil {
@@ -326,7 +318,7 @@ func (env labelsRun) errorSizes(ctx context.Context, known []*chosenNodes) (size
 		known, sum := known[splitOf(env.Plan, run)], 0.0
 		x := errorColumns{soft: soft, known: known, classes: len(env.Summary.Classes)}
 		for p := run * per; p < (run+1)*per; p++ {
-			// A panel at a time: the order of the additions is that of the panels.
+			// One panel at a time: additions run in order of panel.
 			node := int64(0)
 			if err := x.Rows(ctx, p*packed.PanelColumns, packed.PanelColumns, func(rows []float32) error {
 				for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
@@ -345,7 +337,7 @@ func (env labelsRun) errorSizes(ctx context.Context, known []*chosenNodes) (size
 	return sizes, nil
 }
 
-// l1 is the L1 norm of a row.
+// l1 returns the L1 norm of a row.
 func l1(row []float32) (sum float64) {
 	for _, x := range row {
 		sum += math.Abs(float64(x))
@@ -392,8 +384,7 @@ func (env labelsRun) correctInterval(ctx context.Context, i int, known []*chosen
 	return propagated.Drop(ctx, i)
 }
 
-// scales finds what the errors of each node of an interval are multiplied by, so that their L1
-// norm is size.
+// scales computes the factor for the errors of each node of an interval that gives them the L1 norm size.
 func (env labelsRun) scales(ctx context.Context, propagated *tiles.Matrix, i, run int, size float64, factors []float32) error {
 	classes := len(env.Summary.Classes)
 	lo, _ := propagated.Bounds(i)
@@ -425,12 +416,12 @@ func (env labelsRun) correctRun(ctx context.Context, i, run int, known *chosenNo
 		}
 		p = end
 	}
-	env.Disk.Look() // errors, what is corrected, and the soft labels of the run are there
+	env.Disk.Look() // peak: errors, corrected soft labels and soft labels of the run
 	return nil
 }
 
-// correctPanels commits panels [first, last), of one run, of the corrected soft labels of an
-// interval. soft are those of the interval's rows.
+// correctPanels commits panels [first, last), of one run, of the corrected soft labels of an interval. soft yields the soft labels of the
+// interval's rows.
 func (env labelsRun) correctPanels(ctx context.Context, i, first, last int, soft softColumns, known *chosenNodes, factors []float32) error {
 	out := correctedTiles(env.Env)
 	to, err := out.Create(ctx, i, first, last)
@@ -487,7 +478,7 @@ func (env labelsRun) correctPanels(ctx context.Context, i, first, last int, soft
 	return to.Commit(ctx)
 }
 
-// softRows opens the soft labels of rows [lo, hi), of panels below last.
+// softRows opens the soft labels of rows [lo, hi) and of panels below last.
 func (env labelsRun) softRows(ctx context.Context, lo, hi int64, last int) (softColumns, error) {
 	if !ownModel(env.Plan) {
 		return givenColumns{givenTiles(env.Env).Share(lo, hi)}, nil
@@ -500,13 +491,12 @@ func (env labelsRun) softRows(ctx context.Context, lo, hi int64, last int) (soft
 	return m, nil
 }
 
-// dropCorrected removes the corrected soft labels of an interval, which predictions need no more.
+// dropCorrected removes the corrected soft labels of an interval, which later predictions do not read.
 func (env labelsRun) dropCorrected(ctx context.Context, interval int) error {
 	return correctedTiles(env.Env).Drop(ctx, interval)
 }
 
-// sumsOfSigned makes a row of sums that may be below 0 one of which the greatest is as before and
-// none is below 0.
+// sumsOfSigned replaces negative sums so that the row can be normalised; the largest value keeps its place.
 func sumsOfSigned(row []float32) {
 	best := slices.Max(row)
 	for c, x := range row {
@@ -521,7 +511,7 @@ func sumsOfSigned(row []float32) {
 	}
 }
 
-// correctionCost adds what the correction takes to the costs of the stage that makes it.
+// correctionCost adds the cost of the correction to the stage that makes it.
 func correctionCost(s *estimate.Sheet) {
 	scale, _, most := s.Plan.Labels.Correction()
 	known := int64(s.Plan.NumSplits()) * (smooth.TargetsBytes(s.Nodes) + 5*s.Training + 2*4096)
@@ -541,7 +531,7 @@ func correctionCost(s *estimate.Sheet) {
 	s.PeakBytes = 0
 	s.Columns(o, runs*per, most, 2*s.Part+softHeld(s)+known, false)
 	if ownModel(s.Plan) {
-		// Predictions take what a block leaves.
+		// Predicting uses the memory that a block leaves.
 		more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Resources.Memory-s.PeakBytes+softHeld(s))
 		s.PeakBytes += max(more-softHeld(s), 0)
 	}
@@ -553,9 +543,9 @@ func correctionCost(s *estimate.Sheet) {
 	reading := tiles.ReadBytes(together, int(min(batchValues/int64(together), interval)), int64(shards.TileRowBytes(false)))
 	s.Takes(held+softHeld(s)+2*reading, held+softHeld(s)+2*reading)
 	bytes := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
-	scratch := s.ScratchBytes // what follows has none of the correction's
+	scratch := s.ScratchBytes // the correction's scratch ends here
 	if ownModel(s.Plan) {
-		// The sizes of errors are found where rows that go through the model may take what is left.
+		// While the sizes of errors are computed, rows that go through the model may use the memory that is left.
 		more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Budget()-known)
 		s.Takes(known+more, known+softHeld(s))
 		most := int64(0)
@@ -564,13 +554,13 @@ func correctionCost(s *estimate.Sheet) {
 			apart, once bool
 		}{{s.ColumnsPerPass / packed.PanelColumns, false, false}, {1, false, true}, {tiles.Together, true, true}} {
 			s.ScratchBytes = scratch
-			predictsColumns(s, x.block, x.apart, x.once) // errors, their sizes, and what is corrected
+			predictsColumns(s, x.block, x.apart, x.once) // errors, their sizes, and corrected soft labels
 			most = max(most, s.ScratchBytes)
 		}
 		s.ScratchBytes = most
 	}
-	s.BytesRead += 2 * bytes // of soft labels, for the sizes of errors and for what is corrected
-	s.BytesRead += 2 * bytes // of errors, for scales and for what is corrected
+	s.BytesRead += 2 * bytes // soft labels, for the sizes of errors and for the correction
+	s.BytesRead += 2 * bytes // errors, for scales and for the correction
 	s.BytesWritten += 2 * bytes
 	s.Computes(float64(bytes)/2, estimate.StoredValues)
 	beside := int64(float64(bytes) * float64(interval) / float64(max(s.Nodes, 1)))
@@ -578,7 +568,7 @@ func correctionCost(s *estimate.Sheet) {
 	s.ScratchBytes = scratch
 }
 
-// correctedBytes is the size of corrected soft labels, which stay until there are predictions.
+// correctedBytes returns the size of corrected soft labels, which stay until predictions are made.
 func correctedBytes(s *estimate.Sheet) int64 {
 	if !corrects(s.Plan) {
 		return 0

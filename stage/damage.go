@@ -11,7 +11,7 @@ import (
 	"ndls/internal/seal"
 )
 
-// Verb is the command that executes s.
+// Verb returns the command that executes s.
 func Verb(s control.Stage) string {
 	switch s {
 	case control.Predict:
@@ -22,13 +22,13 @@ func Verb(s control.Stage) string {
 	return string(s)
 }
 
-// explained is an error that says already how its file is made again.
+// explained marks an error whose message says already how to make its file again.
 type explained struct{ error }
 
 func (e *explained) Unwrap() error { return e.error }
 
-// Explain adds to an error about a damaged file of a run directory which stage wrote the
-// file, and the commands that make it again. Other errors stay as they are.
+// Explain adds to an error about a damaged file of a run directory the stage that wrote the file and the commands that make it again. It
+// returns other errors unchanged.
 func Explain(err error, cat *catalog.Catalog) error {
 	var (
 		damage *seal.Damage
@@ -45,7 +45,7 @@ func Explain(err error, cat *catalog.Catalog) error {
 	return &explained{failure.As(err, fmt.Errorf("%w; %s", err, remedy(cat, e)))}
 }
 
-// remedy says which stage wrote a file, and what makes it again.
+// remedy says which stage wrote a file and how to make it again.
 func remedy(cat *catalog.Catalog, e catalog.Entry) string {
 	by, run := control.Stage(e.Stage), cat.Store().URI()
 	again := "ndls " + Verb(by)

@@ -14,7 +14,7 @@ import (
 // Degrees is the name of the stage that describes the graph.
 const Degrees control.Stage = "degrees"
 
-// degreesStage describes the graph: how degrees and the sizes of components are spread.
+// degreesStage reports the distributions of degrees and of component sizes.
 type degreesStage struct{}
 
 func (degreesStage) Name() control.Stage { return Degrees }
@@ -37,8 +37,7 @@ func (degreesStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
 
 func (degreesStage) Shares(control.Plan) bool { return false }
 
-// Cost implements estimate.Stage: the node table is read once, and the size of every
-// component counted.
+// Cost implements estimate.Stage: one reading of the node table, and a count per component.
 func (degreesStage) Cost(s *estimate.Sheet) {
 	s.Takes(8*s.Components+4096, 8*s.Components+4096)
 	s.ReadNodes(1)
@@ -77,7 +76,7 @@ type histogram [64]int64
 
 func (h *histogram) add(n int64) { h[bits.Len64(uint64(n))]++ }
 
-// lines are the ranges that hold a number, in ascending order.
+// lines returns the ranges that hold a number, in ascending order.
 func (h *histogram) lines() (list []control.Range) {
 	for power, n := range h {
 		if from, to := powerRange(power); n > 0 {
@@ -87,6 +86,5 @@ func (h *histogram) lines() (list []control.Range) {
 	return list
 }
 
-// powerRange are the smallest and the largest number of so many bits: 0, and those from each power of two to below
-// the next.
+// powerRange returns the smallest and the largest number with this number of bits; 0 bits holds 0 alone.
 func powerRange(power int) (from, to int64) { return 1 << power >> 1, 1<<power - 1 }

@@ -16,18 +16,18 @@ import (
 	"ndls/tiles"
 )
 
-// chosenNodes are some nodes with labels.
+// chosenNodes holds some nodes with labels.
 type chosenNodes struct {
 	targets *smooth.Targets
-	label   *mem.Array[int32] // of each of them
+	label   *mem.Array[int32] // of each node
 	in      []validators      // by split
-	of      int64             // how many nodes they were chosen of
+	of      int64             // number of nodes from which they were chosen
 }
 
-// validators says of each of the nodes whether it matches in a split.
+// validators reports for each of the nodes whether it matches in a split.
 type validators struct{ is *mem.Array[bool] }
 
-// count is how many are.
+// count returns the number of nodes that match.
 func (x validators) count() (n int64) {
 	for _, is := range x.is.S {
 		if is {
@@ -47,7 +47,7 @@ func (v *chosenNodes) free() {
 	}
 }
 
-// validation finds the nodes that decide on the depth.
+// validation returns the nodes that take part in choosing the depth.
 func (env depthRun) validation(ctx context.Context) (*chosenNodes, error) {
 	all := make([]int, env.Plan.NumSplits())
 	for i := range all {
@@ -56,8 +56,7 @@ func (env depthRun) validation(ctx context.Context) (*chosenNodes, error) {
 	return env.someLabelled(ctx, all, isValidation, mostValidation)
 }
 
-// someLabelled finds nodes that match in one of some splits, most of them at most, which then lie
-// evenly among all.
+// someLabelled returns nodes that match in one of these splits: at most `most` nodes, spread evenly among all that match.
 func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(split uint8, label int32) bool, most int64) (_ *chosenNodes, err error) {
 	v := &chosenNodes{}
 	if v.targets, err = smooth.NewTargets(env.Budget, env.Summary.Nodes); err != nil {
@@ -68,7 +67,7 @@ func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(spli
 			v.free()
 		}
 	}()
-	var split [][]uint8 // of a batch of nodes, and the label of each
+	var split [][]uint8 // of a batch of nodes
 	var label []int32
 	in := func(s int, i int64) bool { return match(split[s][i], label[i]) }
 	each := func(visit func(first, lo, hi int64)) error {
@@ -118,11 +117,11 @@ func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(spli
 	return v, err
 }
 
-// sharedNodes is how many nodes a thread takes at a time.
+// sharedNodes is the number of nodes that a thread takes at a time.
 const sharedNodes = 1 << 13
 
-// shareNodes cuts n nodes from first on into ranges, and calls do for them on all threads. No
-// two threads have nodes of the same word of a set of bits.
+// shareNodes divides n nodes from first on into ranges and calls do for them on all threads. No two threads write the same word of a bit
+// set.
 func (env *Env) shareNodes(first, n int64, do func(lo, hi int64)) {
 	begin := first / sharedNodes
 	_ = share.Each(env.Resources.Threads, int((first+n+sharedNodes-1)/sharedNodes-begin), func(part int) error {
@@ -132,17 +131,16 @@ func (env *Env) shareNodes(first, n int64, do func(lo, hi int64)) {
 	})
 }
 
-// depthRows are the files of best classes: for each panel and depth, one depth after the
-// other, that of each validation node, or of those among the rows of a task.
+// depthRows are the files of best classes. For each panel and depth, one depth after the other, they hold the best class of each validation
+// node, or of those among the task's rows.
 type depthRows struct{ *Env }
 
 func (env depthRun) rows() depthRows { return depthRows{env.Env} }
 
-// Panels is the number of panels of all runs.
+// Panels returns the number of panels of all runs.
 func (d depthRows) Panels() int { return softPanels(d.Env) }
 
-// FirstMissing is the first panel from first on that has no file, last if all below last
-// have one.
+// FirstMissing returns the first panel, from first on, without files, or last if all below last have files.
 func (d depthRows) FirstMissing(first, last int) int {
 	for first < last {
 		if _, ok := d.files(first); !ok {
@@ -153,7 +151,7 @@ func (d depthRows) FirstMissing(first, last int) int {
 	return first
 }
 
-// files are those that together have the validation nodes among all rows of a panel.
+// files returns the files that together hold all validation nodes of a panel, and whether they exist.
 func (d depthRows) files(panel int) ([]catalog.Entry, bool) {
 	var all []catalog.Entry
 	for _, kind := range []string{catalog.KindDepthRows, catalog.KindDepthPart} {
@@ -166,8 +164,7 @@ func (d depthRows) files(panel int) ([]catalog.Entry, bool) {
 	return tiles.Cover(all, 0, d.Summary.Nodes)
 }
 
-// describe is the entry of a panel's file of the task's rows, of which so many are
-// validation nodes.
+// describe returns the entry of a panel's file for the task's rows, which include this number of validation nodes.
 func (d depthRows) describe(panel int, nodes int64) catalog.Entry {
 	lo, hi := d.Span(d.Summary.Nodes)
 	kind, path := catalog.KindDepthRows, fmt.Sprintf("predictions/depth/panel-%05d", panel)
@@ -179,9 +176,8 @@ func (d depthRows) describe(panel int, nodes int64) catalog.Entry {
 	return e
 }
 
-// right counts, for each depth from 0 to most, the nodes of a split whose class is right in a
-// run.
-// Depths after the last that a file has give what that gives: no node counts more hops.
+// right returns, for each depth from 0 to most, the number of nodes of a split whose class is right in a run. Depths beyond the last stored
+// one equal it, because no node counts more hops.
 func (d depthRows) right(ctx context.Context, run, most int, v *chosenNodes, in validators) ([]int64, error) {
 	n := v.count()
 	best, err := mem.Alloc[uint64](d.Budget, n*int64(most+1), "best classes")
@@ -210,8 +206,8 @@ func (d depthRows) right(ctx context.Context, run, most int, v *chosenNodes, in 
 	return right, nil
 }
 
-// merge puts the classes of a panel into best, where they are better than what is there or
-// the first, and returns how many depths there are.
+// merge writes the classes of a panel to best if first, or if they are better than the present ones. It returns the number of stored
+// depths.
 func (d depthRows) merge(ctx context.Context, panel int, v *chosenNodes, first bool, best []uint64) (depths int64, err error) {
 	files, ok := d.files(panel)
 	if !ok {
@@ -238,8 +234,7 @@ func (d depthRows) merge(ctx context.Context, panel int, v *chosenNodes, first b
 	return depths, nil
 }
 
-// mergeFile puts the classes of a file into best, where they are better. Its nodes are those
-// from lo on, of n.
+// mergeFile writes the classes of a file to best if first, or if they are better. Its nodes begin at lo, of n.
 func (d depthRows) mergeFile(ctx context.Context, e catalog.Entry, lo, n, depths int64, first bool, best []uint64) error {
 	r, err := d.Catalog.OpenVerified(ctx, e)
 	if err != nil {
@@ -268,34 +263,34 @@ func (d depthRows) mergeFile(ctx context.Context, e catalog.Entry, lo, n, depths
 	return r.Finish()
 }
 
-// mostMerged is how many best classes are read at a time.
+// mostMerged is the number of best classes that are read at a time.
 const mostMerged = 1 << 15
 
-// depthBlock records the best classes of a block's panels while that is smoothed: the value
-// of each as float32 in the upper half of a word, the number of the class in the lower.
+// depthBlock records the best classes of a block's panels while the block is smoothed. A word holds the value as float32 in its upper half,
+// and the number of the class in its lower half.
 type depthBlock struct {
 	rows    depthRows
 	s       *smooth.Smoother
 	mine    *smooth.Targets // the task's validation nodes among its rows
 	rule    smooth.Rule
 	stride  int // columns of the block
-	first   int // panel
+	first   int // first panel
 	last    int
 	classes int
-	most    int // depth
+	most    int // largest depth
 
 	best   *mem.Array[uint64]  // panel by panel, depth by depth
-	x      *mem.Array[float32] // hop 0 of the nodes, or the last one, where the rule needs it
+	x      *mem.Array[float32] // hop 0 of the nodes, or the last hop, if the rule needs it
 	depths int
 }
 
-// at are the best classes of a panel at a depth.
+// at returns the best classes of a panel at a depth.
 func (b *depthBlock) at(panel, depth int) []uint64 {
 	n := b.mine.Len()
 	return b.best.S[(int64(panel-b.first)*int64(b.most+1)+int64(depth))*n:][:n]
 }
 
-// bestOf finds the best of a panel's classes in columns of a row.
+// bestOf returns the best of a panel's classes in the columns of a row.
 func (b *depthBlock) bestOf(panel int, row []float32) uint64 {
 	before := panel % packed.Panels(b.classes) * packed.PanelColumns
 	row = row[:min(packed.PanelColumns, b.classes-before)]
@@ -308,7 +303,7 @@ func (b *depthBlock) bestOf(panel int, row []float32) uint64 {
 	return uint64(math.Float32bits(row[best]))<<32 | uint64(before+best)
 }
 
-// watch shows columns, and records what their rows say before they are smoothed: depth 0.
+// watch returns the columns c, and records the best classes of their rows as depth 0.
 func (b *depthBlock) watch(c lsi.Columns) lsi.Columns { return watched{c, b} }
 
 type watched struct {
@@ -333,8 +328,7 @@ func (w watched) Rows(ctx context.Context, first, columns int, put func(rows []f
 	})
 }
 
-// retain shows columns, and retains those of the validation nodes, for rules that add a
-// share of hop 0.
+// retain returns the columns c. For rules that add a share of hop 0, it keeps the columns of the validation nodes.
 func (b *depthBlock) retain(c lsi.Columns) lsi.Columns {
 	if !b.rule.Residual() {
 		return c
@@ -366,7 +360,7 @@ func (r retained) Rows(ctx context.Context, first, columns int, put func(rows []
 func (b *depthBlock) after(hop int) error {
 	depth := b.rule.Depth(hop)
 	if depth == 0 || depth > b.most {
-		return nil // depth 0 is what the models say
+		return nil // depth 0 is recorded by watch
 	}
 	b.depths = depth + 1
 	if b.rule.Final() {
@@ -421,11 +415,10 @@ func (b *depthBlock) commitPanel(ctx context.Context, panel int) error {
 	return b.rows.Catalog.Commit(ctx, f)
 }
 
-// sweep smooths the soft labels of panels [first, last) and commits the best classes of
-// the validation nodes at each depth.
+// sweep smooths the soft labels of panels [first, last) and commits the best classes of the validation nodes at each depth.
 func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	if _, done := env.Catalog.Lookup(labelDepthPath); done {
-		return nil // what the choice was made of is removed
+		return nil // the depth is chosen, and the files are removed
 	}
 	rows := env.rows()
 	v, err := env.validation(ctx)
@@ -450,7 +443,7 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
 		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
-		x.o.Ahead = !corrects(env.Plan) // else soft labels are read beside what is smoothed
+		x.o.Ahead = !corrects(env.Plan) // otherwise soft labels are read beside the smoothed columns
 		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last, func(ctx context.Context, t *team, first, last int) error {
 			return env.sweepBlock(ctx, x, b, t, first, last)
 		})
@@ -474,7 +467,7 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 	}
 	soft.ahead.reads(s.Ahead())
 	in := b.retain(x.columns(b.watch(soft)))
-	if corrects(env.Plan) { // what is smoothed are not the soft labels
+	if corrects(env.Plan) { // the smoothed columns are not the soft labels
 		if err := b.watch(soft).Rows(ctx, first*packed.PanelColumns, l.Columns, func([]float32) error { return nil }); err != nil {
 			return err
 		}

@@ -1,13 +1,10 @@
-// Package stage is the stages of a run, each in a file of its own behind one interface,
-// and what several of them share.
+// Package stage holds the stages of a run behind one interface, each in a file of its own, and the code that several of them share.
 //
 // # Model
 //
-// A [Stage] says what it needs and writes, which options decide its bytes, how it is cut
-// into tasks, what it takes, and how a task of it runs. [All] is the registry. A
-// coordinator cuts and counts by it, a worker executes by it ([Execute]), and neither
-// knows any stage by name, but for the partition, which begins a run directory. File by
-// file, what stages commit:
+// A [Stage] says what it needs and writes, which options decide its bytes, how it is cut into tasks, what it costs, and how a task of it
+// runs. [All] is the registry. A coordinator plans with it and a worker executes with it ([Execute]); neither knows a stage by name, except
+// the partition, which begins a run directory. The stages commit these files:
 //
 //	partition      graph/…                     package partition
 //	degrees        histograms, in the report
@@ -21,9 +18,8 @@
 //	smooth-labels  predictions/part-NNNNN.arrow, by way of tiles
 //	evaluate       accuracies, in the report
 //
-// A task looks up in the catalogue what is committed, and does the rest: after an error, a
-// kill or a cancelled context the same task goes on. What a task works with is its [Env].
-// What tasks of the same part have in common stays open from one to the next ([Session]).
+// A task looks up in the catalogue what is committed and does the rest: after an error, a kill or a cancelled context the same task
+// continues. [Env] holds what a task works with. [Session] keeps open what tasks of the same part share.
 //
 // # Memory
 //
@@ -53,19 +49,16 @@
 //	               1.5 MiB beside a block: 32 bytes for each of 2^13 rows, and for two pieces
 //	               of these rows 9 bytes for each of 8 panels
 //
-// b is the widest multiple of 16 that fits, or Resources.BlockColumns. All of it is taken
-// from Session.Budget.
+// b is the widest multiple of 16 that fits, or Resources.BlockColumns. Session.Budget accounts for all of this memory.
 //
 // # Threads
 //
-// Passes, sorts, training and prediction run on Resources.Threads threads. All of them assemble
-// rows from tiles, look for nodes of a split in what is read of the node table, and compare K with
-// its bound. One thread reads the node table and the K table.
+// Passes, sorts, training and prediction use Resources.Threads threads. So do assembling rows from tiles, looking up the nodes of a split,
+// and comparing K with its bound. One thread reads the node table and the K table.
 //
 // # Determinism
 //
-// What is committed depends on the plan and the input alone: not on how stages are cut into
-// tasks, on who executes them, or where they were interrupted. A file is bound to the hash
-// of the part of the plan that decides its bytes ([Binding]): what was made under another
-// plan is never taken for complete.
+// Committed bytes depend on the plan and the input alone: not on how stages are cut into tasks, on who executes them, or where they were
+// interrupted. Each file is bound to the hash of the part of the plan that decides its bytes ([Binding]). A file that was made under
+// another plan never counts as complete.
 package stage

@@ -44,7 +44,7 @@ func validateEmbedding(p control.Plan) error {
 	return nil
 }
 
-// random is the random columns that features are made of where a graph has none.
+// random yields the random columns from which features are made if the graph has none.
 type random struct {
 	engine
 	fastrp.Projection
@@ -93,10 +93,10 @@ func (r *random) Rows(ctx context.Context, first, columns int, put func([]float3
 	return nil
 }
 
-// randomRows is how many random rows a thread makes at a time.
+// randomRows is the number of random rows that a thread makes at a time.
 const randomRows = 256
 
-// embedding says how hops become rows of features under the rule fastrp.
+// embedding returns how hops become rows of features under the rule fastrp.
 func (env smoothRun) embedding(m *smoothedTiles, a assembly, half bool) assembly {
 	a = a.joining(m, half)
 	a.picker = func() pick {

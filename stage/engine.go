@@ -21,15 +21,14 @@ import (
 	"ndls/tiles"
 )
 
-// engine is the stored graph at work for a task.
+// engine joins a task with the stored graph that it works on.
 type engine struct {
 	*Env
 	*graph
 }
 
-// smoothColumns smooths the columns of panels [first, last) of in by o.Rule,
-// block by block, and commits each block's tiles. k is nil for rules that need no
-// LSI.
+// smoothColumns smooths the columns of panels [first, last) of in by o.Rule, block by block, and commits each block's tiles. k is nil for
+// rules that need no LSI.
 func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16, in input, out *tiles.Matrix, first, last int) error {
 	o.Ahead = true
 	return g.smoothBlocks(ctx, o, k, in, first, last, func(ctx context.Context, t *team, first, last int) error {
@@ -37,17 +36,17 @@ func (g engine) smoothColumns(ctx context.Context, o smooth.Options, k []uint16,
 	})
 }
 
-// team smooths some of the blocks of a task one after the other, with a share of the threads.
+// team smooths some blocks of a task, one after the other, with a share of the threads.
 type team struct {
 	engine
 	s *smooth.Smoother
-	// in is what is smoothed. It is read ahead where the options ask for that.
+	// in yields the columns to smooth. With Options.Ahead it reads ahead.
 	in    input
 	stats hops.Stats
 }
 
-// smoothBlocks prepares smoothing of panels [first, last) of in, and calls block for the panels of one block
-// after the other. Where blocks are smoothed side by side, calls of different teams come at the same time.
+// smoothBlocks prepares smoothing of panels [first, last) of in, and calls block for the panels of one block after the other. Different
+// teams call block at the same time.
 func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, in input, first, last int,
 	block func(ctx context.Context, t *team, first, last int) error,
 ) error {
@@ -95,7 +94,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	err = sideBySide(ctx, teams, func(ctx context.Context, i int) error {
 		for at := first + i*width; at < last; at += o.Teams * width {
-			// While the first team has a block, the others have those behind it.
+			// While the first team has one block, the others have the blocks after it.
 			leave := progress.EnterRange(ctx, panelShare(at, first, last), panelShare(min(at+o.Teams*width, last), first, last))
 			err := block(ctx, teams[i], at, min(at+width, last))
 			leave()
@@ -111,14 +110,14 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	return err
 }
 
-// sideBySide calls work for the number of each team, at the same time. The first team tells the progress of all. The first
-// error ends the work of the others, and is returned. Where a team has ended because it was told to stop, and has saved its
-// state, the others go on until they have saved theirs.
+// sideBySide calls work with the number of each team, all at the same time. The first team reports the progress of all. The first error
+// cancels the other teams and is returned. If a team stopped on request and saved its state (hops.ErrStopped), the others go on until they
+// have saved theirs.
 func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Context, number int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
-	var first error // hops.ErrStopped gives way to any other
+	var first error // hops.ErrStopped is replaced by any other error
 	run := func(ctx context.Context, i int) {
 		err := work(ctx, i)
 		mu.Lock()
@@ -143,8 +142,7 @@ func sideBySide(ctx context.Context, teams []*team, work func(ctx context.Contex
 	return first
 }
 
-// smoothBlock smooths panels [first, last), which are one block, and commits
-// their tiles, whose panels lie so many further on.
+// smoothBlock smooths panels [first, last), which are one block, and commits their tiles. Tile panels are numbered further higher.
 func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, first, last int) error {
 	s, in := g.s, g.in
 	in.ahead.reads(s.Ahead())
@@ -153,7 +151,7 @@ func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, firs
 	}
 	kinds := in.kinds
 	if g.edgesKind != EdgesOf(g.Catalog, control.In) {
-		kinds = append(slices.Clip(kinds), g.edgesKind) // the same panels have states in another direction
+		kinds = append(slices.Clip(kinds), g.edgesKind) // states of the same panels exist for another direction
 	}
 	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, kinds...)
 	if err != nil {
@@ -166,7 +164,7 @@ func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, firs
 		return err
 	}
 	in.ahead.wait()
-	columns := min(s.Layout().Columns, packed.PanelColumns) // of each panel
+	columns := min(s.Layout().Columns, packed.PanelColumns) // per panel
 	for at := first; at < last && s.Sums(); at += tiles.Together {
 		to := min(at+tiles.Together, last)
 		if err := out.Store(ctx, further+at, further+to, func(put func([]float32) error) error {
@@ -178,24 +176,24 @@ func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, firs
 	return states.Done(ctx)
 }
 
-// input is columns that are smoothed.
+// input yields the columns to smooth.
 type input struct {
 	lsi.Columns
-	// kinds are the files that decide what the columns hold.
+	// kinds names the kinds of files that decide what the columns hold.
 	kinds []string
-	// drops says that the tiles of a block go once it is smoothed.
+	// drops says that the tiles of a block are removed once it is smoothed.
 	drops bool
-	// ahead are the columns where they may be read ahead, else nil.
+	// ahead holds the columns if they may be read ahead, else nil.
 	ahead *aheadColumns
 }
 
-// halfColumns are one half of each panel of some columns.
+// halfColumns yields one half of each panel of some columns.
 type halfColumns struct {
 	lsi.Columns
 	side packed.Side
 }
 
-// halfOf are the columns of one side of each panel.
+// halfOf returns the columns of one side of each panel.
 func halfOf(all lsi.Columns, side packed.Side) lsi.Columns {
 	if side == packed.Both {
 		return all
@@ -203,7 +201,7 @@ func halfOf(all lsi.Columns, side packed.Side) lsi.Columns {
 	return halfColumns{all, side}
 }
 
-// Rows implements [lsi.Columns], of one panel.
+// Rows implements [lsi.Columns], for one panel at a time.
 func (h halfColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
 	if columns != packed.HalfPanel {
 		return fmt.Errorf("%d columns are not half a panel", columns)
@@ -219,7 +217,7 @@ func (h halfColumns) Rows(ctx context.Context, first, columns int, put func(rows
 	})
 }
 
-// smoothLayout plans the column blocks of some columns.
+// smoothLayout plans the column blocks for this number of columns.
 func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int) (smooth.Options, error) {
 	fits, err := g.agree(ctx, g.capacity(columns).Useful(), func(c hops.Capacity) (spmv.Layout, error) {
 		o, _, err := o.Plan(c)
@@ -236,7 +234,7 @@ func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int)
 	return o, nil
 }
 
-// findLSI runs the LSI engine with what memory is free; o says what is sought.
+// findLSI runs the LSI engine within the free memory; o says what to find.
 func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*lsi.Table, error) {
 	state, err := g.state(ctx)
 	if err != nil {
@@ -262,7 +260,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 	return table, err
 }
 
-// passed adds passes to the report.
+// passed adds the passes of s to the report.
 func (g engine) passed(s hops.Stats, l spmv.Layout) {
 	g.Report.Passes += s.Passes
 	g.Report.ColumnsPerPass = l.Columns
@@ -271,7 +269,7 @@ func (g engine) passed(s hops.Stats, l spmv.Layout) {
 	g.Report.Hops.Add(s.ByHop...)
 }
 
-// capacity is what column blocks for some columns have to fit.
+// capacity returns the limits that column blocks for this number of columns have to fit.
 func (g engine) capacity(columns int) hops.Capacity {
 	return hops.Capacity{
 		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Listed: g.Group.Listed(), Pair: g.Group.Size() == 2, Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
@@ -279,20 +277,20 @@ func (g engine) capacity(columns int) hops.Capacity {
 	}
 }
 
-// refused says which --memory has room for need bytes beside what is held now.
+// refused returns an error that names the --memory with room for need bytes beside what is held now.
 func (g engine) refused(what string, need int64, err error) error {
 	least := g.Resources.Memory - g.Budget.Free() + need
 	return fmt.Errorf("%s: %w; --memory %dMiB would do", what, err, (least+1<<20-1)>>20)
 }
 
-// agree is c for as many columns as all members have the memory for. Each wants as many
-// as leave its rows in memory, or the least, and all take the smallest number.
+// agree returns c for the number of columns that every member has memory for. Each member proposes the largest number that leaves its rows
+// in memory, or the least possible; the smallest proposal wins.
 func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
 	if c.Others == 0 {
 		return c, nil
 	}
 	if g.Task.Side() != packed.Both {
-		return c.Agreed(packed.HalfPanel), nil // of one panel after the other
+		return c.Agreed(packed.HalfPanel), nil // one panel after the other
 	}
 	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
 	if g.Resources.BlockColumns > 0 {
@@ -307,7 +305,7 @@ func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capac
 	return c.Agreed(columns), err
 }
 
-// hops is the graph as the engines see it.
+// hops returns the graph as the engines see it.
 func (g engine) hops(state *stationary.State) hops.Graph {
 	h := g.on(hops.Graph{
 		Source: hops.Slice(g.stream, g.lo, g.hi), Kernel: g.kernel, State: state, Budget: g.Budget,
@@ -315,7 +313,7 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 	})
 	if lean := g.Resources.Lean; !lean || g.Resources.Spare > 0 {
 		if lean {
-			bytes := float64(hops.CopiedBytes(g.stream.Bytes())) / float64(max(g.stream.NumEdges(), 1)) // of an edge
+			bytes := float64(hops.CopiedBytes(g.stream.Bytes())) / float64(max(g.stream.NumEdges(), 1)) // per edge
 			h.Room = max(int64(float64(g.Resources.Spare)/bytes), 1)
 		}
 		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
@@ -325,12 +323,12 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 	return h
 }
 
-// state prepares the stationary state the plan asks for.
+// state prepares the stationary state that the plan asks for.
 func (g engine) state(ctx context.Context) (*stationary.State, error) {
 	return g.stateOf(ctx, g.Plan.LSI.R)
 }
 
-// stateFor prepares the stationary state of the walk that a rule takes.
+// stateFor prepares the stationary state for the walk of a rule.
 func (g engine) stateFor(ctx context.Context, rule smooth.Rule) (*stationary.State, error) {
 	if rule.Walk {
 		return g.stateOf(ctx, 0)
@@ -351,7 +349,7 @@ func (env *Env) stationaryOf(ctx context.Context, g *graph, members group.Group,
 	return stationary.New(ctx, members, env.Budget, nodes, r)
 }
 
-// precision is how rows are kept between hops.
+// precision returns the precision of rows between hops.
 func (env *Env) precision() spmv.Precision {
 	if env.Plan.Precision == "float16" {
 		return spmv.Float16

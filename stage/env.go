@@ -14,73 +14,69 @@ import (
 	"ndls/shards"
 )
 
-// Env is what the execution of a task has to work with.
+// Env holds what the execution of a task works with.
 type Env struct {
 	// Session holds what stays open from one task to the next.
 	*Session
 	Task control.Task
-	// Summary describes the graph; it is empty for the partition, which makes it. Where it has no nodes, Execute
-	// reads it.
+	// Summary describes the graph. It is empty for the partition, which makes it. If it has no nodes, Execute reads it.
 	Summary   shards.Summary
 	Plan      control.Plan
 	Inputs    control.Inputs
 	Resources control.Resources
 	Catalog   *catalog.Catalog
-	// Disk, unless nil, is told when the files of the run directory take most.
+	// Disk, if not nil, is told when the files of the run directory take the most space.
 	Disk Disk
-	// Traffic, unless nil, is how many bytes of the run directory and of scratch files the worker has read and written so far.
+	// Traffic, if not nil, returns the bytes of the run directory and of scratch files that the worker has read and written so far.
 	Traffic func() (read, written int64)
-	// States, unless nil, saves the state of long work.
+	// States, if not nil, saves the state of long work.
 	States States
-	// Peers are the workers with which this one may share the rows of the graph: only a
-	// task that is a part of such a group needs them. Group is those with which it shares
-	// them now; [Execute] begins with this worker alone.
+	// Peers are the workers with which this one may share the rows of the graph; only a task of such a group needs them. It shares
+	// the rows now with Group; [Execute] begins with this worker alone.
 	Peers Peers
 	Group group.Group
-	// Report is what the stage has found and taken so far.
+	// Report holds what the stage has found and used so far.
 	Report control.StageReport
-	// Held, unless nil, are the smoothed rows in memory. They stand for those in files.
+	// Held, if not nil, holds the smoothed rows in memory, in place of those in files.
 	Held *HeldRows
-	// Blind says that nobody looks at test nodes: in each split they are nodes of no split, and
-	// labels of nodes that neither train nor validate in any split are not known.
+	// Blind hides test nodes: in each split they belong to no split, and the label of a node that neither trains nor validates in any split
+	// is unknown.
 	Blind bool
 }
 
-// Disk measures what files take.
+// Disk measures the space that files take.
 type Disk interface {
-	// Look takes the disk's present use into account. Who removes much calls it before:
-	// the moment between writing and removing is short.
+	// Look measures the disk's present use. Callers that are about to remove much call it first.
 	Look()
 }
 
 // States saves the state of long work, and finds what was saved.
 type States interface {
-	// Open prepares for saving the state of panels [first, last) of rows [lo, hi). It
-	// depends on files of some kinds, and on the graph. The State must be closed.
+	// Open prepares for saving the state of panels [first, last) of rows [lo, hi), which depends on files of these kinds and on the graph.
+	// The caller closes the State.
 	Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (State, hops.Checkpoints, error)
 	// Drop removes all that was saved of the task's stage.
 	Drop(ctx context.Context) error
 }
 
-// State is that of one run of an engine.
+// State is the saved state of one run of an engine.
 type State interface {
 	Close()
-	// Done removes what was saved, once all workers of the group have committed what
-	// that led to.
+	// Done removes the saved state once all workers of the group have committed the results.
 	Done(ctx context.Context) error
 }
 
 // Peers are workers that share the rows of a graph.
 type Peers interface {
-	// Work takes the place of the task among those that share n rows, and works there.
-	// All of them have committed what they made when it returns without an error.
+	// Work takes the task's place among the workers that share n rows, and calls work. If it returns no error, all of them have committed
+	// what they made.
 	Work(ctx context.Context, n int64, work func(context.Context) error) error
 }
 
-// Whole says whether the task is all of its stage.
+// Whole reports whether the task is the whole of its stage.
 func (env *Env) Whole() bool { return env.Task.Part == control.Whole || env.Task.Part == "" }
 
-// Execute executes the task of env, a stage or a part of one.
+// Execute executes the task of env: a stage or a part of one.
 func Execute(ctx context.Context, env *Env) (err error) {
 	list := Of(env.Task.Stage)
 	if len(list) == 0 {
@@ -107,15 +103,15 @@ func Execute(ctx context.Context, env *Env) (err error) {
 	if !env.Whole() && !s.Cut(env.Plan, env.Summary).divisible() {
 		return env.NoPart()
 	}
-	return s.Run(progress.Shared(ctx), env) // its meters tell how far the task is
+	return s.Run(progress.Shared(ctx), env) // meters of the context report the task's progress
 }
 
-// NoPart refuses a part that the stage does not have.
+// NoPart returns the error for a part that the stage does not have.
 func (env *Env) NoPart() error {
 	return fmt.Errorf("there is no task %s; coordinator and workers must be the same version of ndls", env.Task.ID())
 }
 
-// Span is the rows of a graph of n that the task is about.
+// Span returns the rows of the task, in a graph of n rows.
 func (env *Env) Span(n int64) (lo, hi int64) {
 	if !env.Task.Shares() {
 		return 0, n
@@ -123,7 +119,7 @@ func (env *Env) Span(n int64) (lo, hi int64) {
 	return min(int64(env.Task.First)*packed.StripRows, n), min(int64(env.Task.Last)*packed.StripRows, n)
 }
 
-// Kept is a task without what makes no difference to what stays open from one task to the next.
+// Kept returns a task without the fields that do not affect what stays open from one task to the next.
 func Kept(t control.Task) control.Task {
 	if t.Part != control.Strips {
 		t.First, t.Last = 0, 0
@@ -134,9 +130,7 @@ func Kept(t control.Task) control.Task {
 	return t
 }
 
-// Session is what stays open from one task to the next of the same part of a stage, so
-// that small tasks do not pay for opening a large graph. Everything in it was the same
-// for each of them.
+// Session keeps open what consecutive tasks of the same part of a stage share, so that small tasks do not each open a large graph.
 type Session struct {
 	Budget *mem.Budget
 	session

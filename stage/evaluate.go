@@ -51,12 +51,11 @@ func (evaluateStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
 
 func (evaluateStage) Shares(control.Plan) bool { return false }
 
-// reportedFiles and replacedFiles are the bytes of a class in run.json and in the report, and while
-// they are replaced.
+// reportedFiles is the number of bytes per class in run.json and in the report; replacedFiles is the number while they are replaced.
 const reportedFiles, replacedFiles = 340, 240
 
-// Cost implements estimate.Stage: soft labels of another model are read, and scores are sorted.
-// All else was counted when it was computed.
+// Cost implements estimate.Stage: it counts reading the soft labels of another model and sorting scores. The stages that computed the other
+// figures counted them.
 func (evaluateStage) Cost(s *estimate.Sheet) {
 	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(counted(s.Plan, s.Classes), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
 	if !ownModel(s.Plan) {
@@ -79,11 +78,11 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 	}
 }
 
-// Run implements Stage: it compares soft labels before and after smoothing with the
-// labels. Soft labels of fewer rows than there are nodes cannot be smoothed.
+// Run implements Stage: it compares soft labels with the labels, before and after smoothing. Soft labels of fewer rows than nodes cannot be
+// smoothed.
 func (evaluateStage) Run(ctx context.Context, env *Env) error { return evaluation{env}.run(ctx) }
 
-// evaluation is the stage being executed.
+// evaluation is the stage while it runs.
 type evaluation struct{ *Env }
 
 func (env evaluation) run(ctx context.Context) error {
@@ -124,10 +123,10 @@ func (env evaluation) run(ctx context.Context) error {
 	return nil
 }
 
-// models is how many sets of soft labels there are.
+// models returns the number of sets of soft labels.
 func (env evaluation) models() int { return labelRuns(env.Plan) }
 
-// report says how good all models are together, then each model, each class, and what is written.
+// report reports the accuracy of all models together, of each model and of each class, and the predictions that are written.
 func (env evaluation) report(index trained, base, smoothed figures, w written, depths []int) *control.AccuracyReport {
 	r := &control.AccuracyReport{
 		Runs: env.models() / env.Plan.NumSplits(), Warnings: underfitted(env.Plan, index.Runs),
@@ -166,7 +165,7 @@ func (env evaluation) report(index trained, base, smoothed figures, w written, d
 	return r
 }
 
-// predictionsReport says which predictions are written, and how good they are.
+// predictionsReport reports which predictions are written, and their accuracy.
 func (env evaluation) predictionsReport(final figures, w written, depths []int) *control.PredictionsReport {
 	p := &control.PredictionsReport{Kind: w.Predictions, Files: "soft_labels", Measure: env.Plan.Measure()}
 	if depths != nil {
@@ -188,7 +187,7 @@ func (env evaluation) predictionsReport(final figures, w written, depths []int) 
 	return p
 }
 
-// allOfOneClass warns where all labelled nodes are predicted to have the same class.
+// allOfOneClass warns if all labelled nodes are predicted to have the same class.
 func allOfOneClass(classes []string, f figures, models int, p *control.PredictionsReport) (warnings []string) {
 	help := "accuracy is then the share of that class and says nothing of the model; another --rule, a larger --hidden or another --lr may tell the classes apart"
 	if p.Measure == control.Accuracy {
@@ -223,12 +222,10 @@ func allOfOneClass(classes []string, f figures, models int, p *control.Predictio
 	return []string{what + ": " + help}
 }
 
-// lastEpochs is the share of the epochs at the end in which the best one lies where training
-// ended too early.
+// lastEpochs is the last share of the epochs. A best epoch in it means that training may have ended too early.
 const lastEpochs = 0.2
 
-// underfitted warns of models whose validation accuracy still rose when --epochs ended their
-// training.
+// underfitted warns of models whose validation accuracy still rose when --epochs ended their training.
 func underfitted(p control.Plan, runs []trainedRun) []string {
 	rising := 0
 	for _, r := range runs {
@@ -247,29 +244,27 @@ func underfitted(p control.Plan, runs []trainedRun) []string {
 		who, 100*lastEpochs, their, p.Train.Epochs, them)}
 }
 
-// reportedClass bounds what a class takes on the heap while the report is made: its counts before
-// and after label smoothing, and its figures.
+// reportedClass bounds the heap bytes per class while the report is made: counts before and after label smoothing, and figures.
 const reportedClass = 128
 
-// figures are what was counted of each model.
+// figures holds the counts of each model.
 type figures struct {
 	models []modelFigures
 	// classes counts the test nodes of each class, by the model of the predictions.
 	classes []train.ClassTally
-	// breakdown counts them by degree, K and class.
+	// breakdown counts the test nodes by degree, K and class.
 	breakdown breakdown
 	areas     areas
 }
 
-// modelFigures are the measures of a model by split, nil where a split has no rows.
+// modelFigures holds the measures of a model by split; nil if a split has no rows.
 type modelFigures struct {
 	accuracy, macroF1 [train.Test + 1]*float64
-	// only is the class, counted from 1, that all labelled nodes are predicted to have; 0 where they are of several.
+	// only is the class, counted from 1, that is predicted for all labelled nodes; 0 if there are several.
 	only int
 }
 
-// add takes what was counted of the next model, and, if it is the one of the predictions, its
-// classes.
+// add adds the counts of the next model. If chosen, it also takes its classes, which belong to the predictions.
 func (f *figures) add(t *train.Tally, chosen bool) {
 	var m modelFigures
 	for split := range m.accuracy {
@@ -284,7 +279,7 @@ func (f *figures) add(t *train.Tally, chosen bool) {
 	}
 }
 
-// onlyClass is the class, counted from 1, that all rows are predicted to have; 0 where there are several, or none.
+// onlyClass returns the class, counted from 1, that is predicted for all rows; 0 if there are several or none.
 func onlyClass(t *train.Tally) (only int) {
 	for _, classes := range t.Classes {
 		for c, x := range classes {
@@ -300,7 +295,7 @@ func onlyClass(t *train.Tally) (only int) {
 	return only
 }
 
-// figure is a measure of a model in a split, ok where it is defined.
+// figure returns a measure of a model in a split; ok is false if it is undefined.
 type figure func(model int, split uint8) (x float64, ok bool)
 
 func (f figures) accuracy(model int, split uint8) (float64, bool) {
@@ -323,7 +318,7 @@ func (f figures) measure(model int, of func(modelFigures) *float64) (float64, bo
 
 func (f figures) auc(model int, split uint8) (float64, bool) { return f.areas.of(model, split) }
 
-// shares are a measure of one model.
+// shares returns a measure of one model by split.
 func shares(model int, f figure) control.OfSplits[*float64] {
 	of := func(split uint8) *float64 {
 		if x, ok := f(model, split); ok {
@@ -334,17 +329,17 @@ func shares(model int, f figure) control.OfSplits[*float64] {
 	return control.OfSplits[*float64]{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
 }
 
-// measuresOf are the further measures of one model.
+// measuresOf returns the further measures of one model.
 func measuresOf(model int, f figures) control.Measures[*float64] {
 	return control.Measures[*float64]{MacroF1: shares(model, f.macroF1), AUC: shares(model, f.auc)}
 }
 
-// measured are the further measures over all models.
+// measured returns the further measures over all models.
 func (env evaluation) measured(f figures) control.Measures[*control.Spread] {
 	return control.Measures[*control.Spread]{MacroF1: env.spreads(f.macroF1), AUC: env.spreads(f.auc)}
 }
 
-// spreads are a measure over all models, part by part: none where a model lacks it.
+// spreads returns the spread of a measure over all models, by split; nil if a model lacks the measure.
 func (env evaluation) spreads(f figure) control.SplitAccuracy {
 	of := func(split uint8) *control.Spread {
 		x := make([]float64, env.models())
@@ -359,8 +354,8 @@ func (env evaluation) spreads(f figure) control.SplitAccuracy {
 	return control.SplitAccuracy{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
 }
 
-// Spread is mean and sample standard deviation over the models of so many splits, split by
-// split, and how much of it is between models of a split, and between splits.
+// Spread returns the mean and the sample standard deviation over models that are ordered by split, and the deviations between models of a
+// split and between splits.
 func Spread(x []float64, splits int) *control.Spread {
 	all := train.Summarize(x)
 	s := &control.Spread{Mean: all.Mean, Std: all.Std}
@@ -379,7 +374,7 @@ func Spread(x []float64, splits int) *control.Spread {
 	return s
 }
 
-// base counts the soft labels: predict has counted the run's own, interval by interval.
+// base counts the soft labels. Predict has counted the run's own, interval by interval.
 func (env evaluation) base(ctx context.Context, index trained) (figures, error) {
 	if !ownModel(env.Plan) {
 		return env.givenFigures(ctx, givenTiles(env.Env))
@@ -387,8 +382,8 @@ func (env evaluation) base(ctx context.Context, index trained) (figures, error) 
 	return env.counted(ctx, catalog.KindTally, catalog.KindScores, env.models(), index.Chosen)
 }
 
-// smoothed counts the smoothed soft labels: smooth-labels has counted those of each interval, and what is written by degree, K and
-// class.
+// smoothed counts the smoothed soft labels. Smooth-labels has counted each interval, and broken the written predictions down by degree, K
+// and class.
 func (env evaluation) smoothed(ctx context.Context, w written) (f figures, err error) {
 	f, err = env.counted(ctx, catalog.KindLabelTally, catalog.KindSmoothedScores, counted(env.Plan, len(env.Summary.Classes)), w.set(env.Plan))
 	for _, e := range env.Catalog.Entries(catalog.KindBreakdown) {
@@ -401,7 +396,7 @@ func (env evaluation) smoothed(ctx context.Context, w written) (f figures, err e
 	return f, err
 }
 
-// counted adds up the tallies of all intervals, which are files of a kind with so many sets of soft labels. One of them is chosen.
+// counted adds up the tallies of all intervals: files of one kind with this number of sets of soft labels. chosen is one of the sets.
 func (env evaluation) counted(ctx context.Context, tallies, scores string, sets, chosen int) (f figures, err error) {
 	sums, err := env.sumTallies(ctx, tallies, sets)
 	if err != nil {
@@ -416,7 +411,7 @@ func (env evaluation) counted(ctx context.Context, tallies, scores string, sets,
 	return f, err
 }
 
-// givenFigures counts soft labels of all nodes that the user gave.
+// givenFigures counts the soft labels of all nodes that the user gave.
 func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figures, err error) {
 	l, err := env.readLabelled(ctx, env.Summary.Nodes)
 	if err != nil {
@@ -459,7 +454,7 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 	return f, err
 }
 
-// score reads the soft labels that the user gave. It breaks them down with b, unless that is nil.
+// score reads the soft labels that the user gave, and breaks them down with b, unless b is nil.
 func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, tally *train.Tally, scores *scores, b *counter) error {
 	classes := len(env.Summary.Classes)
 	for i := range t.Intervals() {

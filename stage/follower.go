@@ -2,9 +2,9 @@ package stage
 
 import "iter"
 
-// follower finds the rows of nodes, both of which are in the same order.
+// follower finds the rows of nodes; rows and nodes are in the same order.
 type follower struct {
-	pull func() ([]int64, error, bool) // nil where each node has a row
+	pull func() ([]int64, error, bool) // nil if each node has a row
 	stop func()
 	ids  []int64 // of the rows from row on
 	row  int64
@@ -19,7 +19,7 @@ func followIDs(ids iter.Seq2[[]int64, error]) *follower {
 	return f
 }
 
-// next says which row is that of the node with an input id, if it has one. It is asked of all nodes in order.
+// next returns the row of the node with an input id, if it has one. The caller asks for all nodes in order.
 func (f *follower) next(id int64) (row int64, ok bool) {
 	if f.pull == nil {
 		f.row++

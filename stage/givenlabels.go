@@ -15,30 +15,29 @@ import (
 	"ndls/tiles"
 )
 
-// given is soft labels of another model on their way into tiles.
+// given copies the soft labels of another model into tiles.
 type given struct {
 	*Env
 	file    *dataset.Rows
 	nodes   int64
 	classes int
 	node    finder
-	checked bool // every row was looked at
+	checked bool // every row was checked
 }
 
-// finder finds the node of a row by the id that its reader gives.
+// finder finds the node of a row by the id that its reader returns.
 type finder interface {
 	of(id int64) (node int64, ok bool)
 	free()
 }
 
-// found is the finder for a reader that finds nodes itself.
+// found is the finder for a reader that returns nodes itself.
 type found struct{ table *inputid.Table }
 
 func (f found) of(id int64) (int64, bool) { return id, true }
 func (f found) free()                     { f.table.Free() }
 
-// openSoftLabels opens the soft labels of another model. Where ids are numbered, row i of an
-// array belongs to the node with number i.
+// openSoftLabels opens the soft labels of another model. If ids are numbered, row i of an array belongs to the node with number i.
 func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dataset.Rows, finder, error) {
 	path := env.Inputs.SoftLabels
 	if s.IDs == "" || strings.Contains(strings.ToLower(filepath.Base(path)), ".npy") {
@@ -64,10 +63,8 @@ func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dat
 	return file, found{nodes}, nil
 }
 
-// importSoftLabels commits the soft labels of another model, one row of probabilities for
-// each node in any form that features may have, as tiles of panels [first, last). Rows
-// come in any order: the file is read once for each block of nodes and panels that fits
-// the memory.
+// importSoftLabels commits panels [first, last) of the soft labels of another model as tiles. The file has one row of probabilities per
+// node, in any format of features and in any order. It is read once for each block of nodes and panels that fits in memory.
 func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, first, last int) (err error) {
 	out := givenTiles(env.Env)
 	if first = out.FirstMissing(first, last); first == last {
@@ -98,9 +95,8 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 	return nil
 }
 
-// givenBlock is how many panels, and rows of them, half of the free memory holds: all rows
-// of an interval for as many panels as fit, up to [tiles.Together], or one panel of fewer
-// rows.
+// givenBlock returns the number of panels, and of their rows, that half of the free memory holds: all rows of an interval for up to
+// [tiles.Together] panels, or one panel of fewer rows.
 func givenBlock(free int64, panels int, rows int64) (int, int64) {
 	fit := max(free/2, 1) / int64(shards.TileRowBytes(false))
 	if fit < rows {
@@ -109,7 +105,7 @@ func givenBlock(free int64, panels int, rows int64) (int, int64) {
 	return int(min(fit/max(rows, 1), int64(panels), tiles.Together)), rows
 }
 
-// tiles commits panels [first, last) of an interval, some rows at a time.
+// tiles commits panels [first, last) of an interval, up to rows rows at a time.
 func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, last int, rows int64) error {
 	g, err := out.Create(ctx, interval, first, last)
 	if err != nil {
@@ -137,8 +133,8 @@ func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, l
 	return g.Commit(ctx)
 }
 
-// read fills values with the rows of nodes from lo on, width columns each: the classes from
-// first on, and zeros past the last. The first time it checks every row of the file.
+// read fills values with the rows of nodes from lo on, width columns each: the classes from first on, then zeros. The first call checks
+// every row of the file.
 func (x *given) read(ctx context.Context, lo int64, values []float32, first, width int) (err error) {
 	clear(values)
 	hi := lo + int64(len(values)/width)
@@ -178,10 +174,10 @@ func (x *given) read(ctx context.Context, lo int64, values []float32, first, wid
 	return check.finish()
 }
 
-// givenCheck looks at every row of the file once.
+// givenCheck checks every row of the file once.
 type givenCheck struct {
 	*given
-	seen *mem.Array[bool] // nil: the rows were checked before
+	seen *mem.Array[bool] // nil if the rows were checked before
 	rows int64
 }
 
@@ -206,7 +202,7 @@ func (c *givenCheck) row(row int64, r dataset.FeatureReader, f dataset.FeatureRo
 	}
 	switch {
 	case !known:
-		return bad("node %s is none of the graph: give every node of the graph one row, and no other", dataset.NodeName(r, f.ID))
+		return bad("node %s is not in the graph: give every node of the graph one row, and no other", dataset.NodeName(r, f.ID))
 	case c.seen.S[node]:
 		return bad("node %s has a second row: give every node of the graph one row", dataset.NodeName(r, f.ID))
 	}

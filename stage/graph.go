@@ -20,33 +20,31 @@ import (
 	"ndls/spmv"
 )
 
-// graph is the stored graph, ready for passes: rows [lo, hi) of it. Where edges have directions
-// it is that of one direction: the rows of the nodes at one end of the edges are added to
-// those of the nodes at the other end.
+// graph holds rows [lo, hi) of the stored graph, ready for passes. If edges have directions, it holds one direction: hops add the rows of
+// the nodes at one end of the edges to the rows at the other end.
 type graph struct {
 	summary   shards.Summary
-	direction string // in which hops take rows
-	edgesKind string // that of the files which stand for the edges
+	direction string // of hops
+	edgesKind string // kind of the files that hold the edges
 	lo, hi    int64
-	degree    *mem.Array[uint32] // with directions, how many rows are added to each
-	sent      *mem.Array[uint32] // with directions, to how many rows each is added; else nil
+	degree    *mem.Array[uint32] // with directions, the number of rows added to each row
+	sent      *mem.Array[uint32] // with directions, the number of rows to which each row is added; else nil
 	component *mem.Array[uint32]
 	strength1 *mem.Array[float32] // strengths plus one; nil where edges have no weights
 	divisors  *mem.Array[float32] // of sums, with directions; else nil
 	stream    *shards.HopStream
 	resident  bool // the stream is in memory
-	by        *Env // that of the task which has opened the stream
+	by        *Env // task that opened the stream
 	kernel    *spmv.Kernel
 
-	// Where workers that share the rows send each other those alone that are read: a bit for each row
-	// that this worker reads, and those of its rows that each worker reads, as members know them. Else
-	// they are nil.
+	// If workers that share the rows send each other only the rows that are read: reads has a bit for each row that this worker reads, and
+	// read has, for each worker, a bit for each of this worker's rows which that worker reads. Else both are nil. members is the group that
+	// exchanged them.
 	reads, read *mem.Array[uint32]
 	members     group.Group
 }
 
-// list has the workers of the group tell each other which rows they read, where that pays and they
-// have not done so.
+// list makes the workers of the group tell each other which rows they read, if that pays and they have not done so.
 func (g *graph) list(ctx context.Context, env *Env) (err error) {
 	members, n := env.Group, g.summary.Nodes
 	if g.members == members || !group.ListsPay(n, g.stream.NumEdges(), members.Size()) {
@@ -75,8 +73,8 @@ func (g *graph) list(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// openGraph loads degrees, strengths and components and opens the hop streams, which it
-// first rebuilds from their shards where they are missing and there are shards.
+// openGraph loads degrees, strengths and components, and opens the hop streams. It first rebuilds missing streams from their shards, if
+// there are shards.
 func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err error) {
 	g := &graph{direction: direction, by: env}
 	defer func() {
@@ -87,7 +85,7 @@ func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err 
 	if err := g.alloc(ctx, env); err != nil {
 		return nil, err
 	}
-	free := env.Budget.Free() // whatever reads the node table meanwhile
+	free := env.Budget.Free() // independent of how far reading the node table is
 	var reading errgroup.Group
 	reading.Go(func() error { return g.readNodes(ctx, env) })
 	if err = g.openStream(ctx, env); err == nil {
@@ -103,7 +101,7 @@ func (env *Env) openGraph(ctx context.Context, direction string) (_ *graph, err 
 	return g, err
 }
 
-// openNodes is openGraph without edges, of a graph without directions.
+// openNodes opens a graph without directions like openGraph, but without edges.
 func (env *Env) openNodes(ctx context.Context) (_ *graph, err error) {
 	g := &graph{}
 	defer func() {
@@ -117,7 +115,7 @@ func (env *Env) openNodes(ctx context.Context) (_ *graph, err error) {
 	return g, g.readNodes(ctx, env)
 }
 
-// alloc takes the memory for degrees, strengths and components.
+// alloc allocates degrees, strengths and components.
 func (g *graph) alloc(ctx context.Context, env *Env) (err error) {
 	if g.summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
 		return err
@@ -167,10 +165,9 @@ func (g *graph) readNodes(ctx context.Context, env *Env) error {
 	})
 }
 
-// direct takes the degrees of nodes, all and those of outgoing edges, to those of the
-// direction in which hops go, and finds the divisors. With a = degree + 1 for the rows that are
-// added and b = sent + 1, the rows of a hop are D_a^(r−1) M̃ D_b^(−r) X. In Z = D_b^(−r) X,
-// that is the sum of the rows of Z divided by a^(1−r) b^r.
+// direct turns the degrees of nodes, all and outgoing, into those for the direction of hops, and computes the divisors. With a = degree + 1
+// for the rows that are added and b = sent + 1, the rows of a hop are D_a^(r−1) M̃ D_b^(−r) X. In Z = D_b^(−r) X, this is the sum of the
+// rows of Z divided by a^(1−r) b^r.
 func (g *graph) direct(r float64) {
 	degree, sent := g.degree.S, g.sent.S
 	for i := range degree {
@@ -183,7 +180,7 @@ func (g *graph) direct(r float64) {
 	}
 }
 
-// EdgeKinds are the kinds of the shards and the hop streams that hops in a direction read.
+// EdgeKinds returns the kinds of the shards and of the hop streams that hops in a direction read.
 func EdgeKinds(direction string) (shard, hops string) {
 	if direction == control.Out {
 		return catalog.KindReversed, catalog.KindReversedHops
@@ -191,11 +188,11 @@ func EdgeKinds(direction string) (shard, hops string) {
 	return catalog.KindEdges, catalog.KindHops
 }
 
-// HasShards says whether a run directory has edge shards, from which hop streams can be made again.
+// HasShards reports whether a run directory has edge shards, from which hop streams can be rebuilt.
 func HasShards(cat *catalog.Catalog) bool { return len(cat.Entries(catalog.KindEdges)) > 0 }
 
-// EdgesOf is the kind of the files that stand for the edges which hops in a direction read: of the
-// shards, or of the hop streams where there are no shards.
+// EdgesOf returns the kind of the files that hold the edges which hops in a direction read: the shards, or the hop streams if there are no
+// shards.
 func EdgesOf(cat *catalog.Catalog, direction string) string {
 	shard, hops := EdgeKinds(direction)
 	if HasShards(cat) {
@@ -204,7 +201,7 @@ func EdgesOf(cat *catalog.Catalog, direction string) string {
 	return hops
 }
 
-// openStream opens the hop streams. Those of an object store are read under ctx.
+// openStream opens the hop streams. Streams of an object store are read under ctx.
 func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	if err := partition.EnsureHops(ctx, env.Catalog); err != nil {
 		return err
@@ -229,7 +226,7 @@ func (g *graph) openStream(ctx context.Context, env *Env) (err error) {
 	return nil
 }
 
-// load brings the edges of the task's rows into memory where they stay there: free bytes of the budget are free.
+// load reads the edges of the task's rows into memory, if they fit in free bytes of the budget.
 func (g *graph) load(ctx context.Context, env *Env, free int64) error {
 	if !hops.Resident(g.stream.RowsBytes(g.lo, g.hi), free) {
 		return nil
@@ -238,8 +235,8 @@ func (g *graph) load(ctx context.Context, env *Env, free int64) error {
 	return g.stream.LoadRows(ctx, env.Budget, g.lo, g.hi, env.Resources.Threads)
 }
 
-// follow opens the hop streams anew if another task has opened them, unless they are in memory:
-// files of an object store can be read no longer once the context in which they were opened has ended.
+// follow reopens the hop streams if another task has opened them, unless they are in memory. Files of an object store cannot be read after
+// the end of the context in which they were opened.
 func (g *graph) follow(ctx context.Context, env *Env) error {
 	if g.by == env || g.resident {
 		return nil
@@ -250,8 +247,7 @@ func (g *graph) follow(ctx context.Context, env *Env) error {
 	return g.openStream(ctx, env)
 }
 
-// clip copies to rows lo, lo+1, … what values of rows first, first+1, … there are of
-// them.
+// clip copies values, which belong to rows first, first+1, …, to the rows lo, lo+1, … in to; rows outside to are skipped.
 func clip[T any](to []T, lo int64, values []T, first int64) {
 	from, end := max(lo, first), min(lo+int64(len(to)), first+int64(len(values)))
 	if from < end {
@@ -272,7 +268,7 @@ func (g *graph) close() {
 	g.read.Free()
 }
 
-// on puts the degrees, and what sums are divided by, in h.
+// on sets the degrees and the divisors of sums in h.
 func (g *graph) on(h hops.Graph) hops.Graph {
 	h.Degree = g.degree.S
 	switch {
@@ -284,7 +280,7 @@ func (g *graph) on(h hops.Graph) hops.Graph {
 	return h
 }
 
-// scaled are the nodes whose degrees scale rows.
+// scaled returns the nodes whose degrees scale rows.
 func (g *graph) scaled() stationary.Nodes {
 	nodes := stationary.Nodes{Degree: g.degree.S, Components: int(g.summary.Components)}
 	switch {

@@ -8,17 +8,15 @@ import (
 	"ndls/train"
 )
 
-// HeldRows are smoothed rows in memory, with their labels and splits. Several tasks may use them at the
-// same time.
+// HeldRows holds smoothed rows in memory, with their labels and splits. Several tasks may use them at the same time.
 type HeldRows struct {
 	source *train.Held
 	*labelled
-	// all says that every smoothed row is held, not only those that train or validate in a split.
+	// all says that every smoothed row is held, not only the rows that train or validate in a split.
 	all bool
 }
 
-// Hold reads the smoothed rows of env, all of them, or those that train or validate in some split. The caller frees
-// the result.
+// Hold reads the smoothed rows of env: all of them, or those that train or validate in some split. The caller frees the result.
 func Hold(ctx context.Context, env *Env, all bool) (h *HeldRows, err error) {
 	src, err := env.openRows(ctx)
 	if err != nil {
@@ -64,7 +62,7 @@ func Hold(ctx context.Context, env *Env, all bool) (h *HeldRows, err error) {
 	return h, nil
 }
 
-// inSplit says whether a row trains or validates in some split.
+// inSplit reports whether a row trains or validates in some split.
 func (l *labelled) inSplit(row int64) bool {
 	for _, x := range l.splits {
 		if s := x.S[row]; s == train.Train || s == train.Valid {
@@ -74,17 +72,17 @@ func (l *labelled) inSplit(row int64) bool {
 	return false
 }
 
-// HeldBytes is the memory for so many held rows of a plan, of width values each.
+// HeldBytes returns the memory for this number of held rows of a plan, of width values each.
 func HeldBytes(p control.Plan, rows int64, width int) int64 {
 	return labelledBytes(p, rows) + labelledPages(p) + train.HeldBytes(rows, width)
 }
 
-// HoldingBytes is what holding rows takes beside that while they are read: where the plan has so many rows in files.
+// HoldingBytes returns the memory that Hold uses beside HeldBytes while it reads this number of rows in files.
 func HoldingBytes(p control.Plan, rows int64, width int) int64 {
 	return labelledBytes(p, rows) + labelledPages(p) + train.ChunkBytes(rows, width)
 }
 
-// Free returns the memory. It may be called on nil.
+// Free frees the memory. h may be nil.
 func (h *HeldRows) Free() {
 	if h == nil {
 		return

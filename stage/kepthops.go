@@ -9,17 +9,17 @@ import (
 	"ndls/tiles"
 )
 
-// smoothedTiles are the tiles that the smooth stage writes. Each panel of columns leads to one
-// for every row of the output: first that which the rule adds up, then those of hops.
+// smoothedTiles are the tiles that the smooth stage writes. Each panel of columns yields one tile for every row of the output: first the
+// sums of the rule, then the kept hops.
 type smoothedTiles struct {
 	*tiles.Matrix
 	out estimate.Output
 }
 
-// Panels is the number of panels of columns.
+// Panels returns the number of panels of columns.
 func (m *smoothedTiles) Panels() int { return m.out.Panels() }
 
-// FirstMissing is the first panel of columns from first on of which a tile is not committed.
+// FirstMissing returns the first panel of columns, from first on, with a tile that is not committed.
 func (m *smoothedTiles) FirstMissing(first, last int) int {
 	for first < last && m.complete(first) {
 		first++
@@ -27,7 +27,7 @@ func (m *smoothedTiles) FirstMissing(first, last int) int {
 	return first
 }
 
-// complete says whether all tiles are committed that a panel of columns leads to.
+// complete reports whether all tiles of a panel of columns are committed.
 func (m *smoothedTiles) complete(panel int) bool {
 	for row := range m.out.Rows() {
 		if !m.Complete(row*m.Panels() + panel) {
@@ -37,11 +37,10 @@ func (m *smoothedTiles) complete(panel int) bool {
 	return true
 }
 
-// kept is the first panel of the tiles of a hop, by its place among those that are kept.
+// kept returns the first tile panel of the kept hop i.
 func (m *smoothedTiles) kept(i int) int { return (m.out.SumRows() + i) * m.Panels() }
 
-// completeTo says whether all tiles are committed to which hops of a direction lead from panels
-// [first, last).
+// completeTo reports whether all tiles that hops of a direction yield from panels [first, last) are committed.
 func (m *smoothedTiles) completeTo(direction, first, last int) bool {
 	for panel := first; panel < last; panel++ {
 		if m.out.Sums && !m.Complete(direction*m.Panels()+panel) {
@@ -56,21 +55,20 @@ func (m *smoothedTiles) completeTo(direction, first, last int) bool {
 	return true
 }
 
-// keptHops commits the tiles of the hops of a block's panels while that is smoothed. The tiles of
-// a hop are committed before a later state of the block is saved, so that work that resumes
-// from a state makes all that are lacking.
+// keptHops commits the tiles of kept hops while a block is smoothed. The tiles of a hop are committed before a later state of the block is
+// saved, so that work which resumes from a state makes all missing tiles.
 type keptHops struct {
 	out       *smoothedTiles
-	direction int // by its place among those of the output
+	direction int // index among those of the output
 
 	s       *smooth.Smoother
 	in      input
 	columns int // of the block
-	first   int // panel
+	first   int // first panel
 	last    int
 }
 
-// after commits the tiles of a hop that is to be kept.
+// after commits the tiles of a hop, if it is kept.
 func (k *keptHops) after(ctx context.Context, hop int) error {
 	i, keep := k.out.out.List(k.direction, hop)
 	if !keep {

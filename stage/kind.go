@@ -12,24 +12,21 @@ import (
 // Kind describes one kind of catalogued file.
 type Kind struct {
 	Name string
-	// Lasting says that the files stay once the stage is complete, and that no later
-	// stage changes them.
+	// Lasting says that the files stay once the stage is complete, and that no later stage changes them.
 	Lasting bool
-	// Until, unless empty, is the last stage that reads the files: they are removed when it is
-	// complete, so that what a run leaves does not depend on whether they were made.
+	// Until, if not empty, is the last stage that reads the files. They are removed when it is complete, so that the files left by a run do
+	// not depend on whether they were made.
 	Until control.Stage
-	// Rows reads a file to its end and counts its rows, nil where there is nothing to
-	// count.
+	// Rows reads a file to its end and returns its number of rows. It is nil for files without rows.
 	Rows func(r storage.Reader, name string) (int64, error)
-	// Stage writes it, which the registry fills in. It is empty where entries name
-	// their stage themselves.
+	// Stage is the stage that writes the kind; the registry sets it. It is empty if entries name their stage themselves.
 	Stage control.Stage
 }
 
-// common are the kinds that several stages write.
+// common lists the kinds that several stages write.
 var common = []Kind{{Name: catalog.KindCheckpoint}}
 
-// kinds are those that stages write, by name.
+// kinds maps the name of a kind to its description.
 var kinds = func() map[string]Kind {
 	m := map[string]Kind{}
 	add := func(list []Kind, stage control.Stage) {
@@ -45,7 +42,7 @@ var kinds = func() map[string]Kind {
 	return m
 }()
 
-// KindOf describes a kind; the zero Kind stands for one that is not known.
+// KindOf returns the description of a kind, or the zero Kind if the name is unknown.
 func KindOf(name string) Kind { return kinds[name] }
 
 func countEdges(r storage.Reader, name string) (n int64, err error) {

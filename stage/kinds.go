@@ -14,16 +14,16 @@ import (
 	"ndls/train"
 )
 
-// FromHops says whether smoothed rows of a graph are sums of hops and nothing else, all rows of which are
-// computed at every hop: then [HoldSmoothed] makes them of the same hops for several plans.
+// FromHops reports whether the smoothed rows of a graph are sums of hops alone, and every hop computes all rows. [HoldSmoothed] then makes
+// the rows of several plans from the same hops.
 func FromHops(p control.Plan, s shards.Summary) bool {
 	out := (&Env{Plan: p, Summary: s}).output()
 	return out.Sums && !out.Joins && len(out.Keep) == 0 && out.Parts == 0 && !s.Directed && s.Features > 0 &&
 		!p.Embeds() && !p.Settles() && p.Smooth.Targets == control.AllTargets && p.Precision != "float16"
 }
 
-// SameHops says whether two plans make the same hops of the features of a graph, and follow the same
-// distances from hop to hop: they differ in ε and in options of smoothing, training and label smoothing alone.
+// SameHops reports whether two plans make the same hops of the features of a graph and measure the same distances from hop to hop. They may
+// differ in ε and in the options of smoothing, training and label smoothing.
 func SameHops(p, q control.Plan) bool {
 	base := func(p control.Plan) control.Plan {
 		p.LSI.Epsilon, p.Smooth, p.Train, p.Labels = 0, control.Plan{}.Smooth, control.Plan{}.Train, control.Plan{}.Labels
@@ -32,13 +32,13 @@ func SameHops(p, q control.Plan) bool {
 	return base(p) == base(q)
 }
 
-// TakesK says whether rows are smoothed by the K table.
+// TakesK reports whether a plan smooths rows by the K table.
 func TakesK(p control.Plan) bool {
 	rule, err := RuleOf(p)
 	return err == nil && rule.NodeDependent
 }
 
-// HopsOf is how many hops a plan makes where the largest K is k.
+// HopsOf returns the number of hops of a plan if the largest K is k.
 func HopsOf(p control.Plan, k int) int {
 	rule, err := RuleOf(p)
 	if err != nil {
@@ -47,10 +47,9 @@ func HopsOf(p control.Plan, k int) int {
 	return rule.Hops(k)
 }
 
-// HoldSmoothed smooths the features of the graph as some plans say, which make the same hops, once for all of them, and
-// holds the rows of each in memory: all of them, or those that train or validate in some split. The run
-// directory has the K tables that the plans take; env.Plan is its own plan. The rows, and their chunks, are those that stage
-// smooth commits. [FromHops] holds for all plans. The caller frees the result.
+// HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and
+// holds the rows of each plan in memory: all rows, or those that train or validate in some split. The run directory has the K tables of the
+// plans; env.Plan is its own plan. Rows and chunks equal those that stage smooth commits. The caller frees the result.
 func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool) (held []*HeldRows, err error) {
 	defer env.Release()
 	defer func() {
@@ -136,7 +135,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 	})
 }
 
-// tableFor is the K table for the ε of a plan, read once.
+// tableFor returns the K table for the ε of a plan; it reads each table once.
 func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p control.Plan) ([]uint16, error) {
 	if k := tables[p.LSI.Epsilon]; k != nil {
 		return k.S, nil
@@ -153,7 +152,7 @@ func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint
 	return k.S, nil
 }
 
-// heldTargets are the nodes whose rows are held.
+// heldTargets returns the nodes whose rows are held.
 func (env *Env) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
 	n := env.Summary.Nodes
 	if all {
@@ -172,8 +171,8 @@ func (env *Env) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
 	return t, nil
 }
 
-// chunksOf are the numbers of rows that are held before each record batch of the files that stage smooth
-// commits, and of all: full batches of each interval, and what is left.
+// chunksOf returns the number of held rows before each record batch of the files that stage smooth commits, then the number of all. Each
+// interval has full batches and a last, smaller one.
 func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
 	first, n := []int64{0}, int64(0)
 	batch := int64(shards.BatchRows(width))
@@ -191,7 +190,7 @@ func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
 	return first
 }
 
-// newHeldRows takes memory for some rows, with their ids, labels and splits.
+// newHeldRows allocates some rows and reads their ids, labels and splits.
 func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int, all bool) (h *HeldRows, err error) {
 	h = &HeldRows{all: all}
 	defer func() {
@@ -224,13 +223,13 @@ func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.T
 	return h, err
 }
 
-// KindBytes is the memory that one more plan takes in [HoldSmoothed], with so many rows of width values held of a graph.
+// KindBytes returns the memory that each further plan uses in [HoldSmoothed], with this number of held rows of width values.
 func KindBytes(p control.Plan, s shards.Summary, rows int64, width int) int64 {
 	sums := 4*rows*packed.PanelColumns + 2*s.Nodes
 	return HeldBytes(p, rows, width) + sums + 2*s.Nodes + 4*4096
 }
 
-// HopWork is how many values are added up for so many hops of the features of a graph.
+// HopWork returns the number of values that this number of hops of the features of a graph adds up.
 func HopWork(s shards.Summary, hops int) float64 {
 	return float64(2*s.Edges+s.Nodes) * float64(s.Features) * float64(hops)
 }

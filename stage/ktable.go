@@ -15,13 +15,13 @@ import (
 	"ndls/shards"
 )
 
-// labelTable is the folder of the K table for an ε of label smoothing.
+// labelTable returns the folder of the K table for an ε of label smoothing.
 func labelTable(epsilon float64) string {
 	return "lsi/epsilon-" + strconv.FormatFloat(epsilon, 'g', -1, 64) + "/"
 }
 
-// looserEpsilon is the ε of label smoothing, if K for it is found on the way to the K table,
-// else 0. Rows that settle would make K depend on the other ε.
+// looserEpsilon returns the ε of label smoothing if K for it is found on the way to the K table, else 0. With settled rows, K would depend
+// on the other ε.
 func looserEpsilon(p control.Plan) float64 {
 	if p.Labels.TakesK() && p.Labels.Epsilon > p.LSI.Epsilon && !p.SlackSettles() {
 		return p.Labels.Epsilon
@@ -29,13 +29,13 @@ func looserEpsilon(p control.Plan) float64 {
 	return 0
 }
 
-// looserEpsilons are the ε for which the LSI stage finds K on the way, in ascending order: that of
-// label smoothing, and those for which others may ask it later.
+// looserEpsilons returns the ε for which the LSI stage finds K on the way, in ascending order: the ε of label smoothing, and those for
+// which the inputs ask.
 func (env *Env) looserEpsilons() (list []float64) {
 	return loosersOf(env.Plan, FactsOf(env.Summary), env.Inputs.LabelEpsilons)
 }
 
-// loosersOf are those ε under a plan for a graph, with a list of those that others may ask for.
+// loosersOf returns these ε under a plan for a graph; asked lists the ε of the inputs.
 func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) {
 	if p.SlackSettles() {
 		return nil
@@ -52,13 +52,13 @@ func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) 
 	return slices.Compact(list)
 }
 
-// HasK says whether the run directory has the K table for an ε, where the plan's own is found.
+// HasK reports whether the run directory has the K table for an ε.
 func HasK(cat *catalog.Catalog, p control.Plan, s shards.Summary, epsilon float64) bool {
 	_, ok := (&Env{Catalog: cat, Plan: p, Summary: s}).filesOfK(epsilon)
 	return ok
 }
 
-// filesOfK are the files of the K table for an ε, in order of interval, if they are all there.
+// filesOfK returns the files of the K table for an ε, in order of interval, and whether all exist.
 func (env *Env) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
 	if epsilon != env.Plan.LSI.Epsilon {
 		return env.labelLSI(epsilon)
@@ -67,7 +67,7 @@ func (env *Env) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
 	return all, len(all) == intervals(env.Summary)
 }
 
-// labelTableEpsilon is looserEpsilon where the graph has what label smoothing needs, else 0.
+// labelTableEpsilon returns looserEpsilon if the graph has what label smoothing needs, else 0.
 func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
 	if (smoothLabelsStage{}).Lacks(p, f) != "" {
 		return 0
@@ -75,7 +75,7 @@ func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
 	return looserEpsilon(p)
 }
 
-// labelLSI are the files of the K table for that ε, in order of interval, if they are all there.
+// labelLSI returns the files of the K table for this ε, in order of interval, and whether all exist.
 func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 	all := slices.DeleteFunc(env.Catalog.Entries(catalog.KindLabelLSI), func(e catalog.Entry) bool {
 		return !strings.HasPrefix(e.Path, labelTable(epsilon))
@@ -88,13 +88,12 @@ func (env *Env) readLSI(ctx context.Context, visit func(node int64, k int32, cap
 	return shards.VisitK(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), env.readers(), visit)
 }
 
-// kTable loads K by node, of the task's rows of n; values above most become most, as they would be with
-// that Kmax.
+// kTable loads K of the task's nodes, of n in all. Values above most become most, as they would be with this Kmax.
 func (env *Env) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
 	return env.loadK(ctx, env.Catalog.Entries(catalog.KindLSI), n, most)
 }
 
-// loadK is kTable for a K table in these files.
+// loadK loads K like kTable, from these files.
 func (env *Env) loadK(ctx context.Context, files []catalog.Entry, n int64, most int) (*mem.Array[uint16], error) {
 	lo, hi := env.Span(n)
 	a, err := mem.Alloc[uint16](env.Budget, hi-lo, "K table")

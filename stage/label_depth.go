@@ -16,13 +16,11 @@ import (
 	"ndls/smooth"
 )
 
-// labelDepthStage chooses how many hops label smoothing makes, by the validation nodes.
+// labelDepthStage chooses the number of hops of label smoothing by the validation nodes.
 //
-// The sums of all depths are prefixes of the same sums. So one sweep over the hops up to
-// Kmax gives the smoothed soft labels of the validation nodes at each depth. A task writes,
-// for each panel of 16 classes, the best class of each validation node at each depth, which
-// is a file of its own. When all of them are there, the best classes of all panels are
-// compared with the labels. Test nodes take no part.
+// The sums of all depths are prefixes of the same sums. So one sweep over the hops up to Kmax computes the smoothed soft labels of the
+// validation nodes at each depth. A task writes one file for each panel of 16 classes, with the panel's best class of each validation node
+// at each depth. When all files exist, the best classes of all panels are compared with the labels. Test nodes take no part.
 type labelDepthStage struct{ each }
 
 func (labelDepthStage) Name() control.Stage { return control.LabelDepth }
@@ -68,30 +66,29 @@ func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	return c
 }
 
-// Shares implements estimate.Stage, as for smooth-labels.
+// Shares implements estimate.Stage; the answer equals that of smooth-labels.
 func (labelDepthStage) Shares(p control.Plan) bool { return smoothLabelsStage{}.Shares(p) }
 
-// Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side,
-// and of the validation nodes alone there are sums.
+// Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side, with sums of the validation nodes alone.
 func (labelDepthStage) Cost(s *estimate.Sheet) {
 	splits := int64(s.Plan.NumSplits())
 	nodes := min(s.Validation*splits, max(s.Labelled, s.Validation), mostValidation)
-	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold the depths there are
+	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold only the depths that exist
 	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow, Ahead: !s.Plan.Labels.Corrects()}
 	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
 	most := s.Plan.Labels.Kmax
 	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {
-		most = min(most, s.ValidationHops) // later hops count for no validation node
+		most = min(most, s.ValidationHops) // later hops affect no validation node
 	}
 	if s.Plan.Labels.Corrects() {
 		correctionCost(s)
 		for hop := range most {
-			o.Keep = append(o.Keep, hop+1) // the rows of each hop are read once more
+			o.Keep = append(o.Keep, hop+1) // each hop's rows are read once more
 		}
 	}
 	sweepLabels(s, o, held, most, true, true)
-	s.ReadNodes(5) // degrees, and validation nodes are counted and found, for the sweep and for the choice
-	// The best classes of all panels of a run are put together, in memory.
+	s.ReadNodes(5) // degrees; validation nodes are counted and found, for the sweep and for the choice
+	// The best classes of all panels of a run are merged in memory.
 	s.Takes(2*bytes+held, 2*bytes+held)
 	panels := int64(labelRuns(s.Plan) * packed.Panels(s.Classes))
 	files := panels * int64(min(s.Hops, most)+1) * nodes * depthRow
@@ -111,42 +108,37 @@ func (labelDepthStage) Run(ctx context.Context, env *Env) error {
 		func(ctx context.Context, _, _ int) error { return run.choose(ctx) })
 }
 
-// depthRun is the stage being executed.
+// depthRun is the stage while it runs.
 type depthRun struct{ labelsRun }
 
 const (
 	labelDepthPath = "predictions/depth.json"
-	// mostValidation is how many validation nodes are looked at, at most; if there are
-	// more, these lie evenly among them.
+	// mostValidation is the largest number of validation nodes that are used. If there are more, those used are spread evenly.
 	mostValidation = 1 << 18
-	// depthRow is the size of the best class of a node at a depth: its value, float32,
-	// and its number among the classes, uint32.
+	// depthRow is the size of the best class of a node at a depth: its value (float32) and its number among the classes (uint32).
 	depthRow = 8
 )
 
-// labelDepth is predictions/depth.json.
+// labelDepth is the content of predictions/depth.json.
 type labelDepth struct {
 	Kmax int `json:"kmax"`
-	// ValidationNodes is how many nodes were looked at, ValidationNodesOf how many there are:
-	// all that validate in some split.
+	// ValidationNodes counts the nodes that were used; ValidationNodesOf counts all that validate in some split.
 	ValidationNodes   int64      `json:"validation_nodes"`
 	ValidationNodesOf int64      `json:"validation_nodes_of"`
 	Runs              []runDepth `json:"runs"`
 }
 
-// runDepth is the choice for one run.
+// runDepth holds the choice for one run.
 type runDepth struct {
 	Run   int `json:"run"`
 	Depth int `json:"depth"`
-	// Nodes is how many of the nodes validate in the split of the run, where there are
-	// several splits.
+	// Nodes counts those of the nodes that validate in the split of the run, if there are several splits.
 	Nodes int64 `json:"validation_nodes,omitempty"`
-	// Right is the number of nodes whose class is right, for each depth from 0.
+	// Right holds, for each depth from 0, the number of nodes whose class is right.
 	Right []int64 `json:"right"`
 }
 
-// choose commits the depth of each run: the smallest of those with most validation nodes
-// right.
+// choose commits the depth of each run: the smallest depth with the most validation nodes right.
 func (env depthRun) choose(ctx context.Context) error {
 	if err := env.States.Drop(ctx); err != nil {
 		return err
@@ -203,7 +195,7 @@ func (env depthRun) commitDepth(ctx context.Context, d labelDepth) error {
 	return env.Catalog.Commit(ctx, f)
 }
 
-// report is what report.json says of the choice. The first models, so many, are those of the first split.
+// report returns the choice for report.json. The first `models` runs belong to the first split.
 func (d labelDepth) report(models int) *control.LabelDepthReport {
 	nodes := func(x runDepth) int64 { return cmp.Or(x.Nodes, d.ValidationNodes) }
 	chosen := 0
@@ -249,7 +241,7 @@ func (env labelsRun) readDepth(ctx context.Context, d *labelDepth) error {
 	return nil
 }
 
-// depths is the depth of label smoothing of each run.
+// depths returns the depth of label smoothing of each run.
 func (env labelsRun) depths(ctx context.Context) ([]int, error) {
 	list := make([]int, labelRuns(env.Plan))
 	if env.Plan.Labels.Depth != control.AutoDepth {
@@ -268,7 +260,7 @@ func (env labelsRun) depths(ctx context.Context) ([]int, error) {
 	return list, nil
 }
 
-// isValidation says whether a node decides on the depth.
+// isValidation reports whether a node takes part in choosing the depth.
 func isValidation(split uint8, label int32) bool {
 	return dataset.Split(split) == dataset.Valid && label >= 0
 }

@@ -12,22 +12,20 @@ import (
 	"ndls/smooth"
 )
 
-// Label columns are the labels of training nodes, propagated as features are. So that no
-// training node sees its own label, the training nodes are divided into parts, and each part
-// has a column for every class: 1 where a node of the part has the class, else 0. The
-// columns of all parts make hops; when rows are put together, a training node gets the sum of
-// the columns of the other parts, times parts/(parts−1), and every other node the sum of all.
+// Label columns are the labels of training nodes, propagated like features. So that no training node sees its own label, the training nodes
+// are divided into parts. Each part has a column for every class: 1 for its nodes of the class, else 0. The columns of all parts make hops.
+// When rows are assembled, a training node gets the sum of the columns of the other parts, times parts/(parts−1), and every other node gets
+// the sum of all.
 
-// drawParts is what the random numbers are for that divide training nodes.
+// drawParts identifies the random numbers that divide training nodes.
 const drawParts = 0x6c61_6265_6c73
 
-// labelPart is the part of a training node.
+// labelPart returns the part of a training node.
 func labelPart(seed uint64, id int64, parts int) int {
 	return int(rng.Below(rng.Hash(seed, drawParts, uint64(id)), uint64(parts)))
 }
 
-// labelColumns are the columns of the labels of all parts, one part after the other, from a
-// panel on.
+// labelColumns yields the label columns of all parts, one part after the other, beginning at a panel.
 type labelColumns struct {
 	*Env
 	panel int
@@ -49,7 +47,7 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 	}
 	defer buf.Free()
 	lo, hi := c.Span(c.Summary.Nodes)
-	at := 0 // of the next row in buf
+	at := 0 // offset of the next row in buf
 	flush := func() error {
 		rows := buf.S[:at]
 		if at = 0; len(rows) == 0 {
@@ -57,7 +55,7 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 		}
 		return put(rows)
 	}
-	// What is read ahead leaves the budget to the block that hops are made of.
+	// Without a budget for reading ahead, the block of hops keeps its memory.
 	beside := shards.Readers{Threads: c.Resources.Threads}
 	err = shards.VisitNodes(ctx, c.Catalog, shards.NodeID|shards.NodeLabel|shards.NodeSplit, beside, func(from int64, b shards.NodeBatch) error {
 		for i, label := range b.Label {
@@ -85,13 +83,12 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 	return flush()
 }
 
-// isTraining says whether the label of a node is propagated.
+// isTraining reports whether the label of a node is propagated.
 func isTraining(split uint8, label int32) bool {
 	return dataset.Split(split) == dataset.Train && label >= 0
 }
 
-// labelParts finds the part of each target, in order of node: the number of parts for nodes
-// that are in none.
+// labelParts finds the part of each target, in order of node. Nodes in no part get the number of parts.
 func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (*mem.Array[uint8], error) {
 	parts, err := mem.Alloc[uint8](env.Budget, targets.Len(), "parts of training nodes")
 	if err != nil {
@@ -119,10 +116,10 @@ func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (*mem.A
 
 // joined makes rows of features and label columns.
 type joined struct {
-	// features is the number of feature columns, labels where label columns start.
+	// features counts the feature columns; labels is the first label column.
 	features, labels int
 	classes, parts   int
-	part             []uint8 // of each stored row, parts for none
+	part             []uint8 // of each stored row; equals parts for nodes in no part
 }
 
 // pick makes the values of a stored row.

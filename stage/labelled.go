@@ -17,7 +17,7 @@ import (
 	"ndls/train"
 )
 
-// splitOf is the split that a model belongs to: models are counted split by split.
+// splitOf returns the split of a model; models are numbered split by split.
 func splitOf(p control.Plan, model int) int {
 	if !ownModel(p) {
 		return 0
@@ -25,16 +25,16 @@ func splitOf(p control.Plan, model int) int {
 	return model / p.Train.Runs
 }
 
-// labelled holds the label of some rows, and where each belongs in each split.
+// labelled holds the labels of some rows, and their place in each split.
 type labelled struct {
 	label  *mem.Array[int32]
 	splits []*mem.Array[uint8]
 }
 
-// labelledBytes is the memory for so many rows, beside pages that are not full.
+// labelledBytes returns the memory for this number of rows, beside pages that are not full.
 func labelledBytes(p control.Plan, rows int64) int64 { return (4 + int64(p.NumSplits())) * rows }
 
-// labelledPages bounds what those pages take.
+// labelledPages bounds the memory of these pages.
 func labelledPages(p control.Plan) int64 { return int64(1+p.NumSplits()) * 4096 }
 
 func newLabelled(budget *mem.Budget, rows int64, splits int) (l *labelled, err error) {
@@ -53,10 +53,10 @@ func newLabelled(budget *mem.Budget, rows int64, splits int) (l *labelled, err e
 	return l, nil
 }
 
-// split is where each row belongs in a split.
+// split returns the place of each row in split i.
 func (l *labelled) split(i int) []uint8 { return l.splits[i].S }
 
-// readLabelled reads the label of every node, and where it belongs in each split.
+// readLabelled reads the label of every node and its place in each split.
 func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err error) {
 	splits := env.Plan.NumSplits()
 	l, err := newLabelled(env.Budget, n, splits)
@@ -76,8 +76,8 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 	return l, nil
 }
 
-// readSplitNodes visits some columns of the node table, and where nodes belong in each split:
-// the first is a column of the table, the others are files of a byte a node.
+// readSplitNodes visits columns of the node table and the place of each node in each split. The first split is a column of the table; the
+// others are files with a byte per node.
 func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch, split [][]uint8)) (err error) {
 	splits := env.Plan.NumSplits()
 	files := make([]splitFile, splits-1)
@@ -117,8 +117,7 @@ func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns, vis
 	return errors.Join(err, failed)
 }
 
-// hideTest takes nodes out of the splits in which they are for testing, and the labels away of nodes
-// that then are in none.
+// hideTest removes test nodes from their splits, and the labels of nodes that are then in no split.
 func hideTest(labels []int32, splits [][]uint8) {
 	for i := range splits[0] {
 		seen := false
@@ -134,7 +133,7 @@ func hideTest(labels []int32, splits [][]uint8) {
 	}
 }
 
-// splitFile is a file with a byte a node, which says where the node belongs in a split.
+// splitFile reads a file with a byte per node: its place in a split.
 type splitFile struct {
 	path  string
 	in    *bufio.Reader
@@ -155,7 +154,7 @@ func openSplit(ctx context.Context, cat *catalog.Catalog, split int) (f splitFil
 	return f, nil
 }
 
-// next reads where the next n nodes belong, into the memory of to.
+// next reads the places of the next n nodes into the memory of to.
 func (f splitFile) next(to []uint8, n int) ([]uint8, error) {
 	if cap(to) < n {
 		to = make([]uint8, n)
@@ -166,13 +165,13 @@ func (f splitFile) next(to []uint8, n int) ([]uint8, error) {
 	}
 	for _, x := range to {
 		if x > train.Test {
-			return nil, seal.Corrupt(f.path, "a node belongs to split %d, and there are none beyond %d", x, train.Test)
+			return nil, seal.Corrupt(f.path, "a node has split value %d; the largest is %d", x, train.Test)
 		}
 	}
 	return to, nil
 }
 
-// finish checks that nothing follows.
+// finish checks that the file ends here.
 func (f splitFile) finish() error {
 	if _, err := f.in.ReadByte(); err != io.EOF {
 		return f.failed(err)
@@ -180,17 +179,16 @@ func (f splitFile) finish() error {
 	return nil
 }
 
-// failed says what is wrong with a file that is too short, too long, or cannot be read.
+// failed returns the error for a file that is too short or too long or cannot be read.
 func (f splitFile) failed(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return seal.Corrupt(f.path, "it has not one byte for each node of the node table")
+		return seal.Corrupt(f.path, "it must have one byte for each node of the node table")
 	}
 	return fmt.Errorf("%s: %w", f.path, err)
 }
 
-// labelledRows finds the label of every smoothed row, and where it belongs in each split, by its
-// input id: rows and node table are both in order of the nodes. Every node of a split must be
-// among the rows, but for test nodes without a label.
+// labelledRows finds the label of every smoothed row and its place in each split by its input id; rows and node table are both in order of
+// node. Every node of a split needs a row, except test nodes without a label.
 func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int64) (_ *labelled, err error) {
 	if !env.Plan.SomeTargets() && src.NumRows() != nodes {
 		return nil, fmt.Errorf("%d smoothed rows for %d nodes: run ndls smooth again: %w", src.NumRows(), nodes, seal.ErrCorrupt)
@@ -207,7 +205,7 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 	}()
 	rows := followIDs(src.IDs())
 	defer rows.stop()
-	missing := [2]int64{-1, -1} // node and id of one that should be among the rows
+	missing := [2]int64{-1, -1} // node and id of the first that lacks a row
 	err = env.readSplitNodes(ctx, shards.NodeID|shards.NodeLabel, func(first int64, b shards.NodeBatch, split [][]uint8) {
 		for i, id := range b.ID {
 			row, ok := rows.next(id)
@@ -226,7 +224,7 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 	case err != nil || rows.err != nil:
 		return nil, errors.Join(err, rows.err)
 	case rows.row < src.NumRows():
-		return nil, fmt.Errorf("smoothed row %d has an input id that the node table lacks, or has elsewhere: run ndls smooth again: %w", rows.row, seal.ErrCorrupt)
+		return nil, fmt.Errorf("the input id of smoothed row %d is not in the node table, or not in its order: run ndls smooth again: %w", rows.row, seal.ErrCorrupt)
 	}
 	if missing[0] >= 0 {
 		err = fmt.Errorf("node %s is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",
@@ -235,7 +233,7 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 	return l, err
 }
 
-// needed says whether node i of a batch is trained on or counts in an accuracy, in any split.
+// needed reports whether node i of a batch is trained on or counts in an accuracy, in any split.
 func needed(splits [][]uint8, i int, label int32) bool {
 	for _, x := range splits {
 		if s := dataset.Split(x[i]); s == dataset.Train || s == dataset.Valid || s == dataset.Test && label >= 0 {

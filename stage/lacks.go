@@ -14,7 +14,7 @@ import (
 	"ndls/smooth"
 )
 
-// What a run may lack for a stage, and what the user can do.
+// What a run may lack for a stage, and how the user can add it.
 const (
 	noFeatures  = "the run has no features; import a dataset with features, without --features none, or let --rule fastrp make some from the edges"
 	noLabels    = "the dataset has no labels"
@@ -25,16 +25,15 @@ const (
 )
 
 const (
-	// directedK is why a graph with directions has no K, and so no label smoothing.
+	// directedK says why a graph with directions has no K, and so no label smoothing.
 	directedK = "edges have directions, and K is the number of hops after which a walk on edges without directions is near its stationary state; leave out directed=true to use every edge in both directions"
-	// directedCorrection is why soft labels are not corrected there.
+	// directedCorrection says why soft labels are not corrected in such a graph.
 	directedCorrection = "edges have directions, and Correct & Smooth is for edges without; leave out directed=true to use every edge in both directions, or give --label-depth 0 and another --label-rule"
-	// undirected is why hops have no direction.
+	// undirected says why hops have no direction.
 	undirected = "--direction needs edges with directions: write directed=true in the URI of the dataset, or do without --direction"
 )
 
-// LacksDirection says why the rule of a plan, and where its hops take rows from, do not go with a
-// graph whose edges have directions, or have none; "" if they do.
+// LacksDirection returns why the rule and the direction of a plan do not fit a graph with or without directions; "" if they fit.
 func LacksDirection(p control.Plan, directed bool) string {
 	switch {
 	case !directed && p.Smooth.Direction != "":
@@ -53,21 +52,21 @@ func LacksDirection(p control.Plan, directed bool) string {
 	return ""
 }
 
-// directed says whether the plan is about a graph whose edges have directions.
+// directed reports whether the plan's graph has edges with directions.
 func directed(p control.Plan) bool { return dataset.IsDirected(p.Partition.Dataset) }
 
-// smoothsLabels says whether a run smooths its own soft labels.
+// smoothsLabels reports whether a run smooths its own soft labels.
 func smoothsLabels(p control.Plan) bool { return !p.SomeTargets() && !directed(p) }
 
-// DepthGiven is what a run has no need of label-depth for.
+// DepthGiven says why a run skips label-depth.
 const DepthGiven = "--label-depth gives the depth of label smoothing"
 
-// FactsOf says what an imported graph has.
+// FactsOf returns the facts of an imported graph.
 func FactsOf(s shards.Summary) estimate.Facts {
 	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed, OneClass: len(s.Classes) == 1}
 }
 
-// CountsOf are the counts of an imported graph, which the catalogue lists.
+// CountsOf returns the counts of an imported graph from its summary and its catalogue.
 func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
 	return estimate.Counts{
 		StatedNodes: s.IDs != "", IDs: partition.IDBytes(cat, s), Nodes: s.Nodes, Edges: s.Edges, Weighted: s.Weighted, Directed: s.Directed, InputRows: s.InputRows, Components: s.Components,
@@ -76,7 +75,7 @@ func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
 	}
 }
 
-// lacksFeatures is what a graph lacks for smoothed features.
+// lacksFeatures returns what a graph lacks for smoothed features.
 func lacksFeatures(p control.Plan, f estimate.Facts) string {
 	if !f.Features && !p.Embeds() {
 		return noFeatures
@@ -84,12 +83,12 @@ func lacksFeatures(p control.Plan, f estimate.Facts) string {
 	return ""
 }
 
-// lacksModel is what a graph lacks for a model of the run's own.
+// lacksModel returns what a graph lacks for a model of the run.
 func lacksModel(p control.Plan, f estimate.Facts) string {
 	return cmp.Or(lacksFeatures(p, f), lacksTruth(f))
 }
 
-// lacksTruth is what a graph lacks for measuring how often classes are right.
+// lacksTruth returns what a graph lacks for measuring accuracy.
 func lacksTruth(f estimate.Facts) string {
 	switch {
 	case !f.Labels:
@@ -102,5 +101,5 @@ func lacksTruth(f estimate.Facts) string {
 	return ""
 }
 
-// ownModel says whether soft labels are those of the run's own model.
+// ownModel reports whether the run's own model makes the soft labels.
 func ownModel(p control.Plan) bool { return p.Labels.SoftLabels == "" }

@@ -9,8 +9,8 @@ import (
 	"ndls/train"
 )
 
-// RowLength is the root mean square of the lengths of the features of training nodes in the first split, as they are imported: 0
-// without features. Squares are added panel by panel, in the order of nodes.
+// RowLength returns the root mean square length of the imported features of the first split's training nodes, or 0 without features.
+// Squares are added panel by panel, in order of node.
 func RowLength(ctx context.Context, env *Env) (float64, error) {
 	defer env.Release()
 	s := env.Summary

@@ -75,9 +75,9 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 		s.WriteK()
 	}
 	if s.PeakDiskBytes > 0 {
-		s.PeakDiskBytes += s.DiskBytes // while the table is made of what workers have found
+		s.PeakDiskBytes += s.DiskBytes // while the table is made from what workers found
 	}
-	// The report reads it, with degrees and labels.
+	// The report reads the table, with degrees and labels.
 	s.ReadK()
 	s.ReadNodes(1)
 	if s.Labelled > 0 {
@@ -85,8 +85,8 @@ func (lsiStage) Cost(s *estimate.Sheet) {
 	}
 }
 
-// findsK is one run of the LSI engine with the plan's probe, and reading what the probe is
-// made of, beside held bytes. share says that several workers share the panels of the probe.
+// findsK adds one run of the LSI engine with the plan's probe, and reading the probe's inputs, beside held bytes. share says that several
+// workers share the panels of the probe.
 func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool) {
 	l := sized(s.Plan.LSI, s.Nodes, s.Edges, s.Features)
 	width, norms := probeWidth(l, s.Nodes, s.Features), int64(0)
@@ -95,7 +95,7 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 	}
 	s.ReadNodes(1) // ids
 	if panels := sharedPanels(s); panels > 0 && share {
-		tasks := panels // groups take single ones
+		tasks := panels // groups take single panels
 		if s.Members() == 1 {
 			tasks = tasksOfLSI(s.Plan, s.Weighted, panels, panels)
 		}
@@ -111,7 +111,7 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 // Run implements Stage: it computes and commits the K table.
 func (lsiStage) Run(ctx context.Context, env *Env) error { return lsiRun{env}.run(ctx) }
 
-// lsiRun is the stage being executed.
+// lsiRun is the stage while it runs.
 type lsiRun struct{ *Env }
 
 func (env lsiRun) run(ctx context.Context) (err error) {
@@ -137,7 +137,7 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 			err = env.joinFound(ctx, pieces)
 			break
 		}
-		// What several workers have found so far goes: all is found anew.
+		// The stage finds all K anew, so what several workers found so far is removed.
 		if err = env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
 			return isLSIShare(e.Kind) || e.Kind == catalog.KindLSISample
 		}); err == nil {
@@ -154,11 +154,11 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return isLSIShare(e.Kind) }); err != nil {
 		return err
 	}
-	// Also those of an attempt that was lost between its commit and this.
+	// This also drops states of an attempt that ended after its commit.
 	return env.States.Drop(ctx)
 }
 
-// part does a part of the stage for workers that share the panels of the probe, unless that is done.
+// part executes a part of the stage for workers that share the panels of the probe, unless it is done.
 func (env lsiRun) part(ctx context.Context, complete bool) error {
 	s := env.Summary
 	x := lsiProgressOf(env.Plan, s, env.Catalog)
@@ -174,7 +174,7 @@ func (env lsiRun) part(ctx context.Context, complete bool) error {
 	return env.find(ctx, env.Task.First, env.Task.Last)
 }
 
-// computeLSI finds K of the task's rows, which commit commits.
+// computeLSI finds K of the task's rows and calls commit with it.
 func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, engine, []uint32, *lsi.Table) error) error {
 	defer env.Release()
 	g, err := env.graph(ctx)
@@ -211,13 +211,12 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	return states.Done(ctx)
 }
 
-// createLSI begins the file of an interval, of a K table in a folder.
+// createLSI creates the file of an interval of a K table, in a folder.
 func (env lsiRun) createLSI(ctx context.Context, kind, folder string, interval int) (*catalog.File, error) {
 	return env.Catalog.Create(ctx, catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval))
 }
 
-// commitLSI writes the table, and that of label smoothing, one file an interval each, and
-// commits them together.
+// commitLSI writes the table and the tables of looser ε, one file per interval each, and commits them together.
 func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *lsi.Table) (err error) {
 	s := g.summary
 	var files []*catalog.File

@@ -21,45 +21,42 @@ import (
 	"ndls/spmv"
 )
 
-// Several workers, or groups of workers that share the rows of a panel, find K together, each with some panels of the
-// probe, in stretches of hops. In a stretch each task of Columns makes the hops of its panels, each of Strips those of
-// its rows, and commits
+// Several workers find K together, each with some panels of the probe, in stretches of hops. A group of workers may share the rows of a
+// panel. In a stretch, each task of Columns makes the hops of its panels, and each task of Strips the hops of its rows. They commit
 //
 //	lsi/squares/…   for each piece of the nodes and each panel, the squared lengths of the rows
-//	                after each hop, of the nodes of which K is not known: float64, little-endian
+//	                after each hop, of the nodes whose K is unknown: float64, little-endian
 //	lsi/rows/…      for each panel, the rows after the last hop
 //
-// The tasks of Rows add the squared lengths of the panels of a piece, hop by hop, and commit
+// The tasks of Rows add the squared lengths of all panels of a piece, hop by hop, and commit
 //
-//	lsi/found/…     K of its nodes for each ε: uint16, little-endian, 65535 where it is not known;
-//	                and distances of those of the sample
+//	lsi/found/…     K of its nodes for each ε: uint16, little-endian, 65535 if unknown;
+//	                and the distances of the sampled nodes
 //
-// When K of all nodes is known, or after Kmax hops, the task of the whole stage makes the K table of
-// the pieces. All other files go as soon as no task reads them any more.
+// When K of all nodes is known, or after Kmax hops, the task of the whole stage makes the K table from the pieces. All other files are
+// removed once no task reads them any more.
 
 const (
-	// piecesOfLSI is how many nodes a piece has.
+	// piecesOfLSI is the number of nodes in a piece.
 	piecesOfLSI = partition.BlockRows
-	// mostPanels is how many panels workers share at most: a task of Rows opens a file of each.
+	// mostPanels is the largest number of panels that workers share: a task of Rows opens a file per panel.
 	mostPanels = 256
-	// sharedWork is how many nodes and directed edges, times the panels, there must be so that
-	// sharing pays: then a hop of all panels takes some tenths of a second.
+	// sharedWork is the least number of nodes and directed edges, times panels, for which sharing pays. A hop of all panels then takes some
+	// tenths of a second.
 	sharedWork = 1 << 26
 )
 
-// The first stretch is short, since most nodes settle in it: the squared lengths of later hops are
-// those of few nodes. Each of the others is as long as distances let expect that it takes, and at
-// most half as long as all before.
+// The first stretch is short, because most nodes settle in it: later squared lengths belong to few nodes. Each later stretch is as long as
+// the distances suggest, and at most half as long as all before it.
 const (
 	firstStretch    = 4
 	shortestStretch = 8
 	longestStretch  = 32
-	// leastStretch is how many hops it takes to see how distances fall.
+	// leastStretch is the number of hops that shows how distances fall.
 	leastStretch = 3
 )
 
-// stretchEnd is the last hop that a stretch may have which begins with rows of a hop, -1 for those of
-// the probe.
+// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself.
 func stretchEnd(from, kmax int) int {
 	if from < 0 {
 		return min(firstStretch, kmax)
@@ -67,12 +64,12 @@ func stretchEnd(from, kmax int) int {
 	return min(from+min(max(from/2, shortestStretch), longestStretch), kmax)
 }
 
-// probePanels is the number of panels of the probe of a graph.
+// probePanels returns the number of panels of the probe for a graph.
 func probePanels(p control.Plan, nodes, edges int64, features int) int {
 	return packed.Panels(probeWidth(sized(p.LSI, nodes, edges, features), nodes, features))
 }
 
-// probeWidth is the number of columns of a probe.
+// probeWidth returns the number of columns of the probe.
 func probeWidth(o control.LSIOptions, nodes int64, features int) int {
 	switch o.Mode {
 	case "influence-exact":
@@ -83,13 +80,13 @@ func probeWidth(o control.LSIOptions, nodes int64, features int) int {
 	return o.Probes
 }
 
-// sharesPanels says whether workers may share so many panels.
+// sharesPanels reports whether workers may share this number of panels.
 func sharesPanels(p control.Plan, panels int) bool {
 	return !p.SlackSettles() && 1 < panels && panels <= mostPanels
 }
 
-// panelsTogether is how many panels belong in the same task of a worker. A row of 16 float16 values is
-// half a cache line, and a pass over two panels takes hardly longer than over one: they stay together.
+// panelsTogether returns the number of panels that one task of a worker should hold. A row of 16 float16 values is half a cache line, so a
+// pass over two panels takes hardly longer than over one.
 func panelsTogether(p control.Plan, weighted bool) int {
 	if lsi.Precision(sketches(p.LSI), weighted, (&Env{Plan: p}).precision()) == spmv.Float16 {
 		return 2
@@ -97,30 +94,29 @@ func panelsTogether(p control.Plan, weighted bool) int {
 	return 1
 }
 
-// tasksOfLSI is how many tasks so many workers can have at most of so many panels.
+// tasksOfLSI returns the largest number of tasks into which panels can be divided for workers.
 func tasksOfLSI(p control.Plan, weighted bool, panels, workers int) int {
 	together := panelsTogether(p, weighted)
 	return min((panels+together-1)/together, workers)
 }
 
-// paysToShare says whether sharing panels of such a graph saves time.
+// paysToShare reports whether sharing the panels of a graph of this size saves time.
 func paysToShare(p control.Plan, nodes, edges int64, weighted bool, panels int) bool {
 	return float64(nodes+2*edges)*float64(panels) >= sharedWork && tasksOfLSI(p, weighted, panels, panels) > 1
 }
 
-// lsiProgress is how far workers are that share the panels.
+// lsiProgress holds the progress of workers that share the panels.
 type lsiProgress struct {
 	kmax  int
 	nodes int64
-	// known is up to which hop K of each piece is known, Kmax where it is known of all its nodes; at
-	// is the hop of the rows of each panel, where panels may be shared. Both are -1 before the first
-	// stretch.
+	// known holds, for each piece, the hop up to which K is known; Kmax if it is known for all nodes. at holds, for each panel, the hop of
+	// its stored rows, if panels may be shared. Values are -1 before the first stretch.
 	known, at []int
-	// The stretch goes from a hop to another one. Both are Kmax where nothing is left.
+	// The stretch makes hops from+1 to to. Both are Kmax if nothing is left.
 	from, to int
 }
 
-// lsiProgressOf reads it from the catalogue.
+// lsiProgressOf reads the progress from the catalogue.
 func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
 	pieces := int((sum.Nodes + piecesOfLSI - 1) / piecesOfLSI)
 	panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features)
@@ -128,7 +124,7 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		panels = 0
 	}
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
-	expected := before(pieces) // after which hop K is expected to be known
+	expected := before(pieces) // by piece, the hop at which K is expected to be known
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
 		if e.Run == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
 			x.known[e.Interval], expected[e.Interval] = int(e.Hop), int(e.Last)
@@ -171,12 +167,12 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 	return x
 }
 
-// rowsOf are the files that have rows of a panel after a hop.
+// rowsOf returns the files with the rows of a panel after a hop.
 func rowsOf(cat *catalog.Catalog, panel, hop int) []catalog.Entry {
 	return slices.DeleteFunc(cat.Entries(catalog.KindLSIRows), func(e catalog.Entry) bool { return int(e.Block) != panel || int(e.Hop) != hop })
 }
 
-// agreed is what all workers of a group take for granted: of each panel the fewest hops that one of them finds committed.
+// agreed returns the progress on which all workers of a group agree: for each panel, the fewest hops that one of them finds committed.
 func (x lsiProgress) agreed(ctx context.Context, members group.Group) (lsiProgress, error) {
 	mine := []float64{float64(x.from), float64(x.to)}
 	stretch := len(mine)
@@ -190,7 +186,7 @@ func (x lsiProgress) agreed(ctx context.Context, members group.Group) (lsiProgre
 	x.at = slices.Clone(x.at)
 	for _, theirs := range all {
 		if !slices.Equal(theirs[:stretch], mine[:stretch]) {
-			return x, fmt.Errorf("a worker of the group is about to make hops %v of the probe, this one %v", theirs[:stretch], mine[:stretch])
+			return x, fmt.Errorf("group members disagree on the next hops: a peer has %v, this worker %v; the catalogue views differ, retry", theirs[:stretch], mine[:stretch])
 		}
 		for panel, hop := range theirs[stretch:] {
 			x.at[panel] = min(x.at[panel], int(hop))
@@ -199,7 +195,7 @@ func (x lsiProgress) agreed(ctx context.Context, members group.Group) (lsiProgre
 	return x, nil
 }
 
-// before are n hops before the first.
+// before returns n times -1, the hop before the first.
 func before(n int) []int {
 	all := make([]int, n)
 	for i := range all {
@@ -208,16 +204,16 @@ func before(n int) []int {
 	return all
 }
 
-// bounds are the nodes [lo, hi) of a piece.
+// bounds returns the nodes [lo, hi) of a piece.
 func (x lsiProgress) bounds(piece int) (lo, hi int64) {
 	lo = int64(piece) * piecesOfLSI
 	return lo, min(lo+piecesOfLSI, x.nodes)
 }
 
-// begun says whether workers have shared the panels.
+// begun reports whether workers have shared the panels.
 func (x lsiProgress) begun() bool { return x.from >= 0 || len(x.missing(x.at, -1)) < len(x.at) }
 
-// missing lists those that are not beyond a hop.
+// missing lists the pieces or panels that are at most at a hop.
 func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
 	for i, at := range hops {
 		if at <= hop {
@@ -227,8 +223,8 @@ func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
 	return list
 }
 
-// superseded says whether a file can go: a later one has taken its place, or no task reads it any more. If only some
-// workers of a group have ended a stretch, all of it is made again, maybe by workers that cut the rows in another way.
+// superseded reports whether a file can be removed: a later one replaces it, or no task reads it any more. If only some workers of a group
+// have ended a stretch, all of it is made again, perhaps by workers that divide the rows differently.
 func (x lsiProgress) superseded(e catalog.Entry) bool {
 	switch e.Kind {
 	case catalog.KindLSIRows:
@@ -242,7 +238,7 @@ func (x lsiProgress) superseded(e catalog.Entry) bool {
 	return false
 }
 
-// isLSIShare says whether a file is one that workers leave each other.
+// isLSIShare reports whether workers leave each other files of this kind.
 func isLSIShare(kind string) bool {
 	switch kind {
 	case catalog.KindLSIPart, catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound:
@@ -251,7 +247,7 @@ func isLSIShare(kind string) bool {
 	return false
 }
 
-// leftOfLSI is what workers that share the panels do next.
+// leftOfLSI returns the next work of workers that share the panels.
 func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
 	x := lsiProgressOf(p, sum, cat)
 	_, shared := lsiRun{&Env{Catalog: cat}}.lsiShares(sum.Nodes)
@@ -262,7 +258,7 @@ func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partiti
 	if x.from == x.kmax {
 		return left
 	}
-	// Panels that are at the end of the stretch already wait for the others.
+	// Panels that have reached the end of the stretch wait for the others.
 	if left.Pieces = x.missing(x.at, x.to-1); len(left.Pieces) > 0 {
 		left.Step, left.Count = string(control.Columns), func(workers int) int { return tasksOfLSI(p, sum.Weighted, len(x.at), workers) }
 		return left
@@ -284,13 +280,13 @@ func (env lsiRun) panelsOfGroup(ctx context.Context) error {
 	return env.Peers.Work(ctx, x.nodes, func(ctx context.Context) error { return env.stretch(ctx, first, last) })
 }
 
-// stretch makes the hops of panels [first, last), of the stretch that is next.
+// stretch makes the hops of panels [first, last) in the next stretch.
 func (env lsiRun) stretch(ctx context.Context, first, last int) error {
 	x, err := lsiProgressOf(env.Plan, env.Summary, env.Catalog).agreed(ctx, env.Group)
 	if err != nil {
 		return err
 	}
-	for ; first < last; first++ { // those that are done lie side by side with others
+	for ; first < last; first++ { // adjacent panels may differ in progress
 		if x.at[first] >= x.to {
 			continue
 		}
@@ -309,7 +305,7 @@ func (env lsiRun) stretch(ctx context.Context, first, last int) error {
 // stretchPanels makes the hops of panels that are at the same hop.
 func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last int) (err error) {
 	if x.at[first] != x.from {
-		return nil // this attempt comes after another one has gone on
+		return nil // another attempt has already gone further
 	}
 	g, err := env.graph(ctx)
 	if err != nil {
@@ -373,7 +369,7 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	return err
 }
 
-// savedRows lists the files that have the rows of a panel after a hop, counted from row lo of the graph.
+// savedRows lists the files with the rows of a panel after a hop. Rows count from row lo of the graph.
 func (env lsiRun) savedRows(ctx context.Context, panel, hop int, lo int64) (files []lsi.Saved) {
 	parts, _ := Cover(rowsOf(env.Catalog, panel, hop), env.Summary.Nodes)
 	for _, part := range parts {
@@ -383,7 +379,7 @@ func (env lsiRun) savedRows(ctx context.Context, panel, hop int, lo int64) (file
 	return files
 }
 
-// ofShare is the end of the name of a file that a worker of a group commits, of rows [lo, hi).
+// ofShare returns the suffix of the name of a file that a worker of a group commits for rows [lo, hi).
 func (env lsiRun) ofShare(lo, hi int64) string {
 	if !env.isShare() {
 		return ""
@@ -391,8 +387,7 @@ func (env lsiRun) ofShare(lo, hi int64) string {
 	return fmt.Sprintf(".rows-%d-%d", lo, hi)
 }
 
-// commitRowsOf commits rows [lo, hi) of a panel after a hop: the panel has then ended its stretch, if the other rows
-// have as well.
+// commitRowsOf commits rows [lo, hi) of a panel after a hop. The panel has ended its stretch once all rows are committed.
 func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, lo, hi int64, write func(io.Writer) error) error {
 	path := fmt.Sprintf("lsi/rows/%05d-%05d%s", panel, hop, env.ofShare(lo, hi))
 	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIRows, path).Holding(lo, hi).Panels(panel, panel+1).AtHop(hop))
@@ -408,7 +403,7 @@ func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, lo, hi int64
 	return env.Catalog.Commit(ctx, f)
 }
 
-// sharedPanels is how many panels of the probe workers of a sheet share, or groups of them, 0 if they do not.
+// sharedPanels returns the number of probe panels that the workers of a sheet, or groups of them, share; 0 if they do not.
 func sharedPanels(s *estimate.Sheet) int {
 	panels := probePanels(s.Plan, s.Nodes, s.Edges, s.Features)
 	shares := s.Workers > 1 && paysToShare(s.Plan, s.Nodes, s.Edges, s.Weighted, panels)
@@ -421,7 +416,7 @@ func sharedPanels(s *estimate.Sheet) int {
 	return panels
 }
 
-// StretchEnds are the last hops of the stretches in which workers that share panels see a hop.
+// StretchEnds returns the last hop of each stretch up to hop last, for workers that share panels.
 func StretchEnds(last, kmax int) (ends []int) {
 	for from := -1; from < min(last, kmax); {
 		from = min(stretchEnd(from, kmax), max(last, firstStretch))

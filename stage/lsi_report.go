@@ -16,14 +16,14 @@ import (
 	"ndls/smooth"
 )
 
-// sampledNodes is how many nodes the report has distances of. They are drawn from as many ranges of
-// equal size of the nodes, which are in descending order of degree.
+// sampledNodes is the number of nodes whose distances the report shows. One is drawn from each of this many equal ranges of the nodes,
+// which are in descending order of degree.
 const sampledNodes = 8
 
-// sampleKey keeps the random numbers of the sample apart from others of the same seed.
+// sampleKey separates the random numbers of the sample from others of the same seed.
 const sampleKey = 0x5a3b1e
 
-// sample draws nodes, and gives those of rows [lo, hi), counted from lo, in ascending order.
+// sample draws the sampled nodes and returns those in [lo, hi), counted from lo, in ascending order.
 func (env *Env) sample(lo, hi int64) (rows []int64) {
 	n := env.Summary.Nodes
 	for i := range int64(sampledNodes) {
@@ -39,13 +39,13 @@ func (env *Env) sample(lo, hi int64) (rows []int64) {
 	return rows
 }
 
-// sampledRow is a node of the sample, and its distances by hop.
+// sampledRow holds a node of the sample and its distances by hop.
 type sampledRow struct {
 	Node     int64     `json:"node"`
 	Distance []float64 `json:"distance"`
 }
 
-// createSample writes the distances of the sample's nodes among the task's rows, which the caller commits.
+// createSample writes the distances of the sampled nodes among the task's rows. The caller commits the file.
 func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) (*catalog.File, error) {
 	list := []sampledRow{}
 	for number, row := range env.sample(g.lo, g.hi) {
@@ -54,7 +54,7 @@ func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) 
 	return env.createSampleOf(ctx, g.lo, list)
 }
 
-// createSampleOf writes the distances of nodes from one on.
+// createSampleOf writes the distances of sampled nodes; from is the first node of the task.
 func (env lsiRun) createSampleOf(ctx context.Context, from int64, list []sampledRow) (*catalog.File, error) {
 	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)))
 	if err != nil {
@@ -68,7 +68,7 @@ func (env lsiRun) createSampleOf(ctx context.Context, from int64, list []sampled
 	return f, nil
 }
 
-// readSample reads what all tasks have written of the sample, in ascending order of node.
+// readSample reads the sample of all tasks, in ascending order of node.
 func (env lsiRun) readSample(ctx context.Context) (all []sampledRow, err error) {
 	for _, e := range env.Catalog.Entries(catalog.KindLSISample) {
 		var list []sampledRow
@@ -81,7 +81,7 @@ func (env lsiRun) readSample(ctx context.Context) (all []sampledRow, err error) 
 	return all, nil
 }
 
-// report says how K is spread, and by degree.
+// report returns the distribution of K, for all nodes and by degree.
 func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	s, o := env.Summary, env.lsiOptions()
 	labelled, err := smooth.NewTargets(env.Budget, s.Nodes)
@@ -150,7 +150,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 		return nil, err
 	}
 	if bad {
-		return nil, fmt.Errorf("the K table holds values above --kmax %d, or more rows than there are nodes: %w", o.Kmax, seal.ErrCorrupt)
+		return nil, fmt.Errorf("the K table holds values above --kmax %d, or has more rows than the graph has nodes: %w", o.Kmax, seal.ErrCorrupt)
 	}
 	for i, d := range degrees {
 		r.ByDegree = append(r.ByDegree, spreadOfK(d, counts[i]))
@@ -173,12 +173,11 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	return r, nil
 }
 
-// degreeRange is a range of degrees, and the nodes that have them: those before end, from the end of the range
-// before on.
+// degreeRange is a range of degrees. Its nodes end before end and begin at the end of the preceding range.
 type degreeRange struct{ from, to, end int64 }
 
-// degreeRanges lists the ranges of degrees that nodes have, from a power of two to below the next. Nodes are in
-// descending order of degree, and so are the ranges. It also puts the nodes of the sample into r.
+// degreeRanges lists the ranges of degrees that occur, each from a power of two to below the next, in descending order like the nodes. It
+// also adds the sampled nodes to r.
 func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *control.LSIReport) (list []degreeRange, err error) {
 	last := -1
 	var numbers []int64
@@ -206,7 +205,7 @@ func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *cont
 	return list, nil
 }
 
-// spreadOfK is how K is spread among nodes of a range of degrees, of which count has those of each K.
+// spreadOfK returns the distribution of K in a range of degrees; count holds the number of nodes for each K.
 func spreadOfK(d degreeRange, count []int64) control.DegreeK {
 	x := control.DegreeK{From: d.from, To: d.to}
 	for k, n := range count {

@@ -13,15 +13,15 @@ import (
 	"ndls/tiles"
 )
 
-// K of some rows, as members of a gang commit it: uint16 values, little-endian, by
-// node, with the highest bit set where K is capped.
+// K of some rows, as members of a gang commit it: a uint16 per node, little-endian, in order of node. The highest bit is set if K is
+// capped.
 const (
 	lsiSharePath = "lsi/rows-%d-%d.k"
 	lsiShareRow  = 2
 	cappedBit    = 1 << 15
 )
 
-// lsiShares are the files that hold K of n nodes, if they all are there.
+// lsiShares returns the files that hold K of n nodes, and whether all exist.
 func (env lsiRun) lsiShares(n int64) ([]catalog.Entry, bool) {
 	var all []catalog.Entry
 	for _, e := range env.Catalog.Entries(catalog.KindLSIPart) {
@@ -62,12 +62,12 @@ func (env lsiRun) commitShare(ctx context.Context, g engine, _ []uint32, table *
 	return env.Catalog.Commit(ctx, f, distances)
 }
 
-// joinLSI commits a K table of which workers have committed shares, in a folder.
+// joinLSI commits a K table, in a folder, from the shares that workers committed.
 func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []catalog.Entry) error {
 	defer env.Release()
 	s := env.Summary
 	for _, e := range shares {
-		// An interval is committed before the files that it comes from end.
+		// Intervals are committed before the ends of their sources are read, so check the sources first.
 		if err := env.Catalog.Verify(ctx, e); err != nil {
 			return err
 		}

@@ -16,23 +16,23 @@ import (
 	"ndls/lsi"
 )
 
-// squaresFile holds the squared lengths of a block's panels after each hop of a stretch, until
-// these are committed panel by panel: of nodes [lo, hi), of those of which K was not known when the stretch began.
+// squaresFile buffers, per panel and hop, the squared row lengths of nodes in [lo, hi) whose K was unknown when the stretch began, until
+// they are committed panel by panel.
 type squaresFile struct {
 	lsiRun
 	lsiProgress
 	lo, hi int64
 	file   *direct.Scratch
 	page   *mem.Array[float64]
-	// left has a bit for each of nodes [lo, hi); it is nil where K is known of none. starts counts those of which it is
-	// not known before each piece, and of all.
+	// left has a bit for each node in [lo, hi) that is set if its K is unknown; it is nil if K is unknown for all. starts counts the nodes
+	// with unknown K before each piece, and in all.
 	left   *mem.Array[uint64]
 	starts []int64
-	// first is the first panel of the task, block how many panels a block has.
+	// first is the first panel of the task; block is the number of panels in a block.
 	first, block int
 }
 
-// newSquares reads of which of nodes [lo, hi) K is not known.
+// newSquares reads which nodes in [lo, hi) have unknown K, and prepares the buffers.
 func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, lo, hi int64, file *direct.Scratch) (_ *squaresFile, err error) {
 	f := &squaresFile{lsiRun: env, lsiProgress: x, lo: lo, hi: hi, file: file, starts: make([]int64, len(x.known)+1)}
 	defer func() {
@@ -78,7 +78,7 @@ func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, lo, hi int64, f
 	return f, nil
 }
 
-// within is which nodes of a piece the file has.
+// within returns the nodes of a piece that the file covers.
 func (f *squaresFile) within(piece int) (from, to int64) {
 	from, to = f.bounds(piece)
 	from = min(max(from, f.lo), f.hi)
@@ -90,14 +90,13 @@ func (f *squaresFile) free() {
 	f.left.Free()
 }
 
-// offset is where the squared lengths of a panel after a hop are. Those of the next block take their
-// place.
+// offset returns the place of the squared lengths of a panel after a hop. The next block overwrites it.
 func (f *squaresFile) offset(panel, hop int) int64 {
 	row := 8 * direct.RoundUp(f.starts[len(f.known)])
 	return (int64((panel-f.first)%f.block)*int64(f.to-f.from) + int64(hop-f.from-1)) * row
 }
 
-// put keeps the squared lengths of a panel after a hop. It moves those that count to the front.
+// put writes the squared lengths of a panel after a hop. It first moves those of nodes with unknown K to the front of squares.
 func (f *squaresFile) put(panel, hop int, squares []float64) error {
 	n := 0
 	if f.left == nil {
@@ -114,7 +113,7 @@ func (f *squaresFile) put(panel, hop int, squares []float64) error {
 	return f.file.WriteAt(mem.AsBytes(squares[:n]), f.offset(panel, hop))
 }
 
-// commit commits those of a panel, piece by piece.
+// commit commits the squared lengths of a panel, piece by piece.
 func (f *squaresFile) commit(ctx context.Context, panel int) error {
 	for _, p := range f.missing(f.known, f.from) {
 		if err := f.commitPiece(ctx, p.First, panel); err != nil {
@@ -154,7 +153,7 @@ func foundPath(piece, column, hop int) string {
 	return fmt.Sprintf("lsi/found/%05d-%02d-%05d", piece, column, hop)
 }
 
-// readFound reads a column of K of a piece, as it is known at the beginning of the stretch.
+// readFound reads a column of K of a piece, as known at the beginning of the stretch.
 func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece, column int, k []uint16) (err error) {
 	if x.known[piece] < 0 {
 		for i := range k {
@@ -167,16 +166,16 @@ func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece, column in
 		if _, err := io.ReadFull(r, mem.AsBytes(k)); err != nil {
 			return noSense(path, err)
 		}
-		_, err := io.Copy(io.Discard, r) // the checksum is compared at the end
+		_, err := io.Copy(io.Discard, r) // the checksum is checked at the end
 		return err
 	})
 }
 
-// find finds K of pieces [first, last) in the hops of the stretch.
+// find finds K of pieces [first, last) from the hops of the stretch.
 func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
 	if len(x.missing(x.at, x.to-1)) > 0 {
-		return nil // this attempt comes after another one has gone on
+		return nil // another attempt has already gone further
 	}
 	if env.opened == nil {
 		if env.opened, err = env.openNodes(ctx); err != nil {
@@ -207,7 +206,7 @@ func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 	return nil
 }
 
-// findPiece finds K of a piece, and commits it.
+// findPiece finds K of a piece and commits it.
 func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *lsi.Finder) (err error) {
 	for column, k := range f.Columns() {
 		if err := env.readFound(ctx, x, piece, column, k); err != nil {
@@ -224,7 +223,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			f.Distances()[i] = r.Distance
 		}
 	}
-	var left []int32 // nodes of which K was not known
+	var left []int32 // nodes whose K was unknown
 	for i, k := range f.Columns()[0] {
 		if lsi.Unsettled(k) {
 			left = append(left, int32(i))
@@ -273,10 +272,10 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	return env.commitFound(ctx, piece, to, more, lo, hi, f)
 }
 
-// squaresReader reads the squared lengths of a panel of the rows of a piece, hop by hop, from the files that have them.
+// squaresReader reads the squared lengths of a panel for the rows of a piece, hop by hop, from one file or several.
 type squaresReader []squaresPart
 
-// squaresPart is a file of them: of each hop it has some that other files have as well, and then so many that are read.
+// squaresPart is one of these files. For each hop, it skips values that another file also has, then reads n values.
 type squaresPart struct {
 	path    string
 	file    io.Closer
@@ -284,11 +283,11 @@ type squaresPart struct {
 	skip, n int
 }
 
-// squaresBuffer is the memory of a reader of squared lengths.
+// squaresBuffer is the memory of a squaresReader.
 const squaresBuffer = 1 << 16
 
-// openSquares opens the files that have the squared lengths of a panel of these nodes of a piece. The caller closes what it
-// returns, after an error as well.
+// openSquares opens the files with the squared lengths of a panel for these nodes of a piece. The caller closes the result, after an error
+// as well.
 func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel int, left []int32) (r squaresReader, err error) {
 	lo, hi := x.bounds(piece)
 	var all []catalog.Entry // by rows of the piece
@@ -303,7 +302,7 @@ func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel i
 	if !whole {
 		return nil, fmt.Errorf("files of squared distances of panel %d after hop %d lack nodes from %d to %d", panel, x.to, lo, hi)
 	}
-	before := func(row int64) int { // of the nodes
+	before := func(row int64) int { // nodes of left before a row
 		n, _ := slices.BinarySearch(left, int32(row))
 		return n
 	}
@@ -320,7 +319,7 @@ func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel i
 	return r, nil
 }
 
-// next reads those of the next hop.
+// next reads the squared lengths of the next hop.
 func (r squaresReader) next(squares []float64) error {
 	for _, part := range r {
 		if _, err := part.from.Discard(part.skip); err != nil {
@@ -334,13 +333,13 @@ func (r squaresReader) next(squares []float64) error {
 	return nil
 }
 
-// end says whether there are more. The checksums are compared there.
+// end checks that the files end here. The checksums are checked there.
 func (r squaresReader) end() error {
 	for _, part := range r {
 		if n, err := io.Copy(io.Discard, part.from); err != nil {
 			return err
 		} else if n > 0 {
-			return fmt.Errorf("%s is longer than there are nodes", part.path)
+			return fmt.Errorf("%s holds more values than the piece has nodes", part.path)
 		}
 	}
 	return nil
@@ -352,8 +351,8 @@ func (r squaresReader) close() {
 	}
 }
 
-// commitFound commits K of a piece as far as it is known after a hop, and the distances of the sample.
-// Another number of hops is expected to do for all nodes.
+// commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. more is the number of further
+// hops after which K of all nodes is expected to be known.
 func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
 	var files []*catalog.File
 	defer func() {
@@ -390,7 +389,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi 
 
 func samplePath(piece, hop int) string { return fmt.Sprintf("lsi/found/%05d-sample-%05d", piece, hop) }
 
-// found are the files of a column of K of all pieces, if K of all nodes is known.
+// found returns the files of a column of K of all pieces, and whether K of all nodes is known.
 func (env lsiRun) found(column int) ([]catalog.Entry, bool) {
 	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
 	if len(x.known) == 0 || x.from < x.kmax {
@@ -405,12 +404,12 @@ func (env lsiRun) found(column int) ([]catalog.Entry, bool) {
 	return all, len(all) == len(x.known)
 }
 
-// joinFound commits the K tables that were found piece by piece, that of the run itself last.
+// joinFound commits the K tables that were found piece by piece; the run's own table comes last.
 func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
 	for number, epsilon := range env.looserEpsilons() {
 		looser, ok := env.found(1 + number)
 		if !ok {
-			return fmt.Errorf("no K was found for ε %g beside that for ε %g", epsilon, env.Plan.LSI.Epsilon)
+			return fmt.Errorf("K for ε %g is missing; K for ε %g was found", epsilon, env.Plan.LSI.Epsilon)
 		}
 		if err := env.joinLSI(ctx, catalog.KindLabelLSI, labelTable(epsilon), looser); err != nil {
 			return err

@@ -10,8 +10,7 @@ import (
 	"ndls/tiles"
 )
 
-// matrix is a matrix in column tiles with a row for every node, of which the task reads
-// and writes its own.
+// matrix returns a matrix in column tiles with a row per node, restricted to the task's rows.
 func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 	s := env.Summary
 	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
@@ -19,12 +18,12 @@ func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi).On(env.Resources.Threads)
 }
 
-// featureTiles are the tiles of input features.
+// featureTiles returns the tiles of the input features.
 func (env *Env) featureTiles() *tiles.Matrix {
 	return env.matrix(tiles.Features(env.Summary))
 }
 
-// HaveFeatures says whether all tiles of a graph's input features are there.
+// HaveFeatures reports whether all tiles of a graph's input features exist.
 func HaveFeatures(cat *catalog.Catalog, s shards.Summary) bool {
 	if s.Features == 0 || s.IntervalRows < 1 {
 		return true
@@ -33,7 +32,7 @@ func HaveFeatures(cat *catalog.Catalog, s shards.Summary) bool {
 	return m.FirstMissing(0, m.Panels()) == m.Panels()
 }
 
-// ReadsFeatures says whether a stage reads tiles of input features under plan p.
+// ReadsFeatures reports whether a stage reads tiles of input features under plan p.
 func ReadsFeatures(p control.Plan, s control.Stage) bool {
 	onFeatures := strings.HasPrefix(p.LSI.Mode, "feature")
 	switch s {
@@ -47,7 +46,7 @@ func ReadsFeatures(p control.Plan, s control.Stage) bool {
 	return false
 }
 
-// joinTiles commits the tiles of intervals [first, last) of which there are parts.
+// joinTiles joins the parts of tiles of intervals [first, last) and commits the tiles.
 func (env *Env) joinTiles(ctx context.Context, m *tiles.Matrix, first, last int) error {
 	for i := first; i < last; i++ {
 		if err := m.Join(ctx, i); err != nil {

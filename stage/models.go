@@ -15,36 +15,36 @@ import (
 	"ndls/train"
 )
 
-// modelIndex is model/model.json: what was trained and which run is used.
+// modelIndex is the path of the index: what was trained, and which run is used.
 const modelIndex = "model/model.json"
 
-// trainedRun is a model. Run counts the models of all splits, split by split.
+// trainedRun describes a model. Run numbers the models of all splits, split by split.
 type trainedRun struct {
 	Run       int     `json:"run"`
 	Path      string  `json:"path"`
 	Epochs    int     `json:"epochs"`
 	BestEpoch int     `json:"best_epoch"` // counted from 1
 	Valid     float64 `json:"valid_accuracy"`
-	// Measured is what decided on the epoch, Loss the mean negative log-likelihood there, both on the validation nodes.
+	// Measured decided on the epoch; Loss is the mean negative log-likelihood of that epoch. Both are of the validation nodes.
 	Measured float64 `json:"valid_measure"`
 	Loss     float64 `json:"valid_loss"`
-	// Curve is there for the first models alone.
+	// Curve is set for the first models only.
 	Curve []control.LearningPoint `json:"curve,omitempty"`
 }
 
 type trained struct {
-	// Chosen is the run in the first split whose soft labels are best on the validation nodes, before they are smoothed: of
-	// equals that with the lowest loss, then the first.
+	// Chosen is the run of the first split whose soft labels are best on the validation nodes before smoothing. Ties go to the lowest loss,
+	// then to the first run.
 	Chosen  int                  `json:"chosen"`
 	Classes []string             `json:"classes"`
 	Options control.TrainOptions `json:"options"`
 	Runs    []trainedRun         `json:"runs"`
 }
 
-// modelPath is where the weights of a run are.
+// modelPath returns the path of the weights of a run.
 func modelPath(run int) string { return fmt.Sprintf("model/run-%03d.mlp", run) }
 
-// trainedPath is where, until the index is there, the line of the index for a run is.
+// trainedPath returns the path of a run's line of the index, until the index exists.
 func trainedPath(run int) string { return fmt.Sprintf("model/run-%03d.json", run) }
 
 func commitJSON(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, v any) error {
@@ -56,7 +56,7 @@ func commitJSON(ctx context.Context, cat *catalog.Catalog, kind, path string, ru
 	return cat.Commit(ctx, f)
 }
 
-// writeJSON writes v as the JSON files of the model are written.
+// writeJSON returns a function that writes v as indented JSON.
 func writeJSON(v any) func(io.Writer) error {
 	return func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -65,7 +65,7 @@ func writeJSON(v any) func(io.Writer) error {
 	}
 }
 
-// writeFile writes one file of the model, which the caller commits and aborts.
+// writeFile writes one file of the model. The caller commits or aborts it.
 func writeFile(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, write func(io.Writer) error) (*catalog.File, error) {
 	f, err := cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
 	if err != nil {
@@ -87,7 +87,7 @@ func readIndex(ctx context.Context, cat *catalog.Catalog) (t trained, err error)
 	return t, err
 }
 
-// readJSON reads a file of the models, or of the predictions.
+// readJSON reads a JSON file of the models or of the predictions.
 func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) error {
 	return readFile(ctx, cat, path, func(r io.Reader) error {
 		data, err := io.ReadAll(r)
@@ -101,13 +101,13 @@ func readJSON(ctx context.Context, cat *catalog.Catalog, path string, v any) err
 	})
 }
 
-// noSense is the error about a file whose JSON is not what was written.
+// noSense returns the error for a file that cannot be decoded.
 func noSense(path string, err error) error {
-	return fmt.Errorf("%s makes no sense (%v): %w", path, err, seal.ErrCorrupt)
+	return fmt.Errorf("%s cannot be decoded (%v): %w", path, err, seal.ErrCorrupt)
 }
 
-// readFile opens a file of the models, or of the predictions, for read. Where the store fails, its
-// error is returned, and not what read makes of the bytes before.
+// readFile calls read with a file of the models or of the predictions. If the store fails, it returns the store's error, not what read
+// makes of the bytes before.
 func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(io.Reader) error) (err error) {
 	e, ok := cat.Lookup(path)
 	if !ok {
@@ -132,7 +132,7 @@ func readFile(ctx context.Context, cat *catalog.Catalog, path string, read func(
 	return in.err
 }
 
-// fault is a reader that keeps its error, unless that is the end of the file.
+// fault keeps the error of its reader, except the end of the file.
 type fault struct {
 	io.Reader
 	err error
@@ -146,7 +146,7 @@ func (f *fault) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// chosenRun is the run whose soft labels are best before they are smoothed.
+// chosenRun returns the run whose soft labels are best before smoothing.
 func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, error) {
 	if !ownModel(p) {
 		return 0, nil
@@ -155,8 +155,8 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 	return t.Chosen, err
 }
 
-// WrittenModels are the models of a run whose predictions are written, or whose mean is, their numbers, and the names of the classes.
-// There is none where the run has no model of its own. The caller frees them.
+// WrittenModels returns the models whose predictions, or whose mean, a run writes, with their numbers and the names of the classes. It
+// returns none if the run has no model of its own. The caller frees the models.
 func WrittenModels(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (models []*train.Model, numbers []int, classes []string, err error) {
 	if _, ok := cat.Lookup(modelIndex); !ok || !ownModel(p) {
 		return nil, nil, nil, nil

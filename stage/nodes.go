@@ -15,7 +15,7 @@ import (
 	"ndls/shards"
 )
 
-// readers are those that read tables.
+// readers returns the threads and the budget for reading tables.
 func (env *Env) readers() shards.Readers {
 	return shards.Readers{Threads: env.Resources.Threads, Budget: env.Budget}
 }
@@ -28,7 +28,7 @@ func (env *Env) readNodes(ctx context.Context, want shards.NodeColumns, visit fu
 	})
 }
 
-// ids loads the input ids, by node: those of the task's rows of n.
+// ids loads the input ids of the task's nodes, of n in all.
 func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	lo, hi := env.Span(n)
 	ids, err := mem.Alloc[uint32](env.Budget, hi-lo, "input ids")
@@ -49,8 +49,7 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	return ids, nil
 }
 
-// names opens the ids of the nodes from one node on, for writing rows of them; nil where ids
-// are numbers. The caller closes them.
+// names opens the ids of the nodes from node on, for writing rows of them. It returns nil if ids are numbers. The caller closes them.
 func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, closeFile func(), err error) {
 	if env.Summary.IDs == "" {
 		return nil, func() {}, nil
@@ -71,8 +70,7 @@ func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, clos
 	return names, func() { _ = r.Close() }, nil
 }
 
-// quoteID is the input id of a node as messages show it; id is that id, or its number where
-// ids are numbered.
+// quoteID returns the input id of a node as messages show it. id is the number of the id, or the id itself if ids are not numbered.
 func (env *Env) quoteID(ctx context.Context, node, id int64) string {
 	names, closeNames, err := env.names(ctx, node)
 	if err != nil {
@@ -89,8 +87,7 @@ func (env *Env) quoteID(ctx context.Context, node, id int64) string {
 	return names.IDs().Type.Quote(keys[0])
 }
 
-// nodesByKey is a table of the nodes by the keys of their ids, for graphs whose ids are
-// numbered.
+// nodesByKey returns a table of the nodes by the keys of their ids, for graphs whose ids are numbered.
 func (env *Env) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err error) {
 	names, closeNames, err := env.names(ctx, 0)
 	if err != nil {
@@ -117,12 +114,12 @@ func (env *Env) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err 
 	return t, nil
 }
 
-// byID finds nodes by input id, or by its number where ids are numbered.
+// byID finds nodes by input id, or by its number if ids are numbered.
 type byID struct {
 	keys *mem.Array[uint64] // input id and node, by ascending id
 }
 
-// nodesByID sorts the nodes by their input id: 8·n bytes, twice that while it sorts.
+// nodesByID sorts the nodes by input id. It uses 8·n bytes, and twice that while it sorts.
 func (env *Env) nodesByID(ctx context.Context, n int64) (*byID, error) {
 	keys, err := mem.Alloc[uint64](env.Budget, n, "nodes by id")
 	if err != nil {
@@ -147,7 +144,7 @@ func (env *Env) nodesByID(ctx context.Context, n int64) (*byID, error) {
 	return &byID{keys}, nil
 }
 
-// of is the node of an input id.
+// of returns the node of an input id.
 func (b *byID) of(id int64) (node int64, ok bool) {
 	if id < 0 || id>>32 != 0 {
 		return 0, false

@@ -42,7 +42,7 @@ func (partitionStage) Writes() []Kind {
 		{Name: catalog.KindSplits, Lasting: true},
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindFeatures, Lasting: true},
-		{Name: catalog.KindHops}, // made again from edges where missing, if there are shards
+		{Name: catalog.KindHops}, // rebuilt from edges if missing, if there are shards
 		{Name: catalog.KindReversedHops},
 		{Name: catalog.KindRun},
 	}
@@ -94,12 +94,12 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 	s.Computes(values/float64(s.Workers), estimate.PartitionedValues)
 }
 
-// orderShare is what the steps that one worker does take of the time of the edges. Workers share the
-// rest; run files are counted as bytes. turnShare is what they do more in a graph with weights: edges are turned, and strengths added up.
-// Measured: bench/cluster/RESULTS.md.
+// orderShare is the share of steps that a single worker executes in the time of the edges. Workers share the rest; run files count as
+// bytes. turnShare is their further share in a graph with weights, for turning edges and adding strengths. Measured:
+// bench/cluster/RESULTS.md.
 const orderShare, turnShare = 0.01, 0.1
 
-// PartitionOptions are those of package partition under a plan, without resources.
+// PartitionOptions returns the options of package partition under a plan, without resources.
 func PartitionOptions(p control.Plan) partition.Options {
 	o := p.Partition
 	return partition.Options{
@@ -109,8 +109,7 @@ func PartitionOptions(p control.Plan) partition.Options {
 	}
 }
 
-// Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node
-// table, or does a piece of that.
+// Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node table, or executes a piece of that.
 func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 	open := func() (dataset.Dataset, error) {
 		return dataset.Open(ctx, env.Inputs.Dataset, dataset.Options{NoFeatures: env.Plan.Partition.Features == "none"})

@@ -23,8 +23,7 @@ const (
 	labelRuleOption = "label-rule"
 )
 
-// OptionValues lists the words that an option may be, also where it may be something else. It is
-// empty for other options.
+// OptionValues lists the words that an option accepts, even if it accepts other values too. It is empty for other options.
 func OptionValues(name string) []string {
 	switch name {
 	case ruleOption:
@@ -35,8 +34,7 @@ func OptionValues(name string) []string {
 	return control.OptionValues(name)
 }
 
-// Validate checks all options of a plan. Its error wraps [control.ErrOption] and names the
-// option and the values that are allowed.
+// Validate checks all options of a plan. Its error wraps [control.ErrOption] and names the option and the allowed values.
 func Validate(p control.Plan) error {
 	for _, name := range []string{ruleOption, labelRuleOption} {
 		if err := control.OneOf(name, p.Get(name), OptionValues(name)...); err != nil {
@@ -84,8 +82,7 @@ func Validate(p control.Plan) error {
 	return nil
 }
 
-// RuleOf is the rule by which a plan makes smoothed features. Its error wraps
-// [control.ErrOption].
+// RuleOf returns the rule by which a plan smooths features. Its error wraps [control.ErrOption].
 func RuleOf(p control.Plan) (smooth.Rule, error) {
 	o := p.Smooth
 	rule, err := smooth.NewRule(o.Rule, o.Alpha, o.Hops)
@@ -105,7 +102,7 @@ func RuleOf(p control.Plan) (smooth.Rule, error) {
 	return rule, nil
 }
 
-// validateBlend checks what does not go with rows that are made once all their hops are there.
+// validateBlend refuses options that do not fit a rule which makes rows once all their hops exist.
 func validateBlend(p control.Plan) error {
 	switch {
 	case p.Smooth.KeepHops != "":
@@ -118,13 +115,12 @@ func validateBlend(p control.Plan) error {
 	return nil
 }
 
-// later are options that came after run directories had been made without them. At these
-// values they decide nothing, and a hash leaves them out.
+// later holds options that were added after run directories existed, with the values at which they decide nothing. A hash leaves out
+// options at these values.
 var later = map[string]any{"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false, "drop_smoothed": false, "auc": false, "metrics": "", "measure": control.Accuracy, "predictions": control.AutoPredictions}
 
-// Hashes gives for each stage the hash of the part of the plan that decides the bytes of
-// its output: its own options and those of all stages that it reads from, directly or
-// not.
+// Hashes returns, for each stage, the hash of the part of the plan that decides its output: its own options and those of all stages that it
+// reads, directly or indirectly.
 func Hashes(p control.Plan) map[string]string {
 	hashes := map[string]string{}
 	for _, s := range All {
@@ -144,7 +140,7 @@ func Hashes(p control.Plan) map[string]string {
 	return hashes
 }
 
-// Binding ties the files of a run directory to a plan.
+// Binding binds the files of a run directory to a plan.
 func Binding(p control.Plan) catalog.Binding {
 	b := catalog.Binding{Stages: map[string]string{}, Plans: Hashes(p)}
 	for name, k := range kinds {
@@ -153,7 +149,7 @@ func Binding(p control.Plan) catalog.Binding {
 	return b
 }
 
-// options are those of a stage, and the version of all of them.
+// options returns the options of a stage and the version of the format.
 func options(s Stage, p control.Plan) map[string]any {
 	o := s.Options(p)
 	if o == nil {
@@ -163,9 +159,8 @@ func options(s Stage, p control.Plan) map[string]any {
 	return o
 }
 
-// Diff names the fields in which here, a plan, differs from there, the run directory's,
-// as far as they decide the output of stages; no stages mean all of them. A line reads
-// "lsi.epsilon: 0.03 here, 0.05 in the run directory".
+// Diff names the fields in which plan here differs from plan there, which belongs to the run directory, if they decide the output of these
+// stages; no stages mean all. A line reads "lsi.epsilon: 0.03 here, 0.05 in the run directory".
 func Diff(here, there control.Plan, stages ...control.Stage) []string {
 	if len(stages) == 0 {
 		stages = Names()
@@ -176,7 +171,7 @@ func Diff(here, there control.Plan, stages ...control.Stage) []string {
 		for _, name := range slices.Sorted(maps.Keys(ours)) {
 			other, both := theirs[name]
 			if !both {
-				other = ours[name] // it decides nothing in one of the plans
+				other = ours[name] // the option decides nothing in one of the plans
 			}
 			for _, line := range diff(name, ours[name], other) {
 				if !slices.Contains(d, line) {

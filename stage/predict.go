@@ -73,16 +73,15 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	s.Pieces(int((s.Nodes-1)/s.Interval(s.Nodes)) + 1)
 }
 
-// tallyBytes is about how large the files are that say how many labels of each class each model
-// got right in each split, in each interval.
+// tallyBytes estimates the size of the tallies: the labels that each model got right, by class, split and interval.
 func tallyBytes(s *estimate.Sheet) int64 {
-	const class = 240 // in a file, written as text
+	const class = 240 // in a file, as text
 	files := (s.Nodes-1)/s.Interval(s.Nodes) + 1
 	return files * int64(labelRuns(s.Plan)) * int64(s.Classes) * class
 }
 
-// Run implements Stage: it commits what the models say of the smoothed rows. These are, for each
-// interval, Arrow rows of the chosen run, and how many labels each run got right, which comes last.
+// Run implements Stage: for each interval it commits the Arrow rows of the chosen run, then the tally of the labels that each run got
+// right.
 func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	first, last := 0, math.MaxInt
 	if !env.Whole() {
@@ -119,8 +118,8 @@ func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	return prediction{Env: env, src: src, runs: t.Runs, chosen: t.Chosen}.files(ctx, left)
 }
 
-// readTruth reads the labels of the rows and, unless label smoothing makes other predictions, what
-// these are broken down by. The tasks of a worker read them once.
+// readTruth reads the labels of the rows. If labels are not smoothed, it also reads the ranges by which predictions are broken down. The
+// tasks of a worker read both once.
 func (env *Env) readTruth(ctx context.Context, src *train.Smoothed) (err error) {
 	if env.truth == nil {
 		if env.truth, err = env.labelledRows(ctx, src, env.Summary.Nodes); err != nil {
@@ -133,7 +132,7 @@ func (env *Env) readTruth(ctx context.Context, src *train.Smoothed) (err error) 
 	return err
 }
 
-// prediction is what predict needs for every file.
+// prediction holds what predict needs for every file.
 type prediction struct {
 	*Env
 	src    *train.Smoothed
@@ -172,7 +171,7 @@ func (p prediction) files(ctx context.Context, numbers []int) error {
 	return nil
 }
 
-// file commits what the models say of the rows of a file.
+// file commits the soft labels of the rows of a file.
 func (p prediction) file(ctx context.Context, number int, models []*train.Model, rows *softRows, tallies []train.Tally) error {
 	interval := int(p.src.Parts()[number].Interval)
 	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath(interval)).In(interval))
@@ -214,7 +213,7 @@ func (p prediction) file(ctx context.Context, number int, models []*train.Model,
 	return p.commitTallies(ctx, interval, tallies, scores)
 }
 
-// commitTallies commits how many labels each run got right in an interval, with the scores.
+// commitTallies commits the tallies of an interval together with its scores.
 func (p prediction) commitTallies(ctx context.Context, interval int, tallies []train.Tally, scores *scoreFile) error {
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindTally, tallyPath(interval)).In(interval))
 	if err != nil {

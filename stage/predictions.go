@@ -18,7 +18,7 @@ import (
 	"ndls/train"
 )
 
-// countRows commits, for the nodes of intervals [first, last), what is counted of the smoothed soft labels.
+// countRows commits the counts of the smoothed soft labels for the nodes of intervals [first, last).
 func (env labelsRun) countRows(ctx context.Context, first, last int) (err error) {
 	if err := env.readPredictionTruth(ctx); err != nil {
 		return err
@@ -48,7 +48,7 @@ func (env labelsRun) countRows(ctx context.Context, first, last int) (err error)
 	return nil
 }
 
-// readPredictionTruth reads the labels and splits of all nodes, which the tasks of a worker read once.
+// readPredictionTruth reads the labels and splits of all nodes. The tasks of a worker read them once.
 func (env labelsRun) readPredictionTruth(ctx context.Context) (err error) {
 	if env.truth == nil {
 		env.truth, err = env.readLabelled(ctx, env.Summary.Nodes)
@@ -56,7 +56,7 @@ func (env labelsRun) readPredictionTruth(ctx context.Context) (err error) {
 	return err
 }
 
-// predictionRows commits, for the nodes of intervals [first, last), the predictions that were picked. Then it removes the tiles.
+// predictionRows commits the picked predictions for the nodes of intervals [first, last), then removes the tiles.
 func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first, last int) error {
 	ids, err := env.targetIDs(ctx, s, smooth.AllTargets(s.Nodes))
 	if err != nil {
@@ -118,11 +118,11 @@ type predictions struct {
 	tiles   *tiles.Matrix
 	written written
 	depths  []int
-	// counter breaks the predictions that are written down.
+	// counter breaks down the written predictions.
 	counter *counter
 }
 
-// count commits how many of an interval's nodes each set of smoothed soft labels is right about.
+// count commits the tally of each set of smoothed soft labels in an interval.
 func (p predictions) count(ctx context.Context, i int) error {
 	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindSmoothedScores, smoothedScoresPath(i)).In(i))
 	if err != nil {
@@ -168,7 +168,7 @@ func (p predictions) count(ctx context.Context, i int) error {
 	return p.Catalog.Commit(ctx, scores.with(f)...)
 }
 
-// readAll gives all sets of smoothed soft labels of an interval.
+// readAll visits all sets of smoothed soft labels of an interval.
 func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row int64, labels []int32, soft []float32) error) error {
 	if p.Plan.Probabilities == control.BestProbability {
 		for run := range p.depths {
@@ -194,7 +194,7 @@ func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row
 	return nil
 }
 
-// width is the number of probabilities that are written for each node.
+// width returns the number of probabilities written per node.
 func (p predictions) width() int {
 	if p.Plan.Probabilities == control.BestProbability {
 		return 1
@@ -202,7 +202,7 @@ func (p predictions) width() int {
 	return len(p.Summary.Classes)
 }
 
-// write commits the predictions of the nodes of an interval, with what they are broken down to.
+// write commits the predictions of the nodes of an interval, and their breakdown.
 func (p predictions) write(ctx context.Context, i int) error {
 	f, err := p.Catalog.Create(ctx, catalog.Describe(catalog.KindPredictions, fmt.Sprintf("predictions/part-%05d.arrow", i)).In(i))
 	if err != nil {
@@ -248,12 +248,12 @@ func (p predictions) write(ctx context.Context, i int) error {
 	return p.Catalog.Commit(ctx, b, f)
 }
 
-// batch is how many predictions are written at a time.
+// batch returns the number of predictions that are written at a time.
 func (p predictions) batch() int {
 	return softBatch(p.Plan, len(p.Summary.Classes))
 }
 
-// writingBytes is the memory for writing predictions, with reading tiles: of so many rows of an interval.
+// writingBytes returns the memory for reading tiles and writing predictions of an interval with this number of rows.
 func writingBytes(plan control.Plan, classes int, rows int64) int64 {
 	if plan.Probabilities == control.BestProbability {
 		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows)
@@ -270,7 +270,7 @@ func writingBytes(plan control.Plan, classes int, rows int64) int64 {
 	return max(one, mean)
 }
 
-// read gives the predictions that are written, for the nodes of an interval, a record batch at a time.
+// read visits the predictions to write for the nodes of an interval, one record batch at a time.
 func (p predictions) read(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
 	switch {
 	case p.Plan.Probabilities == control.BestProbability:
@@ -305,7 +305,8 @@ func (p predictions) read(ctx context.Context, i int, visit func(row int64, labe
 	})
 }
 
-// readMean gives the mean of all models of the first split. Fewer rows are read than a record batch has, which is filled with them.
+// readMean visits the mean of all models of the first split. It reads fewer rows at a time than a record batch has, and fills record
+// batches with them.
 func (p predictions) readMean(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
 	s, err := p.newModelsReader(0, modelsOfSplit(p.Plan))
 	if err != nil {
@@ -346,24 +347,23 @@ func (p predictions) readMean(ctx context.Context, i int, visit func(row int64, 
 	})
 }
 
-// sharedRows is how many rows a thread takes at a time.
+// sharedRows is the number of rows that a thread takes at a time.
 const sharedRows = 1 << 10
 
-// averagesLogs says whether what was averaged are logarithms of probabilities.
+// averagesLogs reports whether a run's depth averages logarithms of probabilities.
 func (p predictions) averagesLogs(run int) bool { return averagesLogs(p.Plan, p.depths[run]) }
 
-// averagesLogs says whether smoothing to a depth averages logarithms of probabilities: the
-// rule of the authors' code does, and at depth 0 nothing is averaged.
+// averagesLogs reports whether smoothing to a depth averages logarithms of probabilities. The rule of the authors' code does; depth 0
+// averages nothing.
 func averagesLogs(p control.Plan, depth int) bool {
 	return p.Labels.Rule == "ndls-reference" && depth > 0
 }
 
-// signed says whether what was smoothed to a depth may be below 0: corrected soft labels may.
+// signed reports whether smoothing to a depth may yield negative values, as corrected soft labels do.
 func signed(p control.Plan, depth int) bool { return corrects(p) && depth > 0 }
 
-// normalise turns a row of smoothed soft labels into probabilities that sum to
-// 1: averages of probabilities are divided by their sum, averages of
-// logarithms go through softmax.
+// normalise turns a row of smoothed soft labels into probabilities that sum to 1: it divides averages of probabilities by their sum, and
+// applies softmax to averages of logarithms.
 func normalise(row []float32, logs bool) {
 	if logs {
 		most := row[train.Argmax(row)]

@@ -13,20 +13,19 @@ import (
 )
 
 const (
-	// probeWork is the number of nodes, directed edges and probes, multiplied, up to which
-	// more than usualProbes pay: some seconds of work if all hops are made.
+	// probeWork is the number of nodes and directed edges, times probes, up to which more than usualProbes pay: some seconds of work for
+	// all hops.
 	probeWork  = 1 << 24
 	mostProbes = 1024
-	// usualProbes is the number of probes of graphs of medium size. Those of manyEdges nodes
-	// and directed edges have fewProbes: a pass takes long there, and distances fall by so
-	// much from hop to hop that the error of a sketch seldom changes K.
+	// usualProbes is the number of probes of graphs of medium size. Graphs with at least manyEdges nodes and directed edges get fewProbes:
+	// a pass takes long there, and distances fall so much from hop to hop that the error of a sketch seldom changes K.
 	usualProbes = 64
 	fewProbes   = 32
 	manyEdges   = 1 << 23
 )
 
-// sized is o for a graph of that size: where the plan leaves the number of probes open, it is
-// chosen. A sketch as wide as what it stands for gives way to that.
+// sized returns o for a graph of this size, with the number of probes chosen if the plan leaves it open. It replaces a sketch by the exact
+// mode if the sketch would be at least as wide.
 func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOptions {
 	if o.Probes > 0 || !sketches(o) {
 		return o
@@ -45,12 +44,10 @@ func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOp
 	return o
 }
 
-// sketches says whether distances are measured with random probes.
+// sketches reports whether random probes measure the distances.
 func sketches(o control.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sketch") }
 
-// LSIOptions returns the options with which K is found in a graph: where the plan leaves the number of probes open, that is
-// chosen by the size of the graph, and a sketch that would be as wide as what it stands for is not taken. Modes that
-// measure distances exactly have no probes.
+// LSIOptions returns the options with which K is found in a graph: see sized. Exact modes have no probes.
 func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
 	o := sized(p.LSI, s.Nodes, s.Edges, s.Features)
 	if !sketches(o) {
@@ -59,7 +56,7 @@ func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
 	return o
 }
 
-// lsiOptions are those of the plan, for the graph.
+// lsiOptions returns the plan's options for the graph.
 func (env *Env) lsiOptions() control.LSIOptions { return LSIOptions(env.Plan, env.Summary) }
 
 // probe builds the probe of the plan's mode; free returns its memory.

@@ -8,20 +8,18 @@ import (
 	"ndls/internal/seal"
 )
 
-// pulled gives rows that something puts, as they are asked for: so two readers can be walked
-// through side by side.
+// pulled returns, on request, rows that a reader puts. So a caller can walk through two readers side by side.
 type pulled struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 	rows   chan []float32
 	used   chan struct{}
 	ended  chan error
-	left   []float32 // of the rows that came last
+	left   []float32 // unread part of the last rows
 	closed bool
 }
 
-// pull starts read, which puts rows in ascending order; they are valid until put returns. The
-// caller closes what it gets.
+// pull starts read, which puts rows in ascending order; they are valid until put returns. The caller closes the result.
 func pull(ctx context.Context, read func(ctx context.Context, put func(rows []float32) error) error) *pulled {
 	p := &pulled{rows: make(chan []float32), used: make(chan struct{}), ended: make(chan error, 1)}
 	p.ctx, p.stop = context.WithCancel(ctx)
@@ -47,7 +45,7 @@ func pull(ctx context.Context, read func(ctx context.Context, put func(rows []fl
 
 var errFewRows = errors.New("there are fewer rows than nodes")
 
-// next is the next row, of so many columns. It is valid until the next call.
+// next returns the next row, which has this number of columns. It is valid until the next call.
 func (p *pulled) next(columns int) ([]float32, error) {
 	if len(p.left) == 0 {
 		p.release()
@@ -63,7 +61,7 @@ func (p *pulled) next(columns int) ([]float32, error) {
 	return row, nil
 }
 
-// finish waits for the end, before which the reader compares files with their checksums.
+// finish waits for the end of the reader, which checks the checksums of files at its end.
 func (p *pulled) finish() error {
 	p.release()
 	for p.left = range p.rows {
@@ -73,7 +71,7 @@ func (p *pulled) finish() error {
 	return <-p.ended
 }
 
-// release says that the rows which came last are used.
+// release tells the reader that the last rows are used.
 func (p *pulled) release() {
 	if p.left == nil {
 		return
@@ -84,14 +82,14 @@ func (p *pulled) release() {
 	}
 }
 
-// close ends the reader, if it has not ended.
+// close stops the reader, if it has not ended.
 func (p *pulled) close() {
 	p.stop()
 	if p.closed {
 		return
 	}
 	for range p.rows {
-		continue // it stops at the next select
+		continue // the reader stops at its next select
 	}
 	<-p.ended
 }

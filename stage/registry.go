@@ -1,7 +1,6 @@
 package stage
 
-// All is the registry of stages, in the order in which a run takes them: a new stage is
-// one line.
+// All lists the stages in the order of a run; a new stage is one line.
 var All = []Stage{
 	partitionStage{},
 	degreesStage{},

@@ -16,25 +16,23 @@ import (
 	"ndls/train"
 )
 
-// The area under the ROC curve needs the probabilities of all validation and test nodes in
-// order. Where a plan asks for it, the stages that have the probabilities write them as scores
-// (see [train.Score]), 8 bytes each and in no order, and evaluate sorts these.
+// The area under the ROC curve needs the probabilities of all validation and test nodes in order. If a plan asks for it, the stages that
+// compute probabilities write them as scores (see [train.Score]), 8 bytes each and unordered, and evaluate sorts them.
 
-// scoresPath is where the scores of the soft labels of an interval are, smoothedScoresPath those of
-// its predictions.
+// scoresPath returns the path of the scores of the soft labels of an interval.
 func scoresPath(interval int) string { return fmt.Sprintf("model/scores-%05d", interval) }
 
 func smoothedScoresPath(interval int) string {
 	return fmt.Sprintf("predictions/scores-%05d", interval)
 }
 
-// scoreBatch is how many scores are passed on at a time, scoreBytes what they take.
+// scoreBatch is the number of scores that are passed on at a time; scoreBytes is their memory.
 const (
 	scoreBatch = 1 << 13
 	scoreBytes = 8*scoreBatch + 4096
 )
 
-// scoredBytes is the memory for passing scores on under a plan.
+// scoredBytes returns the memory for passing scores on under a plan.
 func scoredBytes(p control.Plan) int64 {
 	if !p.WantsAUC() {
 		return 0
@@ -42,7 +40,7 @@ func scoredBytes(p control.Plan) int64 {
 	return scoreBytes
 }
 
-// scores gathers the scores of rows. A nil one gathers nothing.
+// scores gathers the scores of rows. A nil scores gathers nothing.
 type scores struct {
 	keys    *mem.Array[uint64]
 	n       int
@@ -50,8 +48,7 @@ type scores struct {
 	pass    func(keys []uint64) error
 }
 
-// newScores passes the scores that are gathered to a function, nil where the plan does not
-// ask for them.
+// newScores returns scores that pass what they gather to a function; nil if the plan asks for no scores.
 func (env *Env) newScores(pass func(keys []uint64) error) (*scores, error) {
 	if !env.Plan.WantsAUC() {
 		return nil, nil
@@ -73,8 +70,7 @@ func (x *scores) free() {
 	}
 }
 
-// add takes the probabilities of consecutive rows by a model. Of two classes the second alone
-// counts: the area of the first is the same.
+// add adds the probabilities of consecutive rows by a model. Of two classes only the second counts: the first has the same area.
 func (x *scores) add(model int, probability []float32, labels []int32, splits []uint8) error {
 	if x == nil {
 		return nil
@@ -100,7 +96,7 @@ func (x *scores) add(model int, probability []float32, labels []int32, splits []
 	return nil
 }
 
-// flush passes on what is gathered.
+// flush passes on the gathered scores.
 func (x *scores) flush() error {
 	if x == nil || x.n == 0 {
 		return nil
@@ -110,8 +106,7 @@ func (x *scores) flush() error {
 	return x.pass(x.keys.S[:n])
 }
 
-// scoreFile gathers scores into a file, which the caller commits, or aborts. Where the plan
-// does not ask for scores there is none.
+// scoreFile gathers scores in a file that the caller commits or aborts. It has no file if the plan asks for no scores.
 type scoreFile struct {
 	*scores
 	file *catalog.File
@@ -138,7 +133,7 @@ func (env *Env) newScoreFile(ctx context.Context, e catalog.Entry) (f *scoreFile
 	return f, err
 }
 
-// close gives the memory back, and drops a file that is not committed.
+// close frees the memory and drops a file that is not committed.
 func (f *scoreFile) close() {
 	f.scores.free()
 	if f.file != nil {
@@ -154,7 +149,7 @@ func (f *scoreFile) with(files ...*catalog.File) []*catalog.File {
 	return append([]*catalog.File{f.file}, files...)
 }
 
-// areas are mean areas under ROC curves, by model and split.
+// areas holds mean areas under ROC curves, by model and split.
 type areas map[areaOf]*meanArea
 
 type areaOf struct {
@@ -162,13 +157,13 @@ type areaOf struct {
 	split uint8
 }
 
-// meanArea is over the classes that have an area.
+// meanArea averages over the classes that have an area.
 type meanArea struct {
 	sum     float64
 	classes int
 }
 
-// of is the mean area of a model in a split.
+// of returns the mean area of a model in a split.
 func (a areas) of(model int, split uint8) (auc float64, ok bool) {
 	m := a[areaOf{model, split}]
 	if m == nil || m.classes == 0 {
@@ -177,7 +172,7 @@ func (a areas) of(model int, split uint8) (auc float64, ok bool) {
 	return m.sum / float64(m.classes), true
 }
 
-// sortScores computes the areas of the scores that add gives.
+// sortScores computes the areas of the scores that add yields.
 func (env *Env) sortScores(ctx context.Context, want int64, add func(add func(keys []uint64) error) error) (_ areas, err error) {
 	scratch, err := extsort.NewScratch(env.Resources.Scratch)
 	if err != nil {
@@ -279,12 +274,12 @@ func (env *Env) readScores(ctx context.Context, e catalog.Entry, add func([]uint
 	}
 }
 
-// smoothedScores is scoreCount after label smoothing, where the mean of models may be counted, too.
+// smoothedScores returns scoreCount after label smoothing, which may also count the mean of the models.
 func smoothedScores(s *estimate.Sheet) int64 {
 	return scoreCount(s) / int64(labelRuns(s.Plan)) * int64(counted(s.Plan, s.Classes))
 }
 
-// sortingCost adds what it takes to sort so many scores beside held bytes.
+// sortingCost adds the cost of sorting n scores beside held bytes.
 func sortingCost(s *estimate.Sheet, held, n int64) {
 	free := s.Budget() - held
 	o := extsort.Options{Want: n, Width: 16, Leave: free}
@@ -297,7 +292,7 @@ func sortingCost(s *estimate.Sheet, held, n int64) {
 	}
 }
 
-// scoreCount is how many scores a plan leads to, before or after label smoothing.
+// scoreCount returns the number of scores of a plan, before or after label smoothing.
 func scoreCount(s *estimate.Sheet) int64 {
 	if !s.Plan.WantsAUC() {
 		return 0

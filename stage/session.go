@@ -9,7 +9,7 @@ import (
 	"ndls/smooth"
 )
 
-// session is what a [Session] keeps open.
+// session holds what a [Session] keeps open.
 type session struct {
 	opened  *graph
 	rows    *smooth.Targets
@@ -22,7 +22,7 @@ type session struct {
 	limit   *limits
 }
 
-// Release gives everything back; what is asked for again is opened again.
+// Release closes and frees everything; later calls open it again.
 func (x *Session) Release() {
 	if x.opened != nil {
 		x.opened.close()
@@ -77,7 +77,7 @@ func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err er
 	return engine{env, env.opened}, nil
 }
 
-// targets are the rows of smoothed features that the plan asks for.
+// targets returns the rows of smoothed features that the plan asks for.
 func (env *Env) targets(ctx context.Context, s shards.Summary) (_ *smooth.Targets, err error) {
 	if env.rows == nil {
 		env.rows, err = env.findTargets(ctx, s)
@@ -85,7 +85,7 @@ func (env *Env) targets(ctx context.Context, s shards.Summary) (_ *smooth.Target
 	return env.rows, err
 }
 
-// limitsOf are the stationary rows of the features.
+// limitsOf returns the stationary rows of the features.
 func (env *Env) limitsOf(ctx context.Context, t *smooth.Targets) (_ *limits, err error) {
 	if env.limit == nil {
 		env.limit, err = env.findLimits(ctx, t)
@@ -93,7 +93,7 @@ func (env *Env) limitsOf(ctx context.Context, t *smooth.Targets) (_ *limits, err
 	return env.limit, err
 }
 
-// targetIDs gives the input id of each target, in order of node.
+// targetIDs returns the input id of each target, in order of node.
 func (env *Env) targetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (_ *mem.Array[uint32], err error) {
 	if env.inputID == nil {
 		env.inputID, err = env.readTargetIDs(ctx, s, t)
@@ -101,15 +101,14 @@ func (env *Env) targetIDs(ctx context.Context, s shards.Summary, t *smooth.Targe
 	return env.inputID, err
 }
 
-// table is the number of hops of each node that make finds, kept under a number
-// of the part's own.
-func (env *Env) table(of int, make func() (*mem.Array[uint16], error)) ([]uint16, error) {
+// table returns the number of hops of each node. It calls find unless the table with the key of is held already.
+func (env *Env) table(of int, find func() (*mem.Array[uint16], error)) ([]uint16, error) {
 	if env.k != nil && env.kOf == of {
 		return env.k.S, nil
 	}
 	env.k.Free()
 	env.k = nil
-	k, err := make()
+	k, err := find()
 	if err != nil {
 		return nil, err
 	}

@@ -21,16 +21,14 @@ import (
 )
 
 const (
-	// sampleRows is how many rows, at most, settled smoothing is checked on.
+	// sampleRows is the largest number of rows on which settled smoothing is checked.
 	sampleRows = 1 << 16
-	// choicePath is where the last hops of rows are. Workers that share the rows commit a file
-	// each, with their rows in its name.
+	// choicePath is the path of the last hops of rows. Workers that share the rows commit one file each, with its rows in the name.
 	choicePath = "smoothed/last-hops"
 )
 
-// choice says up to which hop the task's rows are computed, nil where the plan does not leave
-// that to the program. A run makes it once, and commits it: all tasks of the stage read the
-// same. Workers that share the rows make it together.
+// choice returns the last hop to which each of the task's rows is computed, or nil if the plan sets it. A run makes the choice once and
+// commits it, so that all tasks of the stage read the same. Workers that share the rows make it together.
 func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Choice, error) {
 	if !env.Plan.Chooses() {
 		return nil, nil
@@ -59,21 +57,20 @@ func (env smoothRun) choice(ctx context.Context, sum shards.Summary) (*smooth.Ch
 
 // choose makes the choice, alone or with the workers that share the rows.
 func (env smoothRun) choose(ctx context.Context, sum shards.Summary) error {
-	make := func(ctx context.Context) error {
+	choose := func(ctx context.Context) error {
 		_, err := env.choice(ctx, sum)
 		return err
 	}
 	if !env.isShare() {
-		return make(ctx)
+		return choose(ctx)
 	}
 	if _, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes); whole {
 		return nil
 	}
-	return env.Peers.Work(ctx, sum.Nodes, make)
+	return env.Peers.Work(ctx, sum.Nodes, choose)
 }
 
-// joinChoice puts the parts of a choice that workers have committed into the one file that a worker
-// alone commits.
+// joinChoice joins the parts of a choice that several workers committed into the one file that a single worker would commit.
 func (env smoothRun) joinChoice(ctx context.Context, sum shards.Summary) error {
 	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
 	if !whole || len(parts) == 1 {
@@ -113,13 +110,13 @@ func (env smoothRun) joinChoice(ctx context.Context, sum shards.Summary) error {
 	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLastHops && e.Path != choicePath })
 }
 
-// Part is an entry of which rows [Lo, Hi) are taken.
+// Part is an entry with the rows [Lo, Hi) that are read from it.
 type Part struct {
 	catalog.Entry
 	Lo, Hi int64
 }
 
-// holds is the rows that the file of an entry has: [0, n) where it does not say.
+// holds returns the rows in the file of an entry: [0, n) if the entry names none.
 func holds(e catalog.Entry, n int64) (lo, hi int64) {
 	if e.Hi == 0 {
 		return 0, n
@@ -127,8 +124,7 @@ func holds(e catalog.Entry, n int64) (lo, hi int64) {
 	return e.Lo, e.Hi
 }
 
-// Cover takes each of n rows from one of the entries that hold it, in ascending order. It
-// says whether there are entries for all rows.
+// Cover takes each of n rows from one of the entries that hold it, in ascending order, and reports whether the entries cover all rows.
 func Cover(entries []catalog.Entry, n int64) (parts []Part, whole bool) {
 	for at := int64(0); at < n; at = parts[len(parts)-1].Hi {
 		next := Part{Lo: at, Hi: at}
@@ -175,7 +171,7 @@ func (env smoothRun) readChoice(ctx context.Context, sum shards.Summary, parts [
 	return all, nil
 }
 
-// readPart reads a part of a choice, and shows the last hops of its rows.
+// readPart reads a part of a choice and calls lasts with the last hops of its rows.
 func (env smoothRun) readPart(ctx context.Context, n int64, part Part, lasts func(first int64, last []uint16) error) (*smooth.Choice, error) {
 	lo, hi := holds(part.Entry, n)
 	r, err := env.Catalog.Stream(ctx, part.Entry)
@@ -189,7 +185,7 @@ func (env smoothRun) readPart(ctx context.Context, n int64, part Part, lasts fun
 	return c, nil
 }
 
-// checkedChoice is the choice with the exact rows of a sample, and without last hops.
+// checkedChoice returns the choice with the exact rows of a sample, without last hops.
 func (env smoothRun) checkedChoice(ctx context.Context, sum shards.Summary, sample *smooth.Targets) (*smooth.Choice, error) {
 	parts, whole := Cover(env.Catalog.Entries(catalog.KindLastHops), sum.Nodes)
 	if !whole {
@@ -236,7 +232,7 @@ func (env smoothRun) makeChoice(ctx context.Context, sum shards.Summary) (c *smo
 	}
 	defer sample.Free()
 	panels := packed.Panels(sum.Features)
-	// The panel has a number of its own, behind those of the features.
+	// The panel has a number of its own, after those of the features.
 	var done State
 	if err := env.onePanel(ctx, sum, sample, func(g hops.Graph, o smooth.Options) error {
 		states, checkpoints, err := env.States.Open(ctx, lo, hi, panels, panels+1, catalog.KindFeatures, catalog.KindLSI)
@@ -277,8 +273,8 @@ func (env smoothRun) commitChoice(ctx context.Context, c *smooth.Choice, lo, hi,
 	return env.Catalog.Commit(ctx, f)
 }
 
-// onePanel calls use for smoothing one panel of a sample of the task's rows. Where last hops are
-// chosen, its memory is for that.
+// onePanel calls use for smoothing one panel of a sample of the task's rows, with the memory that the choice of last hops needs if the plan
+// makes one.
 func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *smooth.Targets, use func(g hops.Graph, o smooth.Options) error) error {
 	g, o, k, err := env.featureSmoothing(ctx, sum, sample, env.Plan.Directions()[0])
 	if err != nil {
@@ -297,7 +293,7 @@ func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *s
 	return use(g.hops(state), o)
 }
 
-// sampleOf is a sample of the target rows, evenly spaced: every step-th.
+// sampleOf returns an evenly spaced sample of the target rows: every step-th.
 func (env smoothRun) sampleOf(targets *smooth.Targets, n int64) (sample *smooth.Targets, step int64, err error) {
 	step = max((targets.Len()+sampleRows-1)/sampleRows, 1)
 	if sample, err = smooth.NewTargets(env.Budget, n); err != nil {
@@ -317,10 +313,9 @@ func (env smoothRun) sampleOf(targets *smooth.Targets, n int64) (sample *smooth.
 	return sample, step, nil
 }
 
-// checkSettled measures how far smoothed rows whose neighbours settled deviate from exact
-// ones, on a sample of the target rows. Smoothing is linear: random combinations of all feature
-// columns, smoothed with every row recomputed, are compared with the same combinations of the
-// smoothed rows, and stand for whole rows within the error of such sketches.
+// checkSettled measures, on a sample of the target rows, how far smoothed rows whose neighbours settled deviate from exact ones. Smoothing
+// is linear, so it compares random combinations of the feature columns: smoothed with every row recomputed, and taken from the smoothed
+// rows. They represent whole rows within the error of such sketches.
 func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err error) {
 	targets, err := env.targets(ctx, sum)
 	if err != nil {
@@ -341,7 +336,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 		return err
 	}
 	if env.Plan.Chooses() && !c.Settles {
-		// No row settled.
+		// No row has settled.
 		env.Report.Deviation = &control.DeviationReport{Bound: env.Plan.Deviation, Rows: targets.Len()}
 		return nil
 	}
@@ -361,7 +356,7 @@ func (env smoothRun) checkSettled(ctx context.Context, sum shards.Summary) (err 
 	return nil
 }
 
-// exactSample has the exact rows of a sample.
+// exactSample computes the exact rows of a sample.
 func (env smoothRun) exactSample(ctx context.Context, sum shards.Summary, sample *smooth.Targets) (*smooth.Choice, error) {
 	c := &smooth.Choice{}
 	err := env.onePanel(ctx, sum, sample, func(g hops.Graph, o smooth.Options) error {
@@ -380,15 +375,15 @@ func (env smoothRun) exactSample(ctx context.Context, sum shards.Summary, sample
 	return c, err
 }
 
-// combinations are random combinations of columns: every column is added to one of
-// smooth.Combinations columns, with a random sign. The last column of the panel is zero.
+// combinations yields random combinations of columns: each column is added, with a random sign, to one of smooth.Combinations columns. The
+// last column of the panel is zero.
 type combinations struct {
 	of      lsi.Columns
 	seed    uint64
 	threads int
 }
 
-// combinedRows is how many rows a thread combines at a time.
+// combinedRows is the number of rows that a thread combines at a time.
 const combinedRows = 1 << 7
 
 func (c combinations) rows(ctx context.Context) hops.Rows {
@@ -427,13 +422,13 @@ func combine(to *[packed.PanelColumns]float32, row, signs []float32) {
 	}
 }
 
-// sampledRows shows every step-th of the smoothed rows as columns, all of them at a time.
+// sampledRows yields every step-th smoothed row, with all columns at once.
 type sampledRows struct {
 	rows storedRows
 	step int64
 }
 
-// storedRows are rows that lie one after the other in chunks, as [train.Smoothed] has them.
+// storedRows holds consecutive rows in chunks, as [train.Smoothed] does.
 type storedRows interface {
 	Width() int
 	NumChunks() int
@@ -444,8 +439,7 @@ type storedRows interface {
 // Width implements lsi.Columns.
 func (r sampledRows) Width() int { return r.rows.Width() }
 
-// skippedBytes is how many bytes must lie between two rows of a sample for reading each of
-// them alone to be faster than reading all.
+// skippedBytes is the distance between two sampled rows from which reading each row alone is faster than reading all.
 const skippedBytes = 256 << 10
 
 // Rows implements lsi.Columns.
@@ -492,7 +486,7 @@ func (r sampledRows) Rows(ctx context.Context, _, columns int, put func(rows []f
 	return flush()
 }
 
-// panelRows reads the rows of a panel.
+// panelRows reads all rows of a panel.
 func panelRows(x hops.Rows) (values []float32, err error) {
 	err = x(func(rows []float32) error {
 		values = append(values, rows...)

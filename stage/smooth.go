@@ -34,8 +34,8 @@ func (smoothStage) Needs(p control.Plan) []control.Stage {
 	return []control.Stage{control.Partition}
 }
 
-// followsLSI says whether the rule of features takes the number of hops of each node from the K
-// table, or weighs hops by distances from the stationary state that options of lsi choose.
+// followsLSI reports whether the rule of features reads K of each node, or weighs hops by distances from the stationary state that options
+// of lsi choose.
 func followsLSI(p control.Plan) bool {
 	rule, err := RuleOf(p)
 	return err == nil && !directed(p) && (rule.NodeDependent || rule.Weighs())
@@ -56,10 +56,10 @@ func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
 func (smoothStage) Options(p control.Plan) map[string]any {
 	o := map[string]any{"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation, "drop_features": p.DropFeatures}
 	if p.Smooth.LabelColumns > 0 || p.Embeds() {
-		o["seed"] = p.Seed // it divides the training nodes, or makes the random rows
+		o["seed"] = p.Seed // the seed divides the training nodes, or makes the random rows
 	}
 	if !followsLSI(p) && !p.Embeds() {
-		o["r"] = p.LSI.R // elsewhere the lsi stage has it
+		o["r"] = p.LSI.R // otherwise it is an option of the lsi stage
 	}
 	return o
 }
@@ -87,8 +87,8 @@ func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	return c
 }
 
-// halvable says whether a task can take one half of each panel: where all rows of float32 are computed at every
-// hop, and tiles have what the rule adds up of features alone.
+// halvable reports whether a task can take one half of each panel: every hop computes all rows in float32, and tiles hold only sums of
+// features.
 func halvable(p control.Plan, out estimate.Output) bool {
 	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && !p.Settles() && !p.Chooses() && p.Precision != "float16"
 }
@@ -182,7 +182,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		s.CheckSettled(o, last, checked, tiles)
 	}
 	s.DiskBytes = rows
-	// Tiles give way to rows, interval by interval.
+	// Rows replace tiles, interval by interval.
 	share := float64(s.Interval(stored)) / float64(max(stored, 1))
 	s.PeakDiskBytes = max(s.ScratchBytes+tiles, tiles+int64(float64(rows)*share), rows)
 	if !s.Plan.DropFeatures {
@@ -191,7 +191,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	features := estimate.TileBytes(s.Nodes, s.Features, s.Half)
 	s.DiskBytes -= features
 	if dropsPanels(s.Plan) && s.Part == s.Nodes {
-		// Features of a block go when it is smoothed, and several blocks may be smoothed at the same time.
+		// Features of a block are removed once it is smoothed, and several blocks may be smoothed at the same time.
 		whole := int64(max(packed.Panels(s.Features), 1) * packed.PanelColumns)
 		block := min(int64(s.Workers*teams)*int64(s.ColumnsPerPass), whole)
 		part := func(bytes int64) int64 { return bytes / whole * block }
@@ -200,11 +200,10 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	}
 }
 
-// Run implements Stage: it commits the smoothed features as Arrow, by way of tiles. Hops
-// give columns, a reader wants rows.
+// Run implements Stage: it commits the smoothed features as Arrow, by way of tiles, because hops make columns and readers want rows.
 func (smoothStage) Run(ctx context.Context, env *Env) error { return smoothRun{env}.run(ctx) }
 
-// smoothRun is the stage being executed.
+// smoothRun is the stage while it runs.
 type smoothRun struct{ *Env }
 
 func (env smoothRun) run(ctx context.Context) error {
@@ -240,23 +239,22 @@ func (env smoothRun) run(ctx context.Context) error {
 	return env.dropFeatures(ctx, func(catalog.Entry) bool { return true })
 }
 
-// dropsPanels says whether the features of a panel go as soon as it is smoothed. With
-// --slack a sample of rows is smoothed once more at the end.
+// dropsPanels reports whether the features of a panel are removed as soon as it is smoothed. With --slack they stay, because a sample of
+// rows is smoothed again at the end.
 func dropsPanels(p control.Plan) bool { return p.DropFeatures && !p.SlackSettles() }
 
-// dropFeatures removes those tiles of input features that match.
+// dropFeatures removes the tiles of input features that match.
 func (env smoothRun) dropFeatures(ctx context.Context, match func(catalog.Entry) bool) error {
 	env.Disk.Look()
 	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindFeatures && match(e) })
 }
 
-// output is what the stage writes for each target.
+// output returns what the stage writes for each target.
 func (env *Env) output() estimate.Output {
 	return estimate.OutputOf(env.Plan, env.Summary.Features, len(env.Summary.Classes))
 }
 
-// trainedKind is the kind of the rows that models take, which are those that the stage
-// commits last: the rule's, or hops where the rule adds up none.
+// trainedKind returns the kind of the rows that models read, which the stage commits last: the rule's sums, or hops if it makes no sums.
 func trainedKind(out estimate.Output) string {
 	if out.Sums || out.Joins {
 		return catalog.KindSmoothed
@@ -264,7 +262,7 @@ func trainedKind(out estimate.Output) string {
 	return catalog.KindKeptHops
 }
 
-// ReadsRows says whether a stage reads smoothed rows under plan p.
+// ReadsRows reports whether a stage reads smoothed rows under plan p.
 func ReadsRows(p control.Plan, s control.Stage) bool {
 	switch s {
 	case control.Train:
@@ -277,21 +275,20 @@ func ReadsRows(p control.Plan, s control.Stage) bool {
 	return false
 }
 
-// RowsKind is the kind of the smoothed rows that models take, whatever the graph.
+// RowsKind returns the kind of the smoothed rows that models read, whatever the graph.
 func RowsKind(p control.Plan) string { return trainedKind(estimate.OutputOf(p, 0, 0)) }
 
-// RemovedAfter says whether the files of a kind are removed once a stage is complete, because no
-// later stage reads them.
+// RemovedAfter reports whether the files of a kind are removed once a stage is complete, because no later stage reads them.
 func RemovedAfter(p control.Plan, kind string, s control.Stage) bool {
 	return KindOf(kind).Until == s || s == control.SmoothLabels && p.DropSmoothed && kind == RowsKind(p)
 }
 
-// openRows opens the rows that models take.
+// openRows opens the rows that models read.
 func (env *Env) openRows(ctx context.Context) (*train.Smoothed, error) {
 	return train.OpenRows(ctx, env.Catalog, RowsKind(env.Plan))
 }
 
-// smoothFeatures commits the tiles of panels [first, last): of features, then of labels.
+// smoothFeatures commits the tiles of panels [first, last): features, then labels.
 func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first, last int) error {
 	targets, err := env.targets(ctx, s)
 	if err != nil {
@@ -316,7 +313,7 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 	return err
 }
 
-// smoothPanels commits the tiles of panels [first, last), of which none is complete.
+// smoothPanels commits the tiles of panels [first, last), none of which is complete.
 func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets *smooth.Targets, out *smoothedTiles, first, last int) error {
 	lo, hi := env.Span(s.Nodes)
 	mine, err := targets.Part(env.Budget, lo, hi)
@@ -326,7 +323,7 @@ func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets
 	defer mine.Free()
 	for d := range out.out.Directions {
 		if !env.isShare() && out.completeTo(d, first, last) {
-			continue // the work goes on with another direction
+			continue // this direction was done before an interruption
 		}
 		leave := progress.Enter(ctx, d, len(out.out.Directions))
 		err := env.smoothDirection(ctx, s, mine, out, d, first, last)
@@ -337,7 +334,7 @@ func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets
 	return nil
 }
 
-// smoothDirection commits the tiles of panels [first, last) that hops of a direction lead to.
+// smoothDirection commits the tiles that hops of a direction yield from panels [first, last).
 func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine *smooth.Targets, out *smoothedTiles, d, first, last int) error {
 	g, o, k, err := env.featureSmoothing(ctx, s, mine, out.out.Directions[d])
 	if err != nil {
@@ -380,7 +377,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if first < labels {
 		in := input{Columns: halfOf(env.featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
 		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
-			in.kinds = nil // features of other panels go meanwhile
+			in.kinds = nil // features of other panels are removed meanwhile
 		}
 		if err := smoothed(in, first, min(last, labels)); err != nil {
 			return err
@@ -389,12 +386,11 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if first = max(first, labels); first >= last {
 		return nil
 	}
-	o.Ahead, o.SideBySide = false, false // they are made of the node table
+	o.Ahead, o.SideBySide = false, false // the node table yields these columns
 	return smoothed(input{Columns: labelColumns{env.Env, labels}, kinds: []string{catalog.KindNodes}}, first, last)
 }
 
-// featureSmoothing is what smoothing of feature columns needs: the graph, the
-// rule, and the hops of each node where the rule takes them from the K table.
+// featureSmoothing returns what smoothing feature columns needs: the graph, the rule, and K of each node if the rule reads it.
 func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets, direction string) (g engine, o smooth.Options, k []uint16, err error) {
 	o.Targets = targets
 	if o.Rule, err = RuleOf(env.Plan); err != nil {
@@ -409,8 +405,7 @@ func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, tar
 	return g, o, k, err
 }
 
-// featureRows commits the rows of intervals [first, last), and removes their
-// tiles.
+// featureRows commits the rows of intervals [first, last) and removes their tiles.
 func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, last int) error {
 	targets, err := env.targets(ctx, s)
 	if err != nil {
@@ -463,7 +458,7 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 		}
 		env.Disk.Look()
 		if dropsPanels(env.Plan) {
-			// Where workers shared rows, or the last attempt ended in between, they are still there.
+			// They still exist if workers shared rows, or if the last attempt ended in between.
 			if err := env.dropFeatures(ctx, func(e catalog.Entry) bool { return int(e.Interval) == i }); err != nil {
 				return err
 			}
@@ -475,7 +470,7 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 	return nil
 }
 
-// joinedRows says how hops become rows of features, where a row is made of all of them.
+// joinedRows returns how hops become rows of features if each row is made from all of them.
 func (env smoothRun) joinedRows(ctx context.Context, m *smoothedTiles, a assembly, half bool) (assembly, error) {
 	if env.Plan.Embeds() {
 		return env.embedding(m, a, half), nil
@@ -483,8 +478,7 @@ func (env smoothRun) joinedRows(ctx context.Context, m *smoothedTiles, a assembl
 	return env.blending(ctx, m, a, half)
 }
 
-// smoothedTiles are the tiles of smoothed features: of intervals that have rows none is
-// needed.
+// smoothedTiles returns the tiles of smoothed features. Intervals that have rows need none.
 func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *smoothedTiles {
 	out := env.output()
 	width := out.Features // of the last row of panels

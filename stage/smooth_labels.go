@@ -24,8 +24,7 @@ import (
 const (
 	givenSoftPrefix    = "predictions/given"
 	smoothedSoftPrefix = "predictions/tiles"
-	// referenceFloor is the smallest probability whose logarithm the rule
-	// ndls-reference takes; below it float32 has none.
+	// referenceFloor is the smallest probability whose logarithm the rule ndls-reference takes; float32 has no smaller normal numbers.
 	referenceFloor = 1e-38
 )
 
@@ -100,8 +99,7 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	return c
 }
 
-// Shares implements estimate.Stage: soft labels from elsewhere, and their correction, need all
-// rows in one place.
+// Shares implements estimate.Stage. The soft labels of another model, and corrections, need all rows in one place.
 func (smoothLabelsStage) Shares(p control.Plan) bool { return ownModel(p) && !corrects(p) }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.
@@ -112,7 +110,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	case s.LabelDepth > 0:
 		most = s.LabelDepth - 1
 	case s.ValidationHops > 0 && s.Plan.NumSplits() == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0:
-		most = min(most, s.ValidationHops) // a larger depth is not better on the validation nodes
+		most = min(most, s.ValidationHops) // no larger depth is better on the validation nodes
 	}
 	corrected := correctedBytes(s)
 	if corrects(s.Plan) && !chooses {
@@ -157,9 +155,9 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	s.BytesWritten += tiles + rows + 8*smoothedScores(s) + countBytes(s, sets)
 	s.Computes(float64(tiles)/4, estimate.StoredValues)
 	s.Computes(float64(rows)/4, estimate.AssembledValues)
-	// Of one interval there are tiles beside what is made of them.
+	// One interval has tiles and rows at the same time.
 	share := float64(interval) / float64(max(s.Nodes, 1))
-	columns := tiles // what hops leave for predictions
+	columns := tiles // left by hops for predictions
 	if best && alone {
 		together := storedPanels(s, most)
 		runs, stores := int64(labelRuns(s.Plan)), storesOf(labelRuns(s.Plan), packed.Panels(s.Classes), together)
@@ -176,7 +174,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	}
 }
 
-// readsAhead says that rows of tiles are read in so many bytes, and in more where that leaves room to read ahead.
+// readsAhead adds reading rows of tiles in least bytes, and in more bytes if the budget has room for reading ahead.
 func readsAhead(s *estimate.Sheet, least, more int64) {
 	peak := least
 	if more += 4096; s.Threads > 1 && least+more <= s.Budget() {
@@ -185,7 +183,7 @@ func readsAhead(s *estimate.Sheet, least, more int64) {
 	s.Takes(peak, least)
 }
 
-// pickingCost adds what it takes to pick among so many sets of predictions.
+// pickingCost adds the cost of picking among this number of sets of predictions.
 func pickingCost(s *estimate.Sheet, sets int) {
 	held := train.TalliesBytes(sets, s.Classes) + train.TalliesBytes(1, s.Classes)
 	s.Takes(held, held)
@@ -194,13 +192,13 @@ func pickingCost(s *estimate.Sheet, sets int) {
 	}
 }
 
-// countBytes is about how large the files of counts are that label smoothing leaves, for so many sets.
+// countBytes estimates the size of the files of counts that label smoothing leaves for this number of sets.
 func countBytes(s *estimate.Sheet, sets int) int64 {
 	const breakdown = 8 << 10
 	return tallyBytes(s)/int64(labelRuns(s.Plan))*int64(sets) + int64(sets)*100 + ((s.Nodes-1)/s.Interval(s.Nodes)+1)*breakdown
 }
 
-// labelTileBytes is the size of the smoothed soft labels of all runs in tiles.
+// labelTileBytes returns the size of the smoothed soft labels of all runs in tiles.
 func labelTileBytes(s *estimate.Sheet) int64 {
 	runs := int64(labelRuns(s.Plan))
 	if s.Plan.Probabilities == control.BestProbability {
@@ -209,8 +207,7 @@ func labelTileBytes(s *estimate.Sheet) int64 {
 	return runs * estimate.TileBytes(s.Nodes, s.Classes, false)
 }
 
-// storedPanels is how many panels of smoothed soft labels are stored at a time, once it is known
-// how many are smoothed at a time.
+// storedPanels returns the number of panels of smoothed soft labels that are stored at a time, once ColumnsPerPass is known.
 func storedPanels(s *estimate.Sheet, most int) int {
 	panels := packed.Panels(s.Classes)
 	if most == 0 {
@@ -220,14 +217,13 @@ func storedPanels(s *estimate.Sheet, most int) int {
 	return max(min(s.ColumnsPerPass/packed.PanelColumns, tiles.Together, panels), 1)
 }
 
-// storesOf is how often the panels of so many runs are stored, so many together.
+// storesOf returns the number of times that panels of runs are stored, together panels at a time.
 func storesOf(runs, panels, together int) int64 {
 	return int64(runs) * int64((panels+together-1)/together)
 }
 
-// sweepLabels adds smoothing the soft labels of all runs over most hops, as o says, beside
-// held bytes. The rule of the authors' code finds K for each run. imports says that soft
-// labels of another model are imported before, and uncorrected what it says to smoothRuns.
+// sweepLabels adds smoothing the soft labels of all runs over most hops, with options o, beside held bytes. The rule of the authors' code
+// finds K for each run. imports says that soft labels of another model are imported first. uncorrected means the same as for smoothRuns.
 func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, imports, uncorrected bool) {
 	l := s.Plan.Labels
 	rule, err := labelRule(s.Plan)
@@ -237,7 +233,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	o.Rule = rule
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
 	s.Pieces(runs * packed.Panels(s.Classes))
-	isCorrected := corrects(s.Plan) && most > 0 // what is smoothed lies in tiles
+	isCorrected := corrects(s.Plan) && most > 0 // tiles hold the corrected soft labels
 	if isCorrected && uncorrected {
 		s.BytesRead += estimate.TileBytes(s.Nodes, runs*per, false)
 	}
@@ -258,7 +254,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	case most == 0:
 		least := held - 2*s.Part + hops.ReadBytes
 		peak := least
-		if ownModel(s.Plan) { // nothing else takes memory while rows go through the model
+		if ownModel(s.Plan) { // nothing else uses memory while rows go through the model
 			more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Budget()-(least-soft))
 			peak = max(peak, least-soft+more)
 		}
@@ -286,7 +282,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		}
 		predictsColumns(s, block, apart, l.Rule != "ndls-reference")
 	} else if imports && !ownModel(s.Plan) {
-		// Nodes are found by id, and rows are put in their order, as many as fit.
+		// Nodes are found by id. Rows are ordered in blocks that fit in memory.
 		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 		byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
 		s.Takes(max(byID+min(tiles, estimate.OpenTiles*estimate.TileBytes(s.Nodes, 1, false), (s.Budget()-byID)/2), sorting), sorting)
@@ -295,7 +291,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	}
 }
 
-// softHeld is the memory that is held for soft labels while they are smoothed.
+// softHeld returns the memory that is held for soft labels while they are smoothed.
 func softHeld(s *estimate.Sheet) int64 {
 	if !ownModel(s.Plan) {
 		return 0
@@ -303,10 +299,10 @@ func softHeld(s *estimate.Sheet) int64 {
 	return softMemory(trainShape(s), trainOptions(s.Plan), s.Threads)
 }
 
-// Run implements Stage: it commits the predictions that are best on the validation nodes, or that were asked for.
+// Run implements Stage: it commits the predictions that are best on the validation nodes, or those that the plan names.
 func (smoothLabelsStage) Run(ctx context.Context, env *Env) error { return labelsRun{env}.run(ctx) }
 
-// labelsRun is the stage being executed.
+// labelsRun is the stage while it runs.
 type labelsRun struct{ *Env }
 
 func (env labelsRun) run(ctx context.Context) error {
@@ -335,8 +331,7 @@ func (env labelsRun) run(ctx context.Context) error {
 		})
 }
 
-// smoothSoft commits the tiles of smoothed soft labels of panels [first, last)
-// that are not committed yet.
+// smoothSoft commits the missing tiles of smoothed soft labels of panels [first, last).
 func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error) {
 	out := smoothedSoft(env.Env)
 	if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
@@ -366,19 +361,19 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 	})
 }
 
-// runColumns are the soft labels of some runs: panels [first, last).
+// runColumns holds the soft labels of some runs: panels [first, last).
 type runColumns struct {
-	g           engine // opened where there are hops
+	g           engine // opened if there are hops
 	o           smooth.Options
-	k           []uint16    // how many hops each node counts at most, nil if none counts any
-	soft        softColumns // nil where corrected ones alone are wanted
+	k           []uint16    // most hops of each node; nil without hops
+	soft        softColumns // nil if only corrected ones are wanted
 	first, last int
 	per         int // panels of a run
-	// columns turns soft labels into what is smoothed.
+	// columns returns the columns to smooth, given the soft labels.
 	columns func(lsi.Columns) lsi.Columns
 }
 
-// store commits the soft labels as they are, step panels of a run at a time, or fewer.
+// store commits the soft labels unsmoothed, at most step panels of a run at a time.
 func (x runColumns) store(ctx context.Context, out *tiles.Matrix, step int) error {
 	for at, to := x.first, 0; at < x.last; at = to {
 		to = min(at+step, (at/x.per+1)*x.per, x.last)
@@ -391,9 +386,8 @@ func (x runColumns) store(ctx context.Context, out *tiles.Matrix, step int) erro
 	return nil
 }
 
-// storedTogether is how many panels of so many rows are stored together without being
-// smoothed: no more than are predicted together. Under the rule of the paper they need no
-// scratch space.
+// storedTogether returns the number of panels of unsmoothed soft labels that are stored together: at most as many as are predicted
+// together. Under the rule of the paper they need no scratch space.
 func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
 	if rule.Name != "ndls-reference" {
 		return tiles.Together
@@ -401,13 +395,11 @@ func storedTogether(r control.Resources, rows int64, rule smooth.Rule) int {
 	return int(min(max(softSpace(r)/softPanelBytes(rows), 1), tiles.Together))
 }
 
-// correctionShare is the share of the time of a label smoothing that its correction is taken to need, for
-// who asks how far the stage is.
+// correctionShare is the assumed share of the correction in the time of label smoothing, for reports of its progress.
 const correctionShare = 0.5
 
-// smoothRuns prepares the smoothing of panels [first, last) of soft labels, and calls use
-// for runs of the same depth, and of the same K, one after the other. uncorrected says that use also
-// reads the soft labels as they were before the correction.
+// smoothRuns prepares smoothing panels [first, last) of soft labels, and calls use for runs of the same depth and the same K, one after the
+// other. uncorrected says that use also reads the soft labels as they were before the correction.
 func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, uncorrected bool, use func(runColumns) error) (err error) {
 	rule, err := labelRule(env.Plan)
 	if err != nil {
@@ -422,8 +414,7 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 			return err
 		}
 	}
-	// The authors' code looks at each model's outputs by themselves: their
-	// logarithms decide K, and are what is averaged.
+	// The authors' code treats each model's outputs separately: their logarithms decide K, and are averaged.
 	reference := rule.Name == "ndls-reference"
 	classes := len(env.Summary.Classes)
 	per := packed.Panels(classes)
@@ -480,7 +471,7 @@ func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func
 	return nil
 }
 
-// shifted shows columns as if there were panels before them.
+// shifted yields columns whose numbers begin after some panels.
 type shifted struct {
 	lsi.Columns
 	panels int
@@ -491,9 +482,8 @@ func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float
 	return s.Columns.Rows(ctx, first-s.panels*packed.PanelColumns, columns, put)
 }
 
-// labelK is K for label smoothing, at most most: most itself under a rule that counts the same
-// hops for all nodes, else that of the K table where ε is the same,
-// since K is a first passage, or of the table that the LSI stage has found beside it, or of a
+// labelK returns K for label smoothing, at most most. Under a rule with the same hops for all nodes it is most. With the ε of the K table
+// it comes from that table, since K is a first passage. Otherwise it comes from the table that the LSI stage found on the way, or from a
 // run of its own.
 func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array[uint16], error) {
 	if env.Plan.Labels.Rule == control.CorrectSmooth {
@@ -520,13 +510,13 @@ func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array
 	return env.findK(ctx, g, probe, most)
 }
 
-// findsLabelK says whether label smoothing of so many hops needs a K table that the LSI stage
-// does not make. Workers that share rows make the one of features alone.
+// findsLabelK reports whether label smoothing over this number of hops needs a K table that the LSI stage does not make. Workers that share
+// rows make only the table of features.
 func findsLabelK(p control.Plan, most int) bool {
 	return ownLabelEpsilon(p) && looserEpsilon(p) == 0 || most > p.LSI.Kmax
 }
 
-// ownLabelEpsilon says whether label smoothing has another ε than the K table.
+// ownLabelEpsilon reports whether the ε of label smoothing differs from that of the K table.
 func ownLabelEpsilon(p control.Plan) bool {
 	return p.Labels.Epsilon != 0 && p.Labels.Epsilon != p.LSI.Epsilon
 }
@@ -538,7 +528,7 @@ func (env labelsRun) labelEpsilon() float64 {
 	return env.Plan.LSI.Epsilon
 }
 
-// findK runs the LSI engine with the options of label smoothing, for most hops.
+// findK runs the LSI engine with the ε of label smoothing, for at most most hops.
 func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe, most int) (*mem.Array[uint16], error) {
 	table, err := g.findLSI(ctx, probe, lsi.Options{Epsilon: env.labelEpsilon(), Kmax: most})
 	if err != nil {
@@ -556,10 +546,10 @@ func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe, most 
 	return k, nil
 }
 
-// logColumns shows the logarithms of one run's soft labels.
+// logColumns yields the logarithms of one run's soft labels.
 type logColumns struct {
 	soft    lsi.Columns
-	first   int // panel
+	first   int // first panel
 	classes int
 }
 
@@ -575,7 +565,7 @@ func (l *logColumns) Rows(ctx context.Context, first, columns int, put func([]fl
 			for c, p := range row {
 				row[c] = float32(elementary.Log(max(float64(p), referenceFloor)))
 			}
-			clear(rows[at+cols : at+columns]) // another run's columns
+			clear(rows[at+cols : at+columns]) // columns of another run
 		}
 		return put(rows)
 	})

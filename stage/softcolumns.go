@@ -21,24 +21,23 @@ import (
 	"ndls/train"
 )
 
-// softColumns are the soft labels that are smoothed, as columns: those of run r start at
-// panel r·packed.Panels(classes).
+// softColumns yields the soft labels to smooth as columns; run r starts at panel r·packed.Panels(classes).
 type softColumns interface {
 	lsi.Columns
-	// free gives memory and files back.
+	// free frees memory and closes files.
 	free() error
 }
 
-// softKinds are the files that decide what soft labels are.
+// softKinds lists the kinds of files that decide the soft labels.
 var softKinds = []string{catalog.KindSmoothed, catalog.KindKeptHops, catalog.KindModel, catalog.KindGivenSoftTile, catalog.KindCorrection}
 
-// givenColumns are the user's soft labels.
+// givenColumns holds the user's soft labels.
 type givenColumns struct{ *tiles.Matrix }
 
 func (givenColumns) free() error { return nil }
 
-// softColumns opens the soft labels of panels [first, last): the user's, or those of the
-// run's models. once says that no column will be read twice.
+// softColumns opens the soft labels of panels [first, last): the user's, or those of the run's models. once says that no column will be
+// read twice.
 func (env labelsRun) softColumns(ctx context.Context, first, last int, once bool) (softColumns, error) {
 	if ownModel(env.Plan) {
 		return env.modelColumns(ctx, last, once)
@@ -49,23 +48,22 @@ func (env labelsRun) softColumns(ctx context.Context, first, last int, once bool
 	return givenColumns{givenTiles(env.Env)}, nil
 }
 
-// softPanels is the number of panels of the soft labels of all runs.
+// softPanels returns the number of panels of the soft labels of all runs.
 func softPanels(env *Env) int {
 	return labelRuns(env.Plan) * packed.Panels(len(env.Summary.Classes))
 }
 
 const (
-	// movedRows is how many rows of a panel are moved at a time, movedBytes their size, and
-	// that of the page which they may share with the rows before.
+	// movedRows is the number of rows of a panel that are written at a time. movedBytes is their size, with the page that they may share
+	// with the rows before.
 	movedRows  = 4096
 	movedBytes = (movedRows + alignedRows) * panelRow
-	// softScratch is how much of the disk the columns of several panels may take
-	// together. More panels at a time mean fewer predictions of the same rows.
+	// softScratch is the disk space that the columns of several panels may take together. More panels at a time need fewer predictions of
+	// the same rows.
 	softScratch = 8 << 30
 )
 
-// softSpace is how much of the disk a worker gives to columns that are predicted: none, but for
-// those of a block, where temporary files that save time are left out.
+// softSpace returns the disk space for predicted columns beyond one block: none if temporary files that save time are left out.
 func softSpace(r control.Resources) int64 {
 	if r.Lean {
 		return 0
@@ -73,40 +71,37 @@ func softSpace(r control.Resources) int64 {
 	return softScratch
 }
 
-// softGroup is the end of the panels of so many rows that are predicted together for block
-// [first, last): as many as so much scratch space holds, of the run that the block ends in, or
-// those of the block alone. per is the number of panels of a run.
+// softGroup returns the end of the panels that are predicted together for block [first, last), with this number of rows: up to the end of
+// the run in which the block ends, as far as scratch space allows, but at least the block. per is the number of panels of a run.
 func softGroup(scratch, rows int64, first, last, per int) int {
 	fit := first + int(min(scratch/softPanelBytes(rows), math.MaxInt32))
 	return max(min(fit, ((last-1)/per+1)*per), last)
 }
 
-// softPasses says that block [first, last) of so many rows is predicted by itself, with a model
-// of its own, and read once: then its columns go from the model to the reader, and none to the
-// disk.
+// softPasses reports whether block [first, last) is predicted alone, with one model, and read once. Its columns then go from the model to
+// the reader without a file.
 func softPasses(scratch, rows int64, first, last, per int, once bool) bool {
 	return once && first/per == (last-1)/per && softGroup(scratch, rows, first, last, per) == last
 }
 
-// softPanelBytes is the size of a panel of so many rows on disk.
+// softPanelBytes returns the size of a panel with this number of rows on disk.
 func softPanelBytes(rows int64) int64 {
 	return max(direct.RoundUp(rows*int64(shards.TileRowBytes(false))), direct.Align)
 }
 
-// softMemory is the least that predicting columns takes of the budget, a model included.
+// softMemory returns the least memory for predicting columns, including a model.
 func softMemory(s train.Shape, o train.Options, threads int) int64 {
 	_, least := train.PlanPredict(s, o, 1, threads, 0)
 	return least + int64(movers(threads, s.Classes))*(movedBytes+direct.Align)
 }
 
-// movers is how many panels of a prediction are written at a time.
+// movers returns the number of panels of a prediction that are written at a time.
 func movers(threads, classes int) int { return max(min(threads, packed.Panels(classes)), 1) }
 
-// predictsColumns adds to an estimate what modelColumns takes beside memory: a model and the rows
-// are read, and these pass through a model, for each group of panels. block is how many panels are
-// asked for at a time, of one run where runs are apart; once says that none is asked for again.
-// The estimate has counted reading all columns from a file: those that go from the model to the
-// reader are taken off.
+// predictsColumns adds to an estimate the cost of modelColumns except memory: for each group of panels, a model and the rows are read, and
+// the rows pass through the model. block is the number of panels per request; with apart, a request has panels of one run. once says that
+// no panel is requested twice. The estimate has counted reading all columns from a file; columns that go from the model to the reader are
+// subtracted.
 func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	per := packed.Panels(s.Classes)
@@ -141,28 +136,26 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	})
 }
 
-// modelColumns are the soft labels of the run's models as columns. Models give rows of all
-// classes, and a block of columns wants some classes of all rows: therefore the rows are
-// predicted again for each group of panels, and a scratch file holds the panels of one
-// group. So the disk has the soft labels of a few classes, never those of all. A block that is
-// a group of its own, and read once, needs no file.
+// modelColumns yields the soft labels of the run's models as columns. Models compute rows of all classes, but a block of columns needs some
+// classes of all rows. So the rows are predicted again for each group of panels, and a scratch file holds the panels of one group; the disk
+// never holds all classes. A block that is a group of its own and is read once needs no file.
 type modelColumns struct {
 	*Env
 	runs   []trainedRun
 	src    train.Source
 	close  func() error
-	lo, hi int64 // the rows of the task
+	lo, hi int64 // rows of the task
 	last   int   // panels from here on are not the task's
 	once   bool  // no column is read twice
-	// scratch is how much of the disk the panels of a group may take.
+	// scratch is the disk space that the panels of a group may take.
 	scratch int64
-	memory  int64 // what predicting takes: reserved while nothing is predicted
+	memory  int64 // memory of predicting, reserved while nothing is predicted
 
 	file     *direct.Scratch
-	from, to int // the panels that are in the file
+	from, to int // panels in the file
 }
 
-// modelColumns opens those of panels below last.
+// modelColumns opens the columns of panels below last.
 func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *modelColumns, err error) {
 	m := &modelColumns{Env: env.Env, last: last, once: once, scratch: softSpace(env.Resources)}
 	m.lo, m.hi = env.Span(env.Summary.Nodes)
@@ -196,7 +189,7 @@ func (m *modelColumns) free() (err error) {
 	return errors.Join(err, m.close())
 }
 
-// reserve takes so much of the budget, so that it is there when rows are predicted.
+// reserve reserves bytes of the budget, so that they are free when rows are predicted.
 func (m *modelColumns) reserve(bytes int64) error {
 	if err := m.Budget.Reserve(bytes, "predicting soft labels"); err != nil {
 		return err
@@ -205,7 +198,7 @@ func (m *modelColumns) reserve(bytes int64) error {
 	return nil
 }
 
-// release gives back what is reserved, and says how much that was.
+// release releases the reserved bytes and returns their number.
 func (m *modelColumns) release() (bytes int64) {
 	bytes, m.memory = m.memory, 0
 	m.Budget.Release(bytes)
@@ -272,24 +265,23 @@ func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(ro
 }
 
 const (
-	// batchValues is how many values of columns are given at a time.
+	// batchValues is the number of values of columns that are put at a time.
 	batchValues = 1 << 18
-	// panelRow is the size of a panel's row, alignedRows the number of rows that fill a
-	// page.
+	// panelRow is the size of a panel's row; alignedRows is the number of rows that fill a page.
 	panelRow    = packed.PanelColumns * 4
 	alignedRows = direct.Align / panelRow
 )
 
-// at is where a row of a panel lies in the file.
+// at returns the offset of a row of a panel in the file.
 func (m *modelColumns) at(panel int, row int64) int64 {
 	return int64(panel-m.from)*softPanelBytes(m.hi-m.lo) + (row-m.lo)*panelRow
 }
 
-// predict fills the file with panels [from, to), one run after the other.
+// predict fills the file with panels [from, to), run by run.
 func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	bytes := m.release()
 	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
-	m.from, m.to = from, from // of an unfinished file nothing is read
+	m.from, m.to = from, from // an unfinished file is not read
 	threads := movers(m.Resources.Threads, len(m.Summary.Classes))
 	memory, err := mem.Alloc[float32](m.Budget, int64(threads)*movedBytes/4, "panels of soft labels")
 	if err != nil {
@@ -311,8 +303,8 @@ func (m *modelColumns) predict(ctx context.Context, from, to int) (err error) {
 	return nil
 }
 
-// pass predicts panels [from, to), which are of one run, and puts their rows, each with so many
-// columns, while those after them are predicted.
+// pass predicts panels [from, to), which belong to one run, and puts their rows, of this number of columns each, while later rows are
+// predicted.
 func (m *modelColumns) pass(ctx context.Context, from, to, columns int, put func(rows []float32) error) (err error) {
 	bytes := m.release()
 	defer func() { err = errors.Join(err, m.reserve(bytes)) }()
@@ -333,8 +325,7 @@ func (m *modelColumns) pass(ctx context.Context, from, to, columns int, put func
 	})
 }
 
-// eachPredicted calls visit with the soft labels of the task's rows of a run, movedRows or
-// fewer at a time, from row on.
+// eachPredicted calls visit with a run's soft labels of the task's rows, at most movedRows at a time.
 func (m *modelColumns) eachPredicted(ctx context.Context, run int, visit func(row int64, soft []float32) error) error {
 	model, err := loadModel(ctx, m.Catalog, m.Budget, m.runs[run].Path)
 	if err != nil {
@@ -372,11 +363,11 @@ func (m *modelColumns) predictRun(ctx context.Context, run, from, to int, parts 
 	})
 }
 
-// write writes columns [at, at+16) of rows of soft labels, from row on, as those of a
-// panel. Rows come in order. Columns past the last class are zero.
+// write writes columns [at, at+16) of rows of soft labels, from row on, as rows of a panel. Rows come in order. Columns past the last class
+// are zero.
 func (m *modelColumns) write(panel int, row int64, soft []float32, classes, at int, part []float32) error {
 	offset := m.at(panel, row)
-	skip := offset % direct.Align / 4 // values of rows before, which share a page with these
+	skip := offset % direct.Align / 4 // values of earlier rows on the same page
 	if skip > 0 {
 		if err := m.file.ReadAt(mem.AsBytes(part[:direct.Align/4]), offset-4*skip); err != nil {
 			return err
@@ -391,13 +382,13 @@ func (m *modelColumns) write(panel int, row int64, soft []float32, classes, at i
 	return m.file.WriteAt(mem.AsBytes(part)[:direct.RoundUp(4*end)], offset-4*skip)
 }
 
-// chunks are those of a source that hold some rows.
+// chunks restricts a source to the chunks with some rows.
 type chunks struct {
 	train.Source
 	first, last int
 }
 
-// meetingRows shows the chunks that hold rows of [lo, hi).
+// meetingRows returns the chunks that hold rows of [lo, hi).
 func meetingRows(src train.Source, lo, hi int64) chunks {
 	c := chunks{Source: src}
 	for ; c.last < src.NumChunks(); c.last++ {

@@ -11,8 +11,8 @@ import (
 	"ndls/train"
 )
 
-// softRows writes the soft labels of one run as Arrow rows, one file for each of the smoothed
-// rows', one after the other: all probabilities, or the best class and its probability.
+// softRows writes the soft labels of one run as Arrow rows, one file per file of smoothed rows: all probabilities, or the best class and
+// its probability.
 type softRows struct {
 	*Env
 	classes int
@@ -22,14 +22,14 @@ type softRows struct {
 	out  *shards.RowWriter
 	// closeNames closes the input ids of the file's nodes.
 	closeNames func()
-	// The record batch to come.
+	// The next record batch.
 	ids    *mem.Array[int64]
 	labels *mem.Array[int32]
 	values *mem.Array[float32]
 	filled int
 }
 
-// softSchema is the form of soft labels in Arrow rows.
+// softSchema returns the schema of soft labels in Arrow rows.
 func softSchema(p control.Plan, classes int) shards.RowSchema {
 	if p.Probabilities == control.BestProbability {
 		return shards.RowSchema{Column: "probability", Width: 1, Label: true}
@@ -37,7 +37,7 @@ func softSchema(p control.Plan, classes int) shards.RowSchema {
 	return shards.RowSchema{Column: "probability", Width: classes}
 }
 
-// softBatch is how many soft labels a record batch has.
+// softBatch returns the number of soft labels in a record batch.
 func softBatch(p control.Plan, classes int) int {
 	if p.Probabilities == control.BestProbability {
 		return bestRows
@@ -45,7 +45,7 @@ func softBatch(p control.Plan, classes int) int {
 	return shards.BatchRows(classes)
 }
 
-// softRow is the size of a row.
+// softRow returns the size of a row.
 func softRow(p control.Plan, classes int) int64 {
 	s := softSchema(p, classes)
 	if s.Label {
@@ -74,7 +74,7 @@ func (env *Env) newSoftRows(classes int) (w *softRows, err error) {
 	return w, nil
 }
 
-// write takes the rows of the file that follow.
+// write appends rows to the file.
 func (w *softRows) write(ids []int64, soft []float32) error {
 	for len(ids) > 0 {
 		n := copy(w.ids.S[w.filled:], ids)
@@ -89,7 +89,7 @@ func (w *softRows) write(ids []int64, soft []float32) error {
 	return nil
 }
 
-// fill puts the probabilities of rows into the record batch.
+// fill copies the probabilities of rows into the record batch.
 func (w *softRows) fill(soft []float32) {
 	if !w.schema.Label {
 		copy(w.values.S[w.filled*w.classes:], soft)
@@ -101,7 +101,7 @@ func (w *softRows) fill(soft []float32) {
 	}
 }
 
-// begin opens the file of an interval.
+// begin creates the file of an interval.
 func (w *softRows) begin(ctx context.Context, interval int) (err error) {
 	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(interval))
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *softRows) commit(ctx context.Context) (err error) {
 	return nil
 }
 
-// abort drops what is not committed.
+// abort drops a file that is not committed, and frees the memory.
 func (w *softRows) abort() {
 	if w.file != nil {
 		w.file.Abort()

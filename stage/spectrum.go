@@ -14,11 +14,11 @@ import (
 	"ndls/shards"
 )
 
-// Spectrum is the name of the stage that finds λ₂.
+// Spectrum is the name of the stage that computes λ₂.
 const Spectrum control.Stage = "spectrum"
 
-// spectrumStage finds the second largest eigenvalue of the largest component in absolute value, and
-// compares K of its nodes with the bound of theorem 3.1 that follows from it.
+// spectrumStage computes the second largest eigenvalue, in absolute value, of the largest component, and compares K of its nodes with the
+// bound of theorem 3.1.
 type spectrumStage struct{}
 
 func (spectrumStage) Name() control.Stage { return Spectrum }
@@ -105,8 +105,7 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 	return nil
 }
 
-// largestComponent is the number of the component with most nodes, the first of them, and how
-// many nodes it has.
+// largestComponent returns the number of the first component with the most nodes, and its number of nodes.
 func (env *Env) largestComponent(component []uint32, count int64) (number uint32, nodes int64, err error) {
 	sizes, err := mem.Alloc[uint32](env.Budget, count, "sizes of components")
 	if err != nil {
@@ -120,7 +119,7 @@ func (env *Env) largestComponent(component []uint32, count int64) (number uint32
 	return uint32(slices.Index(sizes.S, most)), int64(most), nil
 }
 
-// withoutBound says why theorem 3.1 says nothing about a K table, "" if it does.
+// withoutBound returns why theorem 3.1 does not apply to a K table, "" if it does.
 func withoutBound(p control.Plan, s shards.Summary, found lsi.Spectrum) string {
 	switch {
 	case p.LSI.R != 0:
@@ -135,22 +134,22 @@ func withoutBound(p control.Plan, s shards.Summary, found lsi.Spectrum) string {
 	return ""
 }
 
-// boundedNodes are the nodes of a component, to which theorem 3.1 applies.
+// boundedNodes holds the nodes of a component, to which theorem 3.1 applies.
 type boundedNodes struct {
 	component []uint32 // of all nodes
-	number    uint32   // of theirs
-	volume    float64  // Σ d̃ of theirs
+	number    uint32   // number of the component
+	volume    float64  // Σ d̃ over the component
 	degree1   func(i int64) float64
-	k         []int32 // -1 where a node has not settled
+	k         []int32 // -1 if a node has not settled
 }
 
-// slackCounts says how many nodes have which slack, and how many have not settled.
+// slackCounts counts the nodes by slack, and those that have not settled.
 type slackCounts struct {
 	of     map[int]int64
 	capped int64
 }
 
-// count adds nodes [lo, hi).
+// count counts nodes [lo, hi).
 func (b boundedNodes) count(lo, hi int, epsilon float64, found lsi.Spectrum) (c slackCounts) {
 	c.of = map[int]int64{}
 	for i := lo; i < hi; i++ {
@@ -161,7 +160,7 @@ func (b boundedNodes) count(lo, hi int, epsilon float64, found lsi.Spectrum) (c 
 		default:
 			bound, err := lsi.Bound(found.Lambda2+found.Error, epsilon, b.degree1(int64(i)), b.volume)
 			if err != nil {
-				continue // withoutBound has seen to that
+				continue // withoutBound has excluded this
 			}
 			c.of[int(math.Ceil(bound))-int(b.k[i])]++ // K is a whole number
 		}
@@ -169,7 +168,7 @@ func (b boundedNodes) count(lo, hi int, epsilon float64, found lsi.Spectrum) (c 
 	return c
 }
 
-// bound compares K of the nodes with the bound: with λ₂ as large as it may be.
+// bound compares K of the nodes with the bound, for the largest λ₂ within its error.
 func (b boundedNodes) bound(threads int, epsilon float64, found lsi.Spectrum) *control.BoundReport {
 	r, counts := &control.BoundReport{}, map[int]int64{}
 	var mu sync.Mutex

@@ -10,14 +10,13 @@ import (
 	"ndls/train"
 )
 
-// Tallies count classes by themselves, so they grow with the number of classes, and all of them
-// together with that of models. They are in memory of the budget ([train.Tallies]), and are
-// written and read a class at a time.
+// Tallies count each class, so their size grows with the number of classes and of models. Their memory belongs to the budget
+// ([train.Tallies]). They are written and read one class at a time.
 
-// tallyPath is where the tallies of an interval are: how many labels of its rows each run got right.
+// tallyPath returns the path of the tallies of an interval, which count the labels that each run got right.
 func tallyPath(interval int) string { return fmt.Sprintf("model/tally-%05d.json", interval) }
 
-// labelTallyPath is where those of after label smoothing are.
+// labelTallyPath returns the path of the tallies after label smoothing.
 func labelTallyPath(interval int) string {
 	return fmt.Sprintf("predictions/tally-%05d.json", interval)
 }
@@ -28,7 +27,7 @@ type tallyList struct {
 	runs int
 }
 
-// add writes the tally of the next run, with its breakdown, unless that is nil, and its loss, unless that is 0.
+// add writes the tally of the next run, with its breakdown unless that is nil, and its loss unless that is 0.
 func (l *tallyList) add(t *train.Tally, b *breakdown, loss float64) error {
 	before := ",\n    "
 	if l.runs == 0 {
@@ -41,20 +40,20 @@ func (l *tallyList) add(t *train.Tally, b *breakdown, loss float64) error {
 	return writeTally(l.w, t, b, loss, "    ")
 }
 
-// end ends the list, which has a run at least.
+// end ends the list, which has at least one run.
 func (l *tallyList) end() error {
 	_, err := io.WriteString(l.w, "\n  ]\n}\n")
 	return err
 }
 
-// writeTally writes a tally as json.MarshalIndent does with this prefix, a class at a time, and on a line of its
-// own the breakdown, unless that is nil, and the sum of the losses of validation nodes, unless that is 0.
+// writeTally writes a tally as json.MarshalIndent does with this prefix, one class at a time. On lines of their own follow the breakdown,
+// unless it is nil, and the sum of the losses of validation nodes, unless it is 0.
 func writeTally(w io.Writer, t *train.Tally, b *breakdown, loss float64, prefix string) error {
 	out := bufio.NewWriter(w)
 	field, split, class := prefix+"  ", prefix+"    ", prefix+"      "
 	text := func(prefix string, v any) {
 		b, _ := json.MarshalIndent(v, prefix, "  ") // numbers alone
-		_, _ = out.Write(b)                         // Flush has the error
+		_, _ = out.Write(b)                         // Flush returns the error
 	}
 	put := func(parts ...string) {
 		for _, x := range parts {
@@ -96,8 +95,8 @@ func writeTally(w io.Writer, t *train.Tally, b *breakdown, loss float64, prefix 
 	return out.Flush()
 }
 
-// readTally reads what writeTally wrote, of so many classes at most, and adds the breakdown to sum, unless that is
-// nil. It returns the loss.
+// readTally reads what writeTally wrote, with at most this number of classes, and adds the breakdown to sum, unless sum is nil. It returns
+// the loss.
 func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) (loss float64, err error) {
 	t.Reset()
 	if err := next(d, json.Delim('{')); err != nil {
@@ -120,7 +119,7 @@ func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) (lo
 		case "valid_loss":
 			err = d.Decode(&loss)
 		default:
-			err = fmt.Errorf("%v is no field of a tally", name)
+			err = fmt.Errorf("a tally has no field %v", name)
 		}
 		if err != nil {
 			return 0, err
@@ -129,7 +128,7 @@ func readTally(d *json.Decoder, classes int, t *train.Tally, sum *breakdown) (lo
 	return loss, next(d, json.Delim('}'))
 }
 
-// readClasses reads what a tally counts by class, split by split.
+// readClasses reads the counts by class, split by split.
 func readClasses(d *json.Decoder, classes int, t *train.Tally) error {
 	if err := next(d, json.Delim('[')); err != nil {
 		return err
@@ -139,14 +138,14 @@ func readClasses(d *json.Decoder, classes int, t *train.Tally) error {
 		switch {
 		case err != nil:
 			return err
-		case token == nil: // no row is in the split
+		case token == nil: // the split has no rows
 			continue
 		case token != json.Delim('[') || split == len(t.Classes):
-			return fmt.Errorf("%v in place of the classes of split %d", token, split)
+			return fmt.Errorf("got %v in place of the classes of split %d", token, split)
 		}
 		for class := 0; d.More(); class++ {
 			if class == classes {
-				return fmt.Errorf("a class beyond %d", classes)
+				return fmt.Errorf("more than %d classes", classes)
 			}
 			if err := d.Decode(t.Class(split, class)); err != nil {
 				return err
@@ -159,21 +158,21 @@ func readClasses(d *json.Decoder, classes int, t *train.Tally) error {
 	return next(d, json.Delim(']'))
 }
 
-// next reads a token, which must be this one.
+// next reads a token and checks that it is want.
 func next(d *json.Decoder, want json.Token) error {
 	token, err := d.Token()
 	if err == nil && token != want {
-		err = fmt.Errorf("%v in place of %v", token, want)
+		err = fmt.Errorf("got %v, want %v", token, want)
 	}
 	return err
 }
 
-// readTallies visits the tallies in a file, run by run: each is in t during the call. It returns how many there are, and visits as
-// many as most. Breakdowns are added to sum.
+// readTallies visits the first most tallies of a file, run by run; each is in t during the call. It adds breakdowns to sum and returns the
+// number of tallies.
 func (env *Env) readTallies(ctx context.Context, path string, most int, t *train.Tally, sum *breakdown, visit func(run int, loss float64)) (run int, err error) {
 	err = readFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		d := json.NewDecoder(r)
-		for range 3 { // what tallyList writes before the first run
+		for range 3 { // written by tallyList before the first run
 			if _, err := d.Token(); err != nil {
 				return noSense(path, err)
 			}
@@ -187,7 +186,7 @@ func (env *Env) readTallies(ctx context.Context, path string, most int, t *train
 				visit(run, loss)
 			}
 		}
-		_, err := io.Copy(io.Discard, r) // the checksum is compared at the end
+		_, err := io.Copy(io.Discard, r) // the checksum is checked at the end
 		return err
 	})
 	return run, err

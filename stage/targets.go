@@ -14,7 +14,7 @@ import (
 	"ndls/smooth"
 )
 
-// findTargets makes the rows of smoothed features that the plan asks for.
+// findTargets returns the rows of smoothed features that the plan asks for.
 func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
 	if env.Plan.Smooth.Targets == control.AllTargets {
 		return smooth.AllTargets(s.Nodes), nil
@@ -39,8 +39,7 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 	return t, err
 }
 
-// labelledTargets adds the nodes with a label, and to valid, unless it is nil, those of them
-// that are validation nodes.
+// labelledTargets adds the nodes with a label to t, and the validation nodes among them to valid, unless it is nil.
 func (env *Env) labelledTargets(ctx context.Context, t, valid *smooth.Targets) error {
 	return env.readNodes(ctx, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
@@ -83,13 +82,13 @@ func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (
 		}
 		at, ok := nodes.of(id)
 		if !ok {
-			return fmt.Errorf("%s: id %d in row %d is no node of the graph: remove it", env.Inputs.Targets, id, row)
+			return fmt.Errorf("%s: id %d in row %d is not a node of the graph: remove it", env.Inputs.Targets, id, row)
 		}
 		t.Add(at)
 	}
 }
 
-// keyedTargets adds the nodes whose ids the user's file lists, where ids are numbered.
+// keyedTargets adds the nodes whose ids the user's file lists, if ids are numbered.
 func (env *Env) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
 	nodes, err := env.nodesByKey(ctx, n)
 	if err != nil {
@@ -111,13 +110,13 @@ func (env *Env) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (e
 		}
 		node, ok := nodes.Find(key)
 		if !ok {
-			return failure.Of(failure.ErrData, "%s: id %s is no node of the graph: remove it", where, nodes.Type().Quote(key))
+			return failure.Of(failure.ErrData, "%s: id %s is not a node of the graph: remove it", where, nodes.Type().Quote(key))
 		}
 		t.Add(int64(node))
 	}
 }
 
-// readTargetIDs finds the input id of each target, in order of node.
+// readTargetIDs returns the input id of each target, in order of node.
 func (env *Env) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
 	if t.All() {
 		return env.ids(ctx, s.Nodes)

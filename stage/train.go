@@ -47,8 +47,7 @@ func (trainStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	}}
 }
 
-// leftOfTraining is which models the catalogue lacks. A single one is trained by the task of
-// the whole stage.
+// leftOfTraining returns the models that the catalogue lacks. The task of the whole stage trains a single one.
 func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
 	if _, there := cat.Lookup(modelIndex); there {
 		return partition.Left{}
@@ -63,13 +62,11 @@ func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) pa
 	return left
 }
 
-// usualThreads is how many threads workers are taken to have. Where the steps of a model have
-// rows for as many, a task trains one model. Otherwise a worker trains several at the same time,
-// and gets as many as its share.
+// usualThreads is the assumed number of threads of a worker. If the steps of a model have enough rows for them, a task trains one model.
+// Otherwise a worker trains its share of the models at the same time.
 const usualThreads = 16
 
-// Shares implements estimate.Stage. Of the rows that workers share only those of a step count: each
-// has its share of them.
+// Shares implements estimate.Stage. Workers share the rows of each step.
 func (trainStage) Shares(control.Plan) bool { return true }
 
 // Cost implements estimate.Stage.
@@ -78,7 +75,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	labels := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan)
 	if on := s.TrainOn; s.Plan.Train.On != "" && on.Rows > 0 {
 		shape.Rows, shape.Train, shape.Valid = on.Rows, on.Training, on.Validation
-		// Those of each run directory, then of all together.
+		// The labels of each run directory, then of all together.
 		labels = 2*labelledBytes(s.Plan, shape.Rows) + 3*labelledPages(s.Plan)
 		s.ReadOtherNodes(on)
 	} else {
@@ -104,8 +101,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	s.Pieces(models)
 }
 
-// TrainedEpochs is how many epochs a model is expected to take, with so many validation
-// nodes.
+// TrainedEpochs returns the expected number of epochs of a model with this number of validation nodes.
 func TrainedEpochs(p control.Plan, validation int64) int {
 	o := p.Train
 	if o.Patience == 0 || validation == 0 {
@@ -114,11 +110,10 @@ func TrainedEpochs(p control.Plan, validation int64) int {
 	return min(o.Epochs, bestEpoch+o.Patience)
 }
 
-// bestEpoch is the epoch that is expected to be the best of a model, after which patience
-// counts. Fitted to the seconds of ten models of Cora.
+// bestEpoch is the expected best epoch of a model, after which patience counts. Fitted to the times of ten models of Cora.
 const bestEpoch = 100
 
-// trainOptions are those of package train.
+// trainOptions returns the options of package train.
 func trainOptions(p control.Plan) train.Options {
 	o := p.Train
 	return train.Options{
@@ -128,7 +123,7 @@ func trainOptions(p control.Plan) train.Options {
 	}
 }
 
-// modelBytes is about how large the file of a model is: the weights, as float32.
+// modelBytes estimates the size of the file of a model: the weights, as float32.
 func modelBytes(s *estimate.Sheet) int64 {
 	return 4 * train.NumWeights(trainShape(s), trainOptions(s.Plan))
 }
@@ -137,12 +132,11 @@ func trainShape(s *estimate.Sheet) train.Shape {
 	return train.Shape{Rows: s.Stored(), Train: s.Training, Valid: s.Validation, Width: s.Output().Trained(), Classes: s.Classes}
 }
 
-// Run implements Stage: it fits one model a run on the smoothed rows, for each split. It
-// commits each model when that is trained, and last the index. It does not train models again
-// that are committed. A task of some models commits these alone.
+// Run implements Stage: it fits one model per run and split on the smoothed rows. It commits each model when it is trained, and the index
+// last. It skips models that are committed. A task of some models commits these only.
 func (trainStage) Run(ctx context.Context, env *Env) error { return trainRun{env}.run(ctx) }
 
-// trainRun is the stage being executed.
+// trainRun is the stage while it runs.
 type trainRun struct{ *Env }
 
 func (env trainRun) run(ctx context.Context) error {
@@ -177,7 +171,7 @@ func (env trainRun) run(ctx context.Context) error {
 	})
 }
 
-// together trains models with the other workers of a gang, unless that is done.
+// together trains models with the other workers of a gang, unless they are trained.
 func (env trainRun) together(ctx context.Context, s shards.Summary) error {
 	first, last := 0, labelRuns(env.Plan)
 	if t := env.Task; t.LastPanel > 0 {
@@ -204,17 +198,17 @@ func (env trainRun) untrained(first, last int) (runs [][]int, some bool) {
 	return runs, some
 }
 
-// fit trains those of models [first, last) that are not committed, split by split, and commits
-// each when it is trained. A run has the same random numbers in every split.
+// fit trains the uncommitted models among [first, last), split by split, and commits each when it is trained. A run has the same random
+// numbers in every split.
 func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) (err error) {
 	untrained, some := env.untrained(first, last)
 	if !some {
 		return nil
 	}
 	if list := slices.Concat(untrained...); env.Group.Size() > 1 {
-		// The catalogue is the same for all who have begun after the last commit.
+		// All workers that began after the last commit see the same catalogue.
 		if same, err := group.Same(ctx, env.Group, list); err != nil || !same {
-			return errors.Join(err, fmt.Errorf("not all workers of the gang lack the models %v", list))
+			return errors.Join(err, fmt.Errorf("workers of the gang disagree on the models left to train; this worker lacks models %v", list))
 		}
 	}
 	rows, err := env.trainingRows(ctx, s)
@@ -238,8 +232,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 	return nil
 }
 
-// commitModel commits the weights of a run in a split, together with what the index says of it. Of several workers that have
-// trained it the first one does so.
+// commitModel commits the weights of a run in a split, with its line of the index. Of several workers that trained it, the first commits.
 func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, h train.History) error {
 	if first, _, _ := env.Group.Range(); first > 0 {
 		return nil
@@ -262,13 +255,13 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 	return env.Catalog.Commit(ctx, weights, about)
 }
 
-// The report has the curves of the first models, and of each so many epochs at most.
+// The report has the curves of the first drawnModels models, with at most drawnEpochs epochs each.
 const (
 	drawnModels = 10
 	drawnEpochs = 100
 )
 
-// curve is the course of training at some epochs, of which one is the last.
+// curve returns the course of training at some epochs, including the last.
 func curve(h train.History) (list []control.LearningPoint) {
 	step := (len(h.Epochs) + drawnEpochs - 1) / drawnEpochs
 	best := 0.0

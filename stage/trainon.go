@@ -19,7 +19,7 @@ import (
 	"ndls/train"
 )
 
-// trainingRows are rows that models are trained on, with their labels and splits.
+// trainingRows holds the rows on which models are trained, with their labels and splits.
 type trainingRows struct {
 	source train.Source
 	*labelled
@@ -33,7 +33,7 @@ func (r *trainingRows) close() (err error) {
 	return err
 }
 
-// trainingRows opens the rows of the run, or those of the run directories that the plan trains on.
+// trainingRows opens the rows of the run, or those of the run directories on which the plan trains.
 func (env trainRun) trainingRows(ctx context.Context, s shards.Summary) (r *trainingRows, err error) {
 	r = &trainingRows{}
 	if env.Held != nil {
@@ -56,7 +56,7 @@ func (env trainRun) trainingRows(ctx context.Context, s shards.Summary) (r *trai
 	return r, nil
 }
 
-// addRows opens the rows of a run, which r closes.
+// addRows opens the rows of a run; r closes them.
 func (env *Env) addRows(ctx context.Context, s shards.Summary, r *trainingRows) (*train.Smoothed, *labelled, error) {
 	src, err := env.openRows(ctx)
 	if err != nil {
@@ -71,8 +71,7 @@ func (env *Env) addRows(ctx context.Context, s shards.Summary, r *trainingRows) 
 	return src, l, nil
 }
 
-// otherRows opens the rows of other run directories: the training nodes of the first, and the
-// validation nodes of the last.
+// otherRows opens the rows of other run directories: the training nodes of the first and the validation nodes of the last.
 func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *trainingRows) error {
 	dirs := []string{env.Inputs.TrainRows}
 	if env.Inputs.ValidRows != env.Inputs.TrainRows {
@@ -84,7 +83,7 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	if sum, err := RowsHash(ctx, dirs, env.Plan); err != nil {
 		return err
 	} else if sum != env.Plan.Train.On {
-		return fmt.Errorf("the rows of --train-on are not those with which the run began; use the run directories as they were, or another --run: %w", control.ErrPlanMismatch)
+		return fmt.Errorf("the rows of --train-on have changed since the run began; use the run directories as they were, or another --run: %w", control.ErrPlanMismatch)
 	}
 	var sources []train.Source
 	total := int64(0)
@@ -104,9 +103,9 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 			return fmt.Errorf("%s has the classes %v, and this run %v: train on a part of the same dataset", dir, other.Summary.Classes, s.Classes)
 		}
 		if other.Summary.Normalized != s.Normalized {
-			return fmt.Errorf("the features of %s were normalised in another way than those of this run, so that their rows have another scale: import both with the same --normalize", dir)
+			return fmt.Errorf("the features of %s and of this run were normalised differently: import both with the same --normalize", dir)
 		}
-		other.Plan.Smooth.Targets = control.LabelledTargets // some of its rows are enough
+		other.Plan.Smooth.Targets = control.LabelledTargets // it accepts fewer rows than nodes
 		src, l, err := other.addRows(ctx, other.Summary, r)
 		if err != nil {
 			return err
@@ -135,7 +134,7 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	return err
 }
 
-// openOther opens the catalogue of another run directory, and counts what is read there.
+// openOther opens the catalogue of another run directory, and a store that counts the bytes read there.
 func openOther(ctx context.Context, dir string) (*catalog.Catalog, *storage.Counting, error) {
 	store, err := rundir.Open(ctx, dir, false)
 	if err != nil {
@@ -146,8 +145,7 @@ func openOther(ctx context.Context, dir string) (*catalog.Catalog, *storage.Coun
 	return cat, counting, err
 }
 
-// RowsHash is the hash of the smoothed rows, labels and splits of run directories, which were
-// smoothed as the plan says. Option --train-on is what names them.
+// RowsHash returns the hash of the smoothed rows, labels and splits of the run directories that --train-on names.
 func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error) {
 	sum := sha256.New()
 	err := eachOther(ctx, dirs, p, func(_ int, _ shards.Summary, nodes, rows []catalog.Entry) {
@@ -159,8 +157,8 @@ func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// TrainedOn is what run directories have on whose rows models of the plan are trained: on the
-// training nodes of the first, and on the validation nodes of the last.
+// TrainedOn returns the counts of the run directories on whose rows models are trained: the training nodes of the first and the validation
+// nodes of the last.
 func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.OtherRows, err error) {
 	err = eachOther(ctx, dirs, p, func(i int, s shards.Summary, nodes, rows []catalog.Entry) {
 		for _, e := range nodes {

@@ -14,8 +14,7 @@ import (
 // ErrDiverged reports a model whose training ended in numbers that are not finite.
 var ErrDiverged = train.ErrDiverged
 
-// Trial lists the stages of a run that trying its options takes once its rows are smoothed: training, and, if
-// smoothed, label smoothing.
+// Trial lists the stages that a trial executes once rows are smoothed: training and, if smoothed, label smoothing.
 func Trial(p control.Plan, smoothed bool) []control.Stage {
 	stages := []control.Stage{control.Train}
 	if !smoothed {
@@ -27,10 +26,9 @@ func Trial(p control.Plan, smoothed bool) []control.Stage {
 	return append(stages, control.SmoothLabels)
 }
 
-// Try executes the stages of trials, whose plans differ in the options of label smoothing alone, and gives found
-// what is measured of the models of each on the validation nodes: before label smoothing and, if
-// smoothed, after it. The models, which the trials share, are those of a run with the same plan. What is
-// committed goes to files, and is seen by nobody else; the caller removes it.
+// Try executes the stages of trials whose plans differ only in the options of label smoothing. It calls found with the figures of each
+// trial's models on the validation nodes: before label smoothing and, if smoothed, after it. The trials share the models, which equal those
+// of a run with the same plan. Try commits to files, which nobody else reads; the caller removes them.
 func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan, found func(i int, r *control.AccuracyReport) error) error {
 	below := env.Catalog
 	env.Catalog = catalog.NewView(storage.NewOver(files, below.Store()), below.All(), func(ctx context.Context, _ []catalog.Entry, removed []string, del bool) error {
@@ -46,12 +44,12 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 	env.Blind = true
 	defer env.Release()
 	for i, plan := range plans {
-		plan.Predictions = control.OfModel // no mean is counted: trials are compared by their models
+		plan.Predictions = control.OfModel // trials are compared by their models, without a mean
 		env.Plan = plan
 		env.Catalog.Bind(Binding(plan))
 		stages := Trial(plan, smoothed)
 		if i > 0 {
-			stages = stages[1:] // the models are there
+			stages = stages[1:] // the models exist
 		}
 		for _, s := range stages {
 			env.Task = control.Task{Stage: s, Part: control.Whole, Plan: plan, Inputs: env.Inputs, Resources: env.Resources}
@@ -76,12 +74,12 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 	return nil
 }
 
-// TrainedWidth is how many values of each row models take.
+// TrainedWidth returns the number of values per row that models read.
 func TrainedWidth(p control.Plan, s shards.Summary) int {
 	return (&Env{Plan: p, Summary: s}).output().Trained()
 }
 
-// StoredRows is how many smoothed rows a run has in files.
+// StoredRows returns the number of smoothed rows that a run has in files.
 func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows int64) {
 	for _, e := range cat.Entries(trainedKind((&Env{Plan: p, Summary: s}).output())) {
 		rows += e.Rows
@@ -89,8 +87,8 @@ func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows in
 	return rows
 }
 
-// ModelsAtATime is how many models so many threads train at the same time under a plan, with so many
-// training rows of width values.
+// ModelsAtATime returns the number of models that threads train at the same time under a plan, with this number of training rows of width
+// values.
 func ModelsAtATime(p control.Plan, training int64, width, threads int) int {
 	if n := int64(p.Train.BatchSize); n > 0 {
 		training = min(training, n)
@@ -98,7 +96,7 @@ func ModelsAtATime(p control.Plan, training int64, width, threads int) int {
 	return train.SideBySide(training, width, threads)
 }
 
-// validated is what is known of the validation nodes once models are trained: accuracy, or what the plan's measure is in its place.
+// validated returns the measures of the trained models on the validation nodes: accuracy, or the plan's measure in its place.
 func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.AccuracyReport, error) {
 	index, err := readIndex(ctx, env.Catalog)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 type UnusedOption struct {
 	// Option is the name of its flag, without dashes.
 	Option string
-	// Because says why: "--rule sgc has no weight of that kind, …".
+	// Because is the reason: "--rule sgc has no weight of that kind, …".
 	Because string
 }
 
-// Unused lists the options, of those that every plan has a value of, which decide nothing under a
-// plan. Whatever their values are, the bytes of all rows are the same.
+// Unused lists the options that decide nothing under a plan, of those that every plan gives a value: their values do not change the bytes
+// of any row.
 func Unused(p control.Plan) (list []UnusedOption) {
 	unused := func(is bool, option, because string) {
 		if is {

@@ -17,46 +17,44 @@ import (
 	"ndls/train"
 )
 
-// Predictions are the smoothed soft labels of one model, or the mean of those of all models of the first split. Which ones are
-// written is picked by what is written: the smoothed soft labels of each model, and their mean, are counted in all intervals, those
-// that are best on the validation nodes of the first split are picked, and then the predictions of each interval are written. Of
-// equals the lowest mean negative log-likelihood on these nodes decides, where all probabilities are there, and then the lowest
-// number of a model; the mean comes last. Losses are added by interval, in the order of nodes, and the mean in the order of models:
-// the same bytes whoever counts.
+// Predictions are the smoothed soft labels of one model, or the mean of those of all models of the first split. To pick, the smoothed soft
+// labels of each model and their mean are counted in all intervals. The set that is best on the validation nodes of the first split is
+// picked, and the predictions of each interval are written. Ties go to the lowest mean negative log-likelihood on these nodes, if all
+// probabilities exist, then to the lowest number of a model; the mean comes last. Losses are added by interval in order of node, the mean
+// in order of model, so the bytes do not depend on who counts.
 
-// writtenPath is where it is said which predictions are written.
+// writtenPath is the path of the file that says which predictions are written.
 const writtenPath = "predictions/written.json"
 
-// written is predictions/written.json.
+// written is the content of predictions/written.json.
 type written struct {
-	// Predictions is control.OfModel or control.MeanOfModels, Model the number of the model.
+	// Predictions is control.OfModel or control.MeanOfModels; Model is the number of the model.
 	Predictions string `json:"predictions"`
 	Model       int    `json:"model,omitempty"`
-	// Measure is by what they were picked, Candidates what it was on the validation nodes, by number of the model; the mean comes
-	// last.
+	// Measure decided the choice. Candidates holds its values on the validation nodes, by number of the model; the mean comes last.
 	Measure    string      `json:"measure"`
 	Candidates []candidate `json:"candidates,omitempty"`
 }
 
-// candidate is what may be written, measured on the validation nodes.
+// candidate holds the measures, on the validation nodes, of a set that may be written.
 type candidate struct {
 	Valid float64 `json:"valid"`
-	// Loss is the mean negative log-likelihood, 0 where best classes alone are there.
+	// Loss is the mean negative log-likelihood, or 0 if only best classes are stored.
 	Loss float64 `json:"loss"`
 }
 
-// better says whether a is preferred to b, which comes before it.
+// better reports whether a is preferred to b, which comes before it.
 func (a candidate) better(b candidate) bool {
 	return a.Valid > b.Valid || a.Valid == b.Valid && a.Loss < b.Loss
 }
 
-// groupPanels bounds how many panels of models are read side by side, and so the models of a mean: each is a file for an interval.
+// groupPanels bounds the number of panels that are read side by side, and so the models of a mean: each panel is a file per interval.
 const groupPanels = 1024
 
-// modelsOfSplit is how many sets of soft labels each split has.
+// modelsOfSplit returns the number of sets of soft labels of each split.
 func modelsOfSplit(p control.Plan) int { return labelRuns(p) / splitsOfLabels(p) }
 
-// splitsOfLabels is how many splits have soft labels of their own.
+// splitsOfLabels returns the number of splits with soft labels of their own.
 func splitsOfLabels(p control.Plan) int {
 	if !ownModel(p) {
 		return 1
@@ -64,17 +62,17 @@ func splitsOfLabels(p control.Plan) int {
 	return p.NumSplits()
 }
 
-// countsMean says whether the mean of all models of the first split is counted.
+// countsMean reports whether the mean of all models of the first split is counted.
 func countsMean(p control.Plan, classes int) bool {
 	return p.Predictions != control.OfModel && p.Probabilities != control.BestProbability && fitsMean(p, classes) && modelsOfSplit(p) > 1
 }
 
-// fitsMean says whether the models of a split are few enough for a mean.
+// fitsMean reports whether the models of a split are few enough for a mean.
 func fitsMean(p control.Plan, classes int) bool {
 	return modelsOfSplit(p)*packed.Panels(classes) <= groupPanels
 }
 
-// counted is how many sets of smoothed soft labels are counted: those of all models, and their mean.
+// counted returns the number of sets of smoothed soft labels that are counted: one per model, and the mean.
 func counted(p control.Plan, classes int) int {
 	if countsMean(p, classes) {
 		return labelRuns(p) + 1
@@ -82,7 +80,7 @@ func counted(p control.Plan, classes int) int {
 	return labelRuns(p)
 }
 
-// splitCounted is the split whose nodes count for a set of smoothed soft labels. The mean is that of the first split.
+// splitCounted returns the split whose nodes count for a set of smoothed soft labels. The mean belongs to the first split.
 func splitCounted(p control.Plan, set int) int {
 	if set == labelRuns(p) {
 		return 0
@@ -90,7 +88,7 @@ func splitCounted(p control.Plan, set int) int {
 	return splitOf(p, set)
 }
 
-// writtenSet is the set that was picked, of those that are counted.
+// set returns the picked set among those that are counted.
 func (w written) set(p control.Plan) int {
 	if w.Predictions == control.MeanOfModels {
 		return labelRuns(p)
@@ -98,7 +96,7 @@ func (w written) set(p control.Plan) int {
 	return w.Model
 }
 
-// models are the models whose soft labels are written, or make the mean that is.
+// models returns the models whose soft labels, or whose mean, are written.
 func (w written) models(p control.Plan) (list []int) {
 	if w.Predictions != control.MeanOfModels {
 		return []int{w.Model}
@@ -109,8 +107,8 @@ func (w written) models(p control.Plan) (list []int) {
 	return list
 }
 
-// readWritten reads what was picked. Run directories of earlier versions have the predictions of the model that was best before
-// label smoothing.
+// readWritten reads the choice. Without one, as in run directories of earlier versions, the predictions come from the model that was best
+// before label smoothing.
 func readWritten(ctx context.Context, p control.Plan, cat *catalog.Catalog) (w written, err error) {
 	if _, ok := cat.Lookup(writtenPath); !ok {
 		w.Predictions, w.Measure = control.OfModel, control.Accuracy
@@ -127,7 +125,7 @@ func readWritten(ctx context.Context, p control.Plan, cat *catalog.Catalog) (w w
 	return w, nil
 }
 
-// pick commits which predictions are written, once all intervals are counted.
+// pick commits the choice of predictions, once all intervals are counted.
 func (env labelsRun) pick(ctx context.Context) error {
 	if _, done := env.Catalog.Lookup(writtenPath); done {
 		return nil
@@ -139,7 +137,7 @@ func (env labelsRun) pick(ctx context.Context) error {
 	}
 	classes := len(env.Summary.Classes)
 	switch {
-	case len(env.Catalog.Entries(catalog.KindPredictions)) > 0: // an earlier version has begun to write those
+	case len(env.Catalog.Entries(catalog.KindPredictions)) > 0: // an earlier version has begun to write these
 	case env.Plan.Predictions == control.MeanOfModels && !fitsMean(env.Plan, classes):
 		return fmt.Errorf("--predictions mean of %d models with %d classes: there are at most %d panels of 16 classes, and these have %d; use fewer --runs, or --predictions model",
 			modelsOfSplit(env.Plan), classes, groupPanels, modelsOfSplit(env.Plan)*packed.Panels(classes))
@@ -151,7 +149,7 @@ func (env labelsRun) pick(ctx context.Context) error {
 	return commitJSON(ctx, env.Catalog, catalog.KindWritten, writtenPath, catalog.NotApplicable, w)
 }
 
-// compare measures what may be written, and picks what is best.
+// compare measures the candidates and picks the best.
 func (env labelsRun) compare(ctx context.Context, w *written) error {
 	sums, err := env.sumTallies(ctx, catalog.KindLabelTally, counted(env.Plan, len(env.Summary.Classes)))
 	if err != nil {
@@ -164,7 +162,7 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 			return err
 		}
 	}
-	sets := make([]int, modelsOfSplit(env.Plan), modelsOfSplit(env.Plan)+1) // those of the first split
+	sets := make([]int, modelsOfSplit(env.Plan), modelsOfSplit(env.Plan)+1) // of the first split
 	for m := range sets {
 		sets[m] = m
 	}
@@ -199,7 +197,7 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 	return nil
 }
 
-// modelsReader reads the smoothed soft labels of models [first, last) of a split, all probabilities of which are there.
+// modelsReader reads the smoothed soft labels of models [first, last) of a split, with all probabilities.
 type modelsReader struct {
 	predictions
 	first, last int
@@ -208,12 +206,12 @@ type modelsReader struct {
 	batch       int
 }
 
-// sideBySideRows is how many rows of so many models are read at a time, of so many.
+// sideBySideRows returns the number of rows of this number of models that are read at a time, at most rows.
 func sideBySideRows(models, classes int, rows int64) int {
 	return int(min(int64(shards.BatchRows(models*packed.Panels(classes)*packed.PanelColumns)), max(rows, 1)))
 }
 
-// sideBySideBytes is the memory for them, beside reading tiles.
+// sideBySideBytes returns the memory for these rows, beside reading tiles.
 func sideBySideBytes(models, classes int, rows int64) int64 {
 	return int64(sideBySideRows(models, classes, rows))*(8*int64(classes)+4) + 3*4096
 }
@@ -239,9 +237,8 @@ func (s *modelsReader) free() {
 	s.labels.Free()
 }
 
-// read gives the predictions of the models in an interval, some rows at a time: those of one model after the other and, if mean is
-// set, that of all of them, as that of number [labelRuns]. With probabilities, they are divided by their sum; otherwise those of
-// validation nodes alone are.
+// read visits the predictions of an interval, some rows at a time: model by model and then, if mean is set, their mean, as set [labelRuns].
+// Probabilities are divided by their sum; without mean and probabilities, only on validation nodes.
 func (s *modelsReader) read(ctx context.Context, interval int, mean, probabilities bool, visit func(set int, row int64, labels []int32, soft []float32) error) error {
 	classes := len(s.Summary.Classes)
 	per := packed.Panels(classes)
@@ -298,7 +295,7 @@ func (s *modelsReader) read(ctx context.Context, interval int, mean, probabiliti
 	})
 }
 
-// sideBySideValues is what the values of a batch take, as they are read.
+// sideBySideValues returns the memory of the values of a batch as they are read.
 func sideBySideValues(p control.Plan, classes int, rows int64) int64 {
 	models := mostSideBySide(p, classes)
 	return 4 * int64(models*packed.Panels(classes)*packed.PanelColumns) * int64(sideBySideRows(models, classes, rows))
@@ -318,7 +315,7 @@ func lossOf(sum float64, soft []float32, labels []int32, splits []uint8) float64
 	return sum
 }
 
-// groups are the models whose soft labels are read side by side: all of a split, or as many as there may be.
+// groups returns the ranges of models whose soft labels are read side by side: all of a split, or as many as fit.
 func groups(p control.Plan, classes int) (list [][2]int) {
 	each := modelsOfSplit(p)
 	most := max(groupPanels/packed.Panels(classes), 1)
@@ -330,24 +327,23 @@ func groups(p control.Plan, classes int) (list [][2]int) {
 	return list
 }
 
-// mostSideBySide is how many models are read side by side at most.
+// mostSideBySide returns the largest number of models that are read side by side.
 func mostSideBySide(p control.Plan, classes int) int {
 	return min(modelsOfSplit(p), max(groupPanels/packed.Panels(classes), 1))
 }
 
-// tallySums are the tallies of all intervals, and the losses of validation nodes.
+// tallySums holds the sums of the tallies of all intervals, and of the losses of validation nodes.
 type tallySums struct {
 	*train.Tallies
 	losses []float64
-	// sets is how many sets the files have: those of earlier versions have no mean.
+	// sets is the number of sets in the files; files of earlier versions have no mean.
 	sets      int
 	breakdown breakdown
 }
 
 func (t *tallySums) free() { t.Tallies.Free() }
 
-// sumTallies adds up the tallies of all intervals, which are files of a kind and have so many sets each, or one fewer. Losses are added
-// in the order of intervals.
+// sumTallies adds up the tallies of all intervals. Each file has this number of sets, or one fewer. Losses are added in order of interval.
 func (env *Env) sumTallies(ctx context.Context, kind string, sets int) (t *tallySums, err error) {
 	t = &tallySums{losses: make([]float64, sets), sets: sets}
 	if t.Tallies, err = train.NewTallies(env.Budget, sets, len(env.Summary.Classes)); err != nil {
@@ -380,12 +376,12 @@ func (env *Env) sumTallies(ctx context.Context, kind string, sets int) (t *tally
 	return t, nil
 }
 
-// breakdownPath is where the counts of an interval's predictions by degree, K and class are.
+// breakdownPath returns the path of the counts of an interval's predictions by degree, K and class.
 func breakdownPath(interval int) string {
 	return fmt.Sprintf("predictions/breakdown-%05d.json", interval)
 }
 
-// countingBytes is the memory for counting the smoothed soft labels of all models, with reading them: of so many rows of an interval.
+// countingBytes returns the memory for reading and counting the smoothed soft labels of all models in an interval with this number of rows.
 func countingBytes(p control.Plan, classes int, rows int64) int64 {
 	held := scoredBytes(p) + train.TalliesBytes(1, classes)
 	if p.Probabilities == control.BestProbability {
