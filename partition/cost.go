@@ -12,38 +12,35 @@ import (
 	"ndls/shards"
 )
 
-// Counts is what the cost of a partition is worked out from.
+// Counts holds the counts from which the cost of a partition is computed.
 type Counts struct {
 	Nodes int64
-	// Rows is the length of the edge list, Edges what is left of it without
-	// self-loops and repetitions.
+	// Rows is the length of the edge list. Edges is the number of edges without self-loops and repetitions.
 	Rows, Edges int64
 	// StatedNodes says that the dataset states the number of nodes.
 	StatedNodes bool
-	// Features is the width of the feature rows, 0 for none, and Half whether all
-	// values are exactly float16.
+	// Features is the width of the feature rows, 0 for none. Half says that all values are exactly float16.
 	Features int
 	Half     bool
 	// Weighted says that edges have weights.
 	Weighted bool
-	// Directed says that edges have directions: Edges counts them, and there are shards and
-	// hop streams of them and of the reversed ones.
+	// Directed says that edges have directions. Edges then counts directed edges, and there are shards and hop streams of them and of the
+	// reversed edges.
 	Directed bool
-	// NoShards says that there are hop streams alone.
+	// NoShards says that only hop streams are written.
 	NoShards bool
-	// IDs is the size of all input ids where they are numbered ([IDCounts]), 0 where they
-	// are numbers already. NodeTable says that they are those of a table of nodes, each of
-	// which comes once.
+	// IDs is the size of all input ids if they are numbered ([IDCounts]), 0 if they are numbers already. NodeTable says that they come from
+	// a table of nodes, which lists each once.
 	IDs       int64
 	NodeTable bool
-	// Part says that the graph is that of some splits.
+	// Part says that the graph is restricted to the nodes of some splits.
 	Part bool
 	// Blanks says that the features of some nodes are blanked.
 	Blanks  bool
 	Threads int
 }
 
-// IDBytes is about what Counts.IDs is of a graph that was imported.
+// IDBytes estimates Counts.IDs of an imported graph.
 func IDBytes(cat *catalog.Catalog, s shards.Summary) int64 {
 	e, ok := cat.Lookup(shards.IDsPath)
 	switch {
@@ -55,39 +52,34 @@ func IDBytes(cat *catalog.Catalog, s shards.Summary) int64 {
 	return max(int64(float64(e.Bytes)/idShare)-4*s.Nodes, s.Nodes)
 }
 
-// nodeRow is the bytes of a node in the node table, strengthRow what its strength takes there, and
-// outDegreeRow its out-degree.
+// nodeRow is the number of bytes of a node in the node table; strengthRow and outDegreeRow are the sizes of its strength and out-degree.
 const (
 	nodeRow      = 9
 	strengthRow  = 8
 	outDegreeRow = 2
 )
 
-// hopEdge is the bytes of a directed edge in a hop stream: those of a narrow word where the
-// sources of a strip lie close together, those of a wide one where they are far apart. The
-// curve runs through what edges of degree 28 take with 1.7 million to 1.8 thousand million
-// nodes (docs/decisions/0005).
+// hopEdge returns the bytes of a directed edge in a hop stream: a narrow word if the sources of a strip lie close together, a wide one if
+// they lie far apart. The curve fits measurements at degree 28 with 1.7 million to 1.8 thousand million nodes (docs/decisions/0005).
 func hopEdge(n, m int64) float64 {
-	gap := float64(n) * float64(packed.Strips(n)) / float64(max(2*m, 1)) // of the sources of two edges that follow each other
+	gap := float64(n) * float64(packed.Strips(n)) / float64(max(2*m, 1)) // between the sources of two consecutive edges
 	return packed.Narrow + (packed.Wide-packed.Narrow)/(1+math.Pow(349/gap, 1.76))
 }
 
-// shardEdge is the bytes of a directed edge in a shard, a curve through what was
-// measured at degree 28: destinations take 4, sources the less the more edges of
-// a block share one. From 4.3 with 0.4 million nodes to 7 with 100 million.
+// shardEdge returns the bytes of a directed edge in a shard, a curve through measurements at degree 28. Destinations take 4; sources take
+// less if more edges of a block share one. The result grows from 4.3 with 0.4 million nodes to 7 with 100 million.
 func shardEdge(n, m int64) float64 {
 	block := float64(2*m) * float64(min(n, BlockRows)) / float64(n)
-	gap := math.Pow(float64(n)/max(block, 1), 0.8) // of the sources of two edges that follow each other
+	gap := math.Pow(float64(n)/max(block, 1), 0.8) // between the sources of two consecutive edges
 	return 4 + 4*gap/(gap+0.9)
 }
 
-// HopBytes and NodeBytes are the sizes of the hop streams and of the node table.
+// HopBytes returns the size of the hop streams.
 func HopBytes(c Counts) int64 {
 	return int64(2 * float64(c.Edges) * (hopEdge(c.Nodes, c.density()) + float64(c.weight())))
 }
 
-// density is the number of edges without directions that lie as close in a hop stream or in a
-// shard.
+// density returns the number of edges without directions that lie as close in a hop stream or in a shard.
 func (c Counts) density() int64 {
 	if c.Directed {
 		return c.Edges / 2
@@ -95,7 +87,7 @@ func (c Counts) density() int64 {
 	return c.Edges
 }
 
-// weight is the bytes of a weight in a hop stream and in a shard.
+// weight returns the bytes of a weight in a hop stream and in a shard.
 func (c Counts) weight() int64 {
 	if c.Weighted {
 		return packed.WeightBytes
@@ -103,7 +95,7 @@ func (c Counts) weight() int64 {
 	return 0
 }
 
-// record is how many bytes stand for an edge while edges are sorted.
+// record returns the bytes of an edge while edges are sorted.
 func (c Counts) record() int64 {
 	if c.Weighted {
 		return 16
@@ -111,6 +103,7 @@ func (c Counts) record() int64 {
 	return 8
 }
 
+// NodeBytes returns the size of the node table.
 func NodeBytes(c Counts) int64 {
 	bytes := nodeRow * c.Nodes
 	if c.Weighted {
@@ -126,14 +119,13 @@ func NodeBytes(c Counts) int64 {
 }
 
 const (
-	// idShare is what is left of ids in order when they are compressed, each with its length:
-	// 10 million ids of 21 bytes, most of them digits of a hash, took 0.58.
+	// idShare is the compressed share of sorted ids with their lengths. 10 million ids of 21 bytes, mostly digits of a hash, took 0.58.
 	idShare = 0.6
-	// numberRow is the bytes of the number of an id in the node table.
+	// numberRow is the number of bytes of an id's number in the node table.
 	numberRow = 3
 )
 
-// idsBytes is the size of the table of ids.
+// idsBytes returns the size of the table of ids.
 func (c Counts) idsBytes() int64 {
 	if c.IDs == 0 {
 		return 0
@@ -141,8 +133,8 @@ func (c Counts) idsBytes() int64 {
 	return int64(idShare * float64(c.IDs+4*c.Nodes))
 }
 
-// idScans is how often the table of ids is read: to find numbers while edges, then labels and
-// splits, then features are read; and twice to write the node table.
+// idScans returns how often the table of ids is read: to find numbers while edges, then labels and splits, then features are read, and
+// twice to write the node table.
 func (c Counts) idScans() int64 {
 	if c.Features > 0 {
 		return 5
@@ -150,10 +142,10 @@ func (c Counts) idScans() int64 {
 	return 4
 }
 
-// graphBytes is the size of shards, hop streams, node table and table of ids.
+// graphBytes returns the size of shards, hop streams, node table and table of ids.
 func (c Counts) graphBytes() int64 { return c.shardBytes() + HopBytes(c) + NodeBytes(c) + c.idsBytes() }
 
-// shardBytes is the size of the shards.
+// shardBytes returns the size of the shards.
 func (c Counts) shardBytes() int64 {
 	if c.NoShards {
 		return 0
@@ -161,27 +153,24 @@ func (c Counts) shardBytes() int64 {
 	return int64(2 * float64(c.Edges) * (shardEdge(c.Nodes, c.density()) + float64(c.weight())))
 }
 
-// tileBytes is the size of all feature tiles.
+// tileBytes returns the size of all feature tiles.
 func (c Counts) tileBytes() int64 {
 	return c.Nodes * int64(packed.Panels(c.Features)) * int64(shards.TileRowBytes(c.Half))
 }
 
-// minSpill is enough to spill features in chunks that a disk likes.
+// minSpill is enough memory to spill features in chunks of a good size for a disk.
 const minSpill = 16 << 20
 
-// leastSpill is the memory that wide features need at least to be spilled: a page for each four
-// tiles of an interval, and an eighth more for what is not handed out.
+// leastSpill returns the least memory for spilling wide features: a page per four tiles of an interval, and an eighth more for reserves.
 func (c Counts) leastSpill() int64 {
 	intervals := partOf(c.Nodes, DefaultIntervalBlocks*BlockRows)
 	return intervals * partOf(int64(packed.Panels(c.Features)), tileGroup) * minChunk * 9 / 8
 }
 
-// readerBytes is set aside for each thread that reads the input, but for the first one: the
-// buffers of two columns of a file and a page of each.
+// readerBytes is reserved for each thread that reads the input, except the first: the buffers of two columns of a file and a page of each.
 const readerBytes = 8 << 20
 
-// numbers is the memory with which the numbers of ids are found while the dataset is read,
-// with so many bytes free.
+// numbers returns the memory for finding the numbers of ids while the dataset is read, with free bytes available.
 func (c Counts) numbers(free int64) int64 {
 	if c.IDs == 0 {
 		return 0
@@ -190,8 +179,7 @@ func (c Counts) numbers(free int64) int64 {
 	return table + heldForTables(max(free-table, 0))
 }
 
-// writesIDs is the memory that ids take while the node table is written, with so many bytes
-// free.
+// writesIDs returns the memory of ids while the node table is written, with free bytes available.
 func (c Counts) writesIDs(free int64) int64 {
 	if c.IDs == 0 {
 		return 0
@@ -200,27 +188,25 @@ func (c Counts) writesIDs(free int64) int64 {
 	return lengths + min(int64(sortShare*float64(max(free-lengths, 0))), c.IDs+4*c.Nodes)
 }
 
-// readers is how many threads read the input, with so many bytes free: all, if that takes
-// not more than an eighth.
+// readers returns the number of threads that read the input with free bytes available: all, if they take at most an eighth.
 func readers(threads int, free int64) int {
 	return int(min(int64(max(threads, 1)), 1+max(free, 0)/8/readerBytes))
 }
 
-// readersBytes is what they take of the budget.
+// readersBytes returns the memory of these threads.
 func readersBytes(threads int, free int64) int64 {
 	return int64(readers(threads, free)-1) * readerBytes
 }
 
-// threadBytes is set aside for the heap of each thread but the first two.
+// threadBytes is reserved for the heap of each thread except the first two.
 const threadBytes = 512 << 10
 
-// threadsBytes is what threads take of the budget, with so many bytes free: not more than an
-// eighth of what is beyond 16 MiB.
+// threadsBytes returns the memory reserved for threads with free bytes available: at most an eighth of the bytes beyond 16 MiB.
 func threadsBytes(threads int, free int64) int64 {
 	return min(int64(max(threads-2, 0))*threadBytes, max(free-16<<20, 0)/8)
 }
 
-// ids is the map of input ids, without gaps.
+// ids returns the size of the map of input ids, without gaps.
 func (c Counts) ids() int64 {
 	if c.StatedNodes {
 		return 0
@@ -228,7 +214,7 @@ func (c Counts) ids() int64 {
 	return c.Nodes/8 + c.Nodes/128 + 4<<(32-chunkShift)
 }
 
-// members is the memory that says which nodes belong to a part of the graph.
+// members returns the memory that holds which nodes belong to a part of the graph.
 func (c Counts) members() int64 {
 	if !c.Part {
 		return 0
@@ -237,14 +223,14 @@ func (c Counts) members() int64 {
 	return c.ids() + c.Nodes
 }
 
-// columnsOf is the graph with the features of one task of the step Columns.
+// columnsOf returns the graph with the features of one task of the step Columns.
 func (c Counts) columnsOf(workers int) Counts {
 	panels := packed.Panels(c.Features)
 	c.Features = min(c.Features, int(partOf(int64(panels), max(min(workers, panels), 1)))*packed.PanelColumns)
 	return c
 }
 
-// heldForTiles is the memory that is in use while tiles are made, without the tiles.
+// heldForTiles returns the memory in use while tiles are made, without the tiles.
 func (c Counts) heldForTiles(budget int64) int64 {
 	held := c.ids() + 4*c.Nodes + c.members()
 	held += c.numbers(budget-held) + c.Nodes/8
@@ -254,11 +240,10 @@ func (c Counts) heldForTiles(budget int64) int64 {
 	return held + readersBytes(c.Threads, budget-held)
 }
 
-// tilesFree is what is left for tiles of so much memory.
+// tilesFree returns the memory that a budget leaves for tiles.
 func (c Counts) tilesFree(budget int64) int64 { return budget - c.heldForTiles(budget) }
 
-// tilesAtATime is the size of the tiles that are made from one reading of the
-// features, and whether they are spilled.
+// tilesAtATime returns the size of the tiles that are made from one reading of the features, and whether they are spilled.
 func (c Counts) tilesAtATime(budget int64) (bytes int64, spilled bool) {
 	panels := packed.Panels(c.Features)
 	if panels == 0 {
@@ -269,21 +254,21 @@ func (c Counts) tilesAtATime(budget int64) (bytes int64, spilled bool) {
 	return bytes, bytes+direct.Align > free
 }
 
-// touchedTiles is what making tiles uses.
+// touchedTiles returns the memory that making tiles uses.
 func (c Counts) touchedTiles(budget int64) int64 {
 	lot, spilled := c.tilesAtATime(budget)
 	if spilled {
-		// Half is for chunks that are filled, then for cells that are put together.
+		// One half is for chunks being filled, then for cells being assembled.
 		return min(lot, c.tilesFree(budget)/2)
 	}
 	return lot
 }
 
-// dealtBytes is the size of what the step Deal leaves.
+// dealtBytes returns the size of the files of the step Deal.
 func (c Counts) dealtBytes() int64 { return c.tileBytes() + numberBytes*c.Nodes }
 
-// dealing is the memory with which one of so many workers reads a part of the features, and with which it makes tiles
-// of what all have read.
+// dealing returns the memory of one of these workers while it reads a part of the features, or makes tiles from the parts that all have
+// read, whichever is more.
 func (c Counts) dealing(workers int, budget int64) int64 {
 	panels, row := packed.Panels(c.Features), int64(shards.TileRowBytes(c.Half))
 	held := c.heldForTiles(budget)
@@ -294,18 +279,18 @@ func (c Counts) dealing(workers int, budget int64) int64 {
 	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
 }
 
-// partOf is one of n parts.
+// partOf returns the size of one of n parts, rounded up.
 func partOf(of int64, n int) int64 { return (of + int64(n) - 1) / int64(n) }
 
-// sorts are the two sorts of a partition by so many workers: how many keys each sort
-// of a task has, what it may use, and what the task holds beside them.
+// sorts describes the two sorts of a partition: the number of keys in each sort of a task, its options, and the memory that the task holds
+// beside it.
 type sorts struct {
 	pairs, edges         int64
 	byPairs, byEdges     extsort.Options
 	heldPairs, heldEdges int64
-	index                int64 // of the run files with unique pairs
-	// pairsSpill and edgesSpill say that what is sorted is written to scratch files. pairsStay
-	// says that one worker has sorted pairs in memory, of pairsBytes, while it does the step Order.
+	index                int64 // memory of the index of the run files with unique pairs
+	// pairsSpill and edgesSpill say that sorted items are written to scratch files. pairsStay says that one worker keeps pairs sorted in
+	// memory, of pairsBytes, during the step Order.
 	pairsSpill, edgesSpill, pairsStay bool
 	pairsBytes                        int64
 }
@@ -314,7 +299,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	tasks := Tasks(workers)
 	s.pairs, s.edges = partOf(c.Rows, tasks), partOf(2*c.Edges, tasks)
 	alone := tasks == 1
-	if alone && !c.StatedNodes { // input ids are noted on the way
+	if alone && !c.StatedNodes { // input ids are noted while reading
 		s.heldPairs = c.ids()
 	}
 	s.heldPairs += c.members()
@@ -329,7 +314,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	s.heldEdges = c.ids() + 4*c.Nodes + s.index
 	s.pairsSpill = s.byPairs.Spills(s.pairs, budget-s.heldPairs)
 	s.edgesSpill = s.byEdges.Spills(s.edges, budget-s.heldEdges)
-	s.pairsBytes = s.byPairs.Touched(s.pairs, budget-s.heldPairs) / 2 // of the buffer with the result
+	s.pairsBytes = s.byPairs.Touched(s.pairs, budget-s.heldPairs) / 2 // only the buffer with the result
 	s.pairsStay = alone && !s.pairsSpill
 	if c.Weighted && s.pairsStay {
 		nodes := int64(-1)
@@ -341,7 +326,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	return s
 }
 
-// noted is the memory of the input ids that are noted while edges are read.
+// noted returns the memory of the input ids that are noted while edges are read.
 func (c Counts) noted() int64 {
 	if c.StatedNodes {
 		return 0
@@ -349,16 +334,15 @@ func (c Counts) noted() int64 {
 	return c.ids()
 }
 
-// unsorted is about how many keys the step Split leaves: repetitions are found in the
-// part of the list where they are.
+// unsorted estimates the number of keys that the step Split leaves: it finds only repetitions within the same part of the list.
 func (c Counts) unsorted(workers int) int64 {
 	return c.Rows - (c.Rows-c.Edges)/int64(Tasks(workers))
 }
 
-// rankedBytes is what the step Rank leaves, but for components.
+// rankedBytes returns the size of the files of the step Rank, without components.
 func (c Counts) rankedBytes() int64 { return (recordBytes+1)*c.Nodes + c.strengthsBytes() }
 
-// strengthsBytes is the size of the strengths of all nodes, of which Gather leaves the halves of each as two numbers.
+// strengthsBytes returns the size of the strengths of all nodes. Gather leaves each strength as two numbers.
 func (c Counts) strengthsBytes() int64 {
 	if !c.Weighted {
 		return 0
@@ -366,7 +350,7 @@ func (c Counts) strengthsBytes() int64 {
 	return strengthRow * c.Nodes
 }
 
-// turnedBytes is what the step Count leaves of turned edges.
+// turnedBytes returns the size of the turned edges that the step Count leaves.
 func (c Counts) turnedBytes() int64 {
 	if !c.Weighted {
 		return 0
@@ -374,8 +358,8 @@ func (c Counts) turnedBytes() int64 {
 	return c.record() * c.Edges
 }
 
-// tallies is how many numbers the step Count leaves of degrees, and of components, at most: each
-// node is in one tally for each piece in which it is one end of an edge.
+// tallies bounds the number of degrees, and of components, in the files of the step Count: each node is in one tally per piece in which it
+// is an end of an edge.
 func (c Counts) tallies(workers int) int64 {
 	if tasks := Tasks(workers); tasks > 1 {
 		return min(int64(tasks)*c.Nodes, c.Edges+c.Nodes)
@@ -383,15 +367,14 @@ func (c Counts) tallies(workers int) int64 {
 	return 0
 }
 
-// turns is how many edges a piece of Count turns, and what is held beside them: where they are in run files.
+// turns returns the number of edges that a piece of Count turns, and the memory of the open run files beside them.
 func (c Counts) turns(workers int, s sorts) (edges, held int64) {
 	edges = partOf(c.Edges, Tasks(workers))
 	return edges, 2 * s.byPairs.IndexBytes(edges)
 }
 
-// Memory is how much a worker uses at most of a budget of so many bytes in a partition
-// by so many workers, and the smallest budget with which one of them can do any step.
-// Arrays by degree are left out.
+// Memory returns the largest number of bytes of a budget that a worker uses in a partition by this number of workers, and the smallest
+// budget with which it can execute every step. Arrays by degree are left out.
 func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	heap := threadsBytes(c.Threads, budget)
 	budget -= heap
@@ -402,7 +385,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	}
 	order += c.strengthsBytes()
 	if tasks > 1 {
-		// Roots of ranges, or labels, which are sorted.
+		// Roots of ranges, or labels while they are sorted.
 		order = c.ids() + c.members() + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
 	}
 	used = max(
@@ -420,7 +403,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		used = max(used, order+s.pairsBytes)
 	}
 	if c.IDs > 0 {
-		among := 1 // where ids are those that occur, each thread may come across all of them
+		among := 1 // if ids are those that occur, each thread may find all of them
 		if c.NodeTable {
 			among = max(c.Threads, 1)
 		}
@@ -433,12 +416,12 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 			counting += 4 * n
 		}
 		if c.Weighted {
-			// While strengths are added up, all pairs are open, and all turned ones.
+			// While strengths are added up, all files of pairs and of turned edges are open.
 			counting = max(counting, c.ids()+8*n+c.strengthsBytes()+2*s.byPairs.IndexBytes(c.Edges))
 			part, held := c.turns(workers, s)
 			used, least = max(used, held+s.byPairs.Touched(part, budget-held)), max(least, held+s.byPairs.Bytes(0))
 		}
-		all := s.byPairs.IndexBytes(t) // while it is cut
+		all := s.byPairs.IndexBytes(t) // while the range is cut
 		used, least = max(used, all, counting), max(least, all, counting)
 	}
 	if tasks > 1 {
@@ -461,10 +444,9 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	return used + heap, least + int64(max(c.Threads-2, 0))*threadBytes
 }
 
-// Disk is the largest number of bytes that the run directory and the scratch folder of
-// one worker hold at any time of a partition by so many workers with budgets of so many
-// bytes, and what the run directory holds in the end. What the sort of a piece spills is
-// not more than the run file that it gives way to.
+// Disk returns the largest number of bytes that the run directory and the scratch folder of one worker hold at any time of a partition by
+// this number of workers with this budget, and the final size of the run directory. A spilled sort of a piece is at most as large as the
+// run file that replaces it.
 func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	record := c.record()
 	m, s := c.Edges, c.sorts(workers, budget)
@@ -494,13 +476,12 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	return peak, final
 }
 
-// Traffic is what all of so many workers with budgets of so many bytes read from and
-// write to the run directory and scratch files. What they read of the dataset is not
-// counted.
+// Traffic returns the bytes that all of these workers with this budget read from and write to the run directory and scratch files. It does
+// not count reading the dataset.
 func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 	m, s, tasks, table := c.Edges, c.sorts(workers, budget), int64(Tasks(workers)), NodeBytes(c)
 	_, final := Disk(c, workers, budget)
-	again := int64(1) // how often what names nodes is read where it is
+	again := int64(1) // how often files that name nodes are read again
 	if !c.StatedNodes {
 		again = 2
 	}
@@ -518,7 +499,7 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 		if t := c.tallies(workers); t > 0 {
 			read += 16*again*(t+c.Nodes) + c.rankedBytes() + table
 			written += 8*(2*t+2*c.Nodes) + c.rankedBytes() + table
-			// Pairs are turned, and read again with the turned ones to add strengths up.
+			// Pairs are turned, and read again with the turned ones to add up strengths.
 			read += 3*c.turnedBytes() + 2*c.strengthsBytes()
 			written += c.turnedBytes() + 2*c.strengthsBytes()
 			if edges, held := c.turns(workers, s); c.Weighted && s.byPairs.Spills(edges, budget-held) {

@@ -2,24 +2,23 @@ package partition
 
 import "ndls/internal/packed"
 
-// fileEdges is how many edges a file may have in any graph. Tests make it smaller.
+// fileEdges is the number of edges that a file may have in any graph. Tests make it smaller.
 var fileEdges int64 = 1 << 26
 
-// mostFiles is into about how many files the edges are cut, at most.
+// mostFiles is the approximate largest number of files of edges.
 const mostFiles = 1 << 10
 
-// FileEdges is how many edges a file of the edges has at most, of so many edges in all, unless a
-// strip alone has more: 2^26, or a 1,024th part.
+// FileEdges returns the largest number of edges in a file, of `all` edges: 2^26, or a 1,024th part if that is more. A file of a single
+// strip may have more.
 func FileEdges(all int64) int64 { return max(fileEdges, all/mostFiles) }
 
-// cuts are the rows where the files of the edges begin, then the number of nodes. A file has the
-// rows of an interval, if these do not have too many edges; else it has some of its blocks; and of
-// a block that alone has too many it has some strips. So it takes about as long to make one file as
-// another, and what is in a file depends on the graph alone.
+// cuts lists the first row of each file of edges, then the number of nodes. A file has the rows of an interval unless they have too many
+// edges; else it has some of its blocks, or some strips of a block that alone has too many. So all files take about as long to make, and
+// their content depends on the graph alone.
 type cuts []int64
 
-// cutEdges cuts a graph of so many nodes in intervals of so many rows. edges counts the edges into
-// each strip. reversed says that there are files of the reversed edges, too.
+// cutEdges cuts a graph of these nodes into intervals of intervalRows rows. edges holds the number of edges into each strip. reversed says
+// that the reversed edges have files, too.
 func cutEdges(nodes, intervalRows int64, edges []int64, reversed bool) cuts {
 	all := int64(0)
 	for _, e := range edges {
@@ -38,9 +37,9 @@ func cutEdges(nodes, intervalRows int64, edges []int64, reversed bool) cuts {
 	}
 }
 
-// cutAt cuts so that files have at most so many edges, as far as a strip has not more.
+// cutAt cuts so that a file has at most `most` edges, unless a single strip has more.
 func cutAt(nodes, intervalRows int64, edges []int64, most int64) (c cuts) {
-	file := int64(0) // edges of the last file
+	file := int64(0) // edges in the last file
 	for row := int64(0); row < nodes; row += BlockRows {
 		strips := edges[row>>packed.StripShift:]
 		strips = strips[:min(len(strips), packed.BlockStrips)]
@@ -61,16 +60,15 @@ func cutAt(nodes, intervalRows int64, edges []int64, most int64) (c cuts) {
 			}
 			file += e
 		}
-		file = most + 1 // no other block belongs to the last file
+		file = most + 1 // the last file takes no other block
 	}
 	return append(c, nodes)
 }
 
-// files is how many there are.
+// files returns the number of files.
 func (c cuts) files() int { return max(len(c)-1, 0) }
 
-// stripEdges counts the edges at the nodes of each strip, where nodes of degree d end before
-// ends[d].
+// stripEdges counts the edges at the nodes of each strip; nodes of degree d end before ends[d].
 func stripEdges(nodes int64, ends []uint32) []int64 {
 	edges := make([]int64, packed.Strips(nodes)) // at most 1 MiB
 	node := int64(0)

@@ -28,27 +28,24 @@ import (
 	"ndls/shards"
 )
 
-// Where the rows of features can be read from the middle, several workers read each row once. The step
-// Deal leaves the rows of a part of them by interval of the nodes, the step Tiles makes tiles of what
-// all parts have of an interval. A file of Deal is lots of as many rows as fit into memory:
+// If feature rows can be read from the middle, several workers read each row once. The step Deal leaves the rows of a part by interval of
+// the nodes; the step Tiles makes tiles from all parts of an interval. A file of Deal holds lots of as many rows as fit in memory:
 //
-//	for each interval  which rows of it the lot has, uint32, then, panel by panel, their values as tiles have them
+//	for each interval  the numbers of its rows in the lot, uint32, then, panel by panel, their values as in tiles
 //
-// and at its end the index of the lots, a [dealt] in JSON, and the length of that and its checksum (CRC-32C), uint32
-// ([sealIndex]).
-// All of this is little-endian. Values are float16, unless one of the file is none.
+// It ends with the index of the lots, a [dealt] in JSON, followed by the length and the checksum (CRC-32C) of the index, uint32 each
+// ([sealIndex]). All numbers are little-endian. Values are float16 if all values of the file are exactly float16, else float32.
 
-// dealt is what a file of the step Deal has.
+// dealt is the index of a file of the step Deal.
 type dealt struct {
 	Half bool       `json:"half"`
 	Lots []dealtLot `json:"lots"`
 }
 
-// dealtLot is the parts of a lot, by interval.
+// dealtLot lists the parts of a lot, by interval.
 type dealtLot []dealtPart
 
-// dealtPart is the rows of a lot in an interval, with the checksum (CRC-32C) of their numbers, and that of their
-// values in each panel.
+// dealtPart describes the rows of a lot in an interval, with the checksum (CRC-32C) of their numbers and one of their values per panel.
 type dealtPart struct {
 	Rows   int64    `json:"rows"`
 	Nodes  uint32   `json:"nodes"`
@@ -56,21 +53,21 @@ type dealtPart struct {
 }
 
 const (
-	// mostDealt is how many rows a lot has at most: who makes tiles has the numbers of a part in memory.
+	// mostDealt is the largest number of rows in a lot: making tiles holds the numbers of a part in memory.
 	mostDealt = 1 << 20
-	// leastDealt is how many it has where memory is short.
+	// leastDealt is the number of rows in a lot if memory is short.
 	leastDealt = 1 << 8
-	// dealtBuffer is how many bytes of a part are written at a time.
+	// dealtBuffer is the number of bytes of a part that are written at a time.
 	dealtBuffer = 1 << 18
-	// numberBytes is what the number of a row takes.
+	// numberBytes is the size of the number of a row.
 	numberBytes = 4
 )
 
-// dealtRow is the memory for a row of a lot: its values, its node and its place in the order of the lot.
+// dealtRow returns the memory for a row of a lot: its values, its node and its place in the order of the lot.
 func dealtRow(panels int, rowBytes int64) int64 { return int64(panels)*rowBytes + 2*numberBytes }
 
-// dealFeatures leaves the rows of a part of the features by interval. Values are written as float16, unless one of
-// the part, or of another part that is written by now, is no float16: then as float32.
+// dealFeatures leaves the rows of a part of the features by interval. It writes values as float16, unless a value of this part, or of
+// another part written so far, is not exactly float16; then as float32.
 func (j *job) dealFeatures(ctx context.Context, p Piece) error {
 	if len(uncovered(havePieces(j.cat, Deal), []Piece{p})) == 0 {
 		return nil
@@ -87,7 +84,7 @@ func (j *job) dealFeatures(ctx context.Context, p Piece) error {
 
 func (j *job) dealAs(ctx context.Context, p Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
-		// Two attempts write the rows of a lot in different order, so each has a name of its own.
+		// Two attempts write the rows of a lot in different orders, so each has its own file name.
 		path := p.path(Deal) + "-" + strings.ToLower(rand.Text()[:8])
 		f, err := j.cat.Create(ctx, keysOf(Deal, path).Panels(p.First, p.Last))
 		if err != nil {
@@ -111,7 +108,7 @@ func (j *job) dealAs(ctx context.Context, p Piece, half bool) error {
 	})
 }
 
-// dealer is a store that writes rows to a file of the step Deal, a lot at a time.
+// dealer is a rowStore that writes rows to a file of the step Deal, one lot at a time.
 type dealer struct {
 	noRows
 	index     dealt
@@ -121,14 +118,14 @@ type dealer struct {
 	rowBytes  int64
 	out       io.Writer
 
-	rows   int64              // of a lot
-	nodes  *mem.Array[uint32] // of the lot that is filled
-	order  *mem.Array[uint32] // of its rows, by interval
+	rows   int64              // in a lot
+	nodes  *mem.Array[uint32] // of the present lot
+	order  *mem.Array[uint32] // rows of the lot, by interval
 	values *mem.Array[byte]   // panel by panel
 	buffer []byte
 
-	mu   sync.RWMutex // who writes the lot holds it alone
-	next atomic.Int64 // row of the lot that is free
+	mu   sync.RWMutex // held for writing while a lot is written
+	next atomic.Int64 // next free row of the lot
 }
 
 func newDealer(j *job, out io.Writer, half bool) (_ *dealer, err error) {
@@ -179,7 +176,7 @@ func (d *dealer) put(node uint32, values []float32, _ []byte) error {
 	}
 }
 
-// seal writes the last lot, and the index.
+// seal writes the last lot and the index.
 func (d *dealer) seal() error {
 	if err := d.flush(true); err != nil {
 		return err
@@ -199,7 +196,7 @@ func sealIndex(out io.Writer, index any) error {
 	return err
 }
 
-// readIndex reads what [sealIndex] has written.
+// readIndex reads an index that [sealIndex] wrote.
 func readIndex(r storage.Reader, name string, index any) error {
 	const tail = 8
 	var end bytes.Buffer
@@ -218,7 +215,7 @@ func readIndex(r storage.Reader, name string, index any) error {
 	}
 	length, sum := int64(binary.LittleEndian.Uint32(end.Bytes())), binary.LittleEndian.Uint32(end.Bytes()[4:])
 	if length > size-tail {
-		return seal.Corrupt(name, "its index has %d bytes, and the file %d", length, size)
+		return seal.Corrupt(name, "its index has %d bytes, the file has %d", length, size)
 	}
 	if err := read(size-tail-length, size-tail); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -229,7 +226,7 @@ func readIndex(r storage.Reader, name string, index any) error {
 	return nil
 }
 
-// flush writes the lot if it is full, or, at the end, what there is of it.
+// flush writes the lot if it is full or, with end, the rows that it has.
 func (d *dealer) flush(end bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -275,7 +272,7 @@ func (d *dealer) flush(end bool) error {
 	return nil
 }
 
-// write writes some bytes of each row, and gives their checksum.
+// write writes size bytes for each row and returns their checksum.
 func (d *dealer) write(order []uint32, size int64, of func(to []byte, row uint32)) (sum uint32, err error) {
 	for len(order) > 0 {
 		n := min(int64(len(order)), dealtBuffer/size)
@@ -321,10 +318,10 @@ func (j *job) writeCells(ctx context.Context, p Piece) (err error) {
 	return nil
 }
 
-// errRows says that there is not one row of features for each node.
-var errRows = fmt.Errorf("the sorted rows of features are not one for each node: %w", seal.ErrCorrupt)
+// errRows reports that some node has no row of features, or several.
+var errRows = fmt.Errorf("the sorted features do not have exactly one row for each node: %w", seal.ErrCorrupt)
 
-// explainRows reads all rows to say which node has none, or several.
+// explainRows reads all rows to find the node that has none, or several.
 func (j *job) explainRows(ctx context.Context) error {
 	return j.withNodes(ctx, func() error {
 		return j.readingFeatures(func(seen []uint64, readers int) error {
@@ -334,7 +331,7 @@ func (j *job) explainRows(ctx context.Context) error {
 	})
 }
 
-// dealtRows is a store that gives the rows of tiles from the files of the step Deal.
+// dealtRows is a rowStore that loads the rows of tiles from the files of the step Deal.
 type dealtRows struct {
 	noRows
 	*job
@@ -343,16 +340,16 @@ type dealtRows struct {
 	files    []dealtFile
 	threads  int
 	readers  inputReaders
-	numbers  *mem.Array[uint32] // of the rows of a part, for each thread
-	most     int64              // rows of a part
+	numbers  *mem.Array[uint32] // rows of a part, per thread
+	most     int64              // largest number of rows in a part
 
-	panels int                // that there is memory for
-	rows   int64              // of a cell
-	seen   *mem.Array[uint64] // a bit for each of them
+	panels int                // allocated
+	rows   int64              // in a cell
+	seen   *mem.Array[uint64] // a bit for each row
 	values *mem.Array[byte]   // panel by panel
 }
 
-// dealtFile is a file, and where the parts begin that it has of some intervals.
+// dealtFile is a file of Deal with the offsets of its parts in some intervals.
 type dealtFile struct {
 	entry catalog.Entry
 	half  bool
@@ -364,7 +361,7 @@ type placedPart struct {
 	at int64
 }
 
-// openDealt finds what the files have of intervals [first, last).
+// openDealt opens the files of Deal for intervals [first, last).
 func (j *job) openDealt(ctx context.Context, first, last int) (_ *dealtRows, err error) {
 	d := &dealtRows{job: j, half: true}
 	end := 0
@@ -425,7 +422,7 @@ func (j *job) readDealt(ctx context.Context, e catalog.Entry, first, last int) (
 	return f, nil
 }
 
-// alloc takes memory for rows of so many panels.
+// alloc allocates rows of this number of panels.
 func (d *dealtRows) alloc(panels int) (err error) {
 	if panels == d.panels {
 		return nil
@@ -485,7 +482,7 @@ func (d *dealtRows) load(ctx context.Context, lo, hi int64, first, last int) ([]
 	return tiles, nil
 }
 
-// cellLoad loads rows [lo, hi) of an interval, of panels [first, last).
+// cellLoad loads rows [lo, hi) of an interval and of panels [first, last).
 type cellLoad struct {
 	*dealtRows
 	interval    int
@@ -494,7 +491,7 @@ type cellLoad struct {
 	count       atomic.Int64
 }
 
-// file loads what a file has of them.
+// file loads the rows that a file has.
 func (c *cellLoad) file(ctx context.Context, f dealtFile, numbers []uint32) (err error) {
 	parts := f.parts[c.interval]
 	if len(parts) == 0 {
@@ -555,8 +552,7 @@ func (c *cellLoad) part(ctx context.Context, r io.ReaderAt, f dealtFile, p place
 	return nil
 }
 
-// section visits so many rows of some bytes, which lie one after the other in a file, and compares them with their
-// checksum.
+// section visits rows of size bytes each, which are consecutive in a file, and checks their checksum.
 func section(ctx context.Context, r io.ReaderAt, at, rows, size int64, want uint32, visit func(row int64, b []byte) error) error {
 	in := direct.NewReader(r, at, at+rows*size)
 	defer in.Close()
@@ -579,7 +575,7 @@ func section(ctx context.Context, r io.ReaderAt, at, rows, size int64, want uint
 		}
 	}
 	if sum != want {
-		return fmt.Errorf("rows of features are not those that were written: %w", seal.ErrCorrupt)
+		return fmt.Errorf("rows of features do not match their checksum: %w", seal.ErrCorrupt)
 	}
 	return nil
 }

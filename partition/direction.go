@@ -5,8 +5,7 @@ import (
 	"ndls/dataset"
 )
 
-// maxDirected is the largest number of nodes of a graph with directions: the key of an edge has
-// one bit for its direction.
+// maxDirected is the largest number of nodes of a graph with directions, because the key of an edge has one bit for its direction.
 const maxDirected = 1 << 31
 
 // checkDirected refuses a graph with directions that has too many nodes, or weights.
@@ -16,13 +15,12 @@ func (j *job) checkDirected(nodes int64) error {
 	case j.info.Weighted:
 		return badData("%s: its edges have directions and weights, and no rule takes both: leave out directed=true or the weight", j.info.Name)
 	case nodes > maxDirected:
-		return badData("%s has %d nodes, and a graph with directions can have %d: leave out directed=true", j.info.Name, nodes, int64(maxDirected))
+		return badData("%s has %d nodes, and a graph with directions can have at most %d: leave out directed=true", j.info.Name, nodes, int64(maxDirected))
 	}
 	return nil
 }
 
-// pairOf is the key of an edge of input ids: where edges have directions, (source,
-// destination), and (smaller, larger) elsewhere.
+// pairOf returns the key of an edge of input ids: (source, destination) with directions, else (smaller, larger).
 func (j *job) pairOf(e dataset.Edge) uint64 {
 	if j.info.Directed {
 		return pairKey(e.U, e.V)
@@ -30,8 +28,8 @@ func (j *job) pairOf(e dataset.Edge) uint64 {
 	return pairKey(min(e.U, e.V), max(e.U, e.V))
 }
 
-// rowPieces is the number of pieces of the step Rows. Each is a file of edges; in a graph with
-// directions the files of the edges come first, then those of the reversed edges.
+// rowPieces returns the number of pieces of the step Rows without joining the node table: a piece per file of edges, then one per file of
+// reversed edges in a graph with directions.
 func (o ordered) rowPieces() int {
 	if o.Directed {
 		return 2 * o.Cuts.files()
@@ -39,15 +37,15 @@ func (o ordered) rowPieces() int {
 	return o.Cuts.files()
 }
 
-// rowFiles are the files of a piece of the step Rows, and the rows [lo, hi) whose edges they have.
+// rowFiles describes the files of a piece of the step Rows; they have the edges of rows [lo, hi).
 type rowFiles struct {
 	number      int
 	lo, hi      int64
 	reversed    bool
-	shard, hops catalog.Entry // without what only the files can tell
+	shard, hops catalog.Entry // without fields that only the files can tell
 }
 
-// files are those of a piece of the step Rows.
+// files returns the files of a piece of the step Rows.
 func (o ordered) files(piece int) rowFiles {
 	kind, number := catalog.KindEdges, piece
 	if piece >= o.Cuts.files() {
@@ -58,7 +56,7 @@ func (o ordered) files(piece int) rowFiles {
 	return f
 }
 
-// filesOf are the files of such a number; kind is that of the shard. Their rows are not set.
+// filesOf returns the files with this number; kind is the kind of the shard. It does not set their rows.
 func filesOf(kind string, number int) rowFiles {
 	shard, hops := catalog.Describe(kind, EdgesPath(number)), catalog.Describe(catalog.KindHops, HopPath(number))
 	reversed := kind == catalog.KindReversed

@@ -14,10 +14,10 @@ import (
 	"ndls/shards"
 )
 
-// EdgesPath is where a shard is in a run directory. Shards are numbered in the order of their rows.
+// EdgesPath returns the path of a shard in a run directory. Shards are numbered in order of their rows.
 func EdgesPath(number int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", number) }
 
-// ReversedPath is where a shard of the reversed edges is, in a graph with directions.
+// ReversedPath returns the path of a shard of the reversed edges, in a graph with directions.
 func ReversedPath(number int) string { return fmt.Sprintf("graph/reversed/part-%05d.parquet", number) }
 
 // relabelPairs implements edgeSteps.
@@ -48,9 +48,8 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p Piece) error {
 	return j.keys.save(ctx, Relabel, p, s, [2]int64{})
 }
 
-// rankedPairs opens unique pairs that need no memory of the budget while they are
-// visited: a worker that goes on after the step Order has sorted pairs, and writes
-// them by rank first.
+// rankedPairs opens unique pairs in a form that needs no memory of the budget while they are visited. A worker that continues after the
+// step Order holds sorted pairs; it first writes them by rank.
 func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p Piece) (pairSource[T], error) {
 	pairs, err := j.keys.pairs(ctx, p)
 	if err != nil || pairs.ranked() || !j.alone {
@@ -63,11 +62,11 @@ func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p Piece) (pairSource[T
 	return j.keys.pairs(ctx, p)
 }
 
-// directed adds both directions of edges by rank to s. Where edges have directions of their own,
-// the keys of the reversed ones follow all others.
+// directed returns a function that adds both directions of edges by rank to s. If edges have directions, the keys of the reversed ones
+// follow all others.
 func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 	nodeOf, edge := j.nodeOf.S, newEdgeKeys(j.ordered.Cuts)
-	reversed := uint64(0) // what keys of reversed edges have beyond others
+	reversed := uint64(0) // added to the keys of reversed edges
 	if j.info.Directed {
 		reversed = edge.reversed()
 	}
@@ -91,8 +90,7 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 	}
 }
 
-// writeRows implements edgeSteps: pieces of the step Rows are files of edges, and behind them the
-// node table.
+// writeRows implements edgeSteps. Pieces of the step Rows are files of edges; one more piece joins the node table.
 func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 	if p.Last > j.ordered.rowPieces() {
 		if err := j.joinParts(ctx); err != nil {
@@ -100,7 +98,7 @@ func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
 		}
 		p.Last--
 	}
-	var missing []int // pieces that are made of sorted edges
+	var missing []int // pieces to make from sorted edges
 	for i := p.First; i < p.Last; i++ {
 		files := j.ordered.files(i)
 		shard, hasShard := j.cat.Lookup(files.shard.Path)
@@ -141,18 +139,18 @@ type rowsWriter[T extsort.Item] struct {
 	ctx     context.Context
 	edge    *edgeKeys
 	meter   *progress.Meter
-	missing []int          // pieces that are left, the one being written included
+	missing []int          // pieces left, including the one being written
 	cur     *edgesWriter   // nil before the first edge of a piece
-	commit  errgroup.Group // of one piece, while the next one is written
+	commit  errgroup.Group // of one piece, while the next is written
 }
 
-// keys are those of the edges of a piece: from first to below end.
+// keys returns the range of keys of the edges of a piece: from first to below end.
 func (w *rowsWriter[T]) keys(piece int) (first, end uint64) {
 	f := w.ordered.files(piece)
 	return w.edge.first(f.lo, f.reversed), w.edge.first(f.hi, f.reversed)
 }
 
-// add takes the next edges.
+// add adds the next edges.
 func (w *rowsWriter[T]) add(keys []T) error {
 	w.meter.Add(int64(len(keys)))
 	for len(keys) > 0 && len(w.missing) > 0 {
@@ -160,7 +158,7 @@ func (w *rowsWriter[T]) add(keys []T) error {
 			return err
 		}
 		first, end := w.keys(w.missing[0])
-		skip := below(keys, first) // their shard is there already
+		skip := below(keys, first) // these edges have a shard already
 		n := below(keys, end)
 		if err := addEdges(w.cur, keys[skip:n]); err != nil {
 			return err
@@ -174,7 +172,7 @@ func (w *rowsWriter[T]) add(keys []T) error {
 	return nil
 }
 
-// below is how many of some edges in order have keys below another one.
+// below returns the number of edges, which are in order, with keys below key.
 func below[T extsort.Item](edges []T, key uint64) int {
 	return sort.Search(len(edges), func(i int) bool { return extsort.Key(&edges[i]) >= key })
 }
@@ -187,7 +185,7 @@ func (w *rowsWriter[T]) begin() (err error) {
 	return err
 }
 
-// end completes the piece that is being written, and begins to commit it.
+// end completes the piece that is being written and starts to commit it.
 func (w *rowsWriter[T]) end() error {
 	done := w.cur
 	if err := done.finish(); err != nil {
@@ -201,7 +199,7 @@ func (w *rowsWriter[T]) end() error {
 	return nil
 }
 
-// finish completes all pieces; those without edges are left.
+// finish completes all pieces; those that are left have no edges.
 func (w *rowsWriter[T]) finish() error {
 	for len(w.missing) > 0 {
 		if err := w.begin(); err != nil {
@@ -214,30 +212,30 @@ func (w *rowsWriter[T]) finish() error {
 	return w.commit.Wait()
 }
 
-// close drops what is not committed.
+// close drops files that are not committed.
 func (w *rowsWriter[T]) close() {
-	_ = w.commit.Wait() // finish has its error
+	_ = w.commit.Wait() // finish returned its error
 	if w.cur != nil {
 		w.cur.abort()
 	}
 }
 
-// maxPages is how many threads encode pages: more would wait for the one that writes.
+// maxPages is the largest number of threads that encode pages: more would wait for the one that writes.
 const maxPages = 6
 
-// edgesWriter writes a shard, unless none is asked for, and its hop stream side by side.
+// edgesWriter writes a shard, unless there are none, and its hop stream side by side.
 type edgesWriter struct {
 	ctx         context.Context
 	edge        *edgeKeys
 	meta        shards.EdgeMeta
-	shard, hops *catalog.File      // shard is nil where there is none
-	edges       *shards.EdgeWriter // nil where there is no shard
+	shard, hops *catalog.File      // shard is nil if there is none
+	edges       *shards.EdgeWriter // nil if there is no shard
 	stream      *shards.HopWriter
 	pages       *inorder.Line[shards.EdgePage]
 	page        *shards.EdgePage // being filled
 }
 
-// newEdges starts both files of a piece.
+// newEdges creates both files of a piece.
 func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edgesWriter, err error) {
 	files := j.ordered.files(piece)
 	w := &edgesWriter{
@@ -267,7 +265,7 @@ func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edges
 	}
 	threads := min(j.o.Threads, maxPages)
 	if threads == 1 {
-		threads = 0 // the one that merges
+		threads = 0 // the merging thread encodes
 	}
 	pages := make([]shards.EdgePage, threads+2)
 	for i := range pages {
@@ -277,7 +275,7 @@ func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edges
 	return w, nil
 }
 
-// addEdges gives an edgesWriter the next edges of its files.
+// addEdges adds the next edges to the files of an edgesWriter.
 func addEdges[T extsort.Item](w *edgesWriter, keys []T) (err error) {
 	for len(keys) > 0 {
 		if w.page == nil {
@@ -305,7 +303,7 @@ func addEdges[T extsort.Item](w *edgesWriter, keys []T) (err error) {
 	return w.ctx.Err()
 }
 
-// put hands on the page that was filled.
+// put passes on the filled page.
 func (w *edgesWriter) put() {
 	w.page = nil
 	w.pages.Put()
@@ -321,7 +319,7 @@ func (w *edgesWriter) write(p *shards.EdgePage) error {
 	return w.stream.WriteWeighted(p.Src, p.Dst, p.Weights)
 }
 
-// finish completes the files. They are still to be committed.
+// finish completes the files without committing them.
 func (w *edgesWriter) finish() (err error) {
 	if w.page != nil {
 		w.put()
@@ -340,7 +338,7 @@ func (w *edgesWriter) finish() (err error) {
 	return err
 }
 
-// files are those that the writer has begun.
+// files returns the files that the writer has created.
 func (w *edgesWriter) files() (files []*catalog.File) {
 	for _, f := range []*catalog.File{w.shard, w.hops} {
 		if f != nil {

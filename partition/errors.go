@@ -16,8 +16,7 @@ func (r *refusal) Error() string { return r.message }
 
 func (r *refusal) Unwrap() error { return r.kind }
 
-// badData returns an error about the input, a dataset.ErrData. The text names the
-// row and the way out.
+// badData returns an error about the input, a dataset.ErrData. The text names the row and the remedy.
 func badData(format string, args ...any) error {
 	return &refusal{dataset.ErrData, fmt.Sprintf(format, args...)}
 }

@@ -23,19 +23,16 @@ import (
 )
 
 const (
-	// tileGroup is how many tiles are written at a time: each holds buffers
-	// for direct I/O.
+	// tileGroup is the number of tiles that are written at a time; each holds buffers for direct I/O.
 	tileGroup = 4
-	// maxScans bounds how often features are read again where not all tiles fit
-	// into memory. Reading once more costs what spilling costs, twice: features
-	// are written to scratch and read back, in larger rows and not in order.
+	// maxScans bounds how often features are read if not all tiles fit in memory. Reading again costs about half as much as spilling, which
+	// writes features to scratch and reads them back, in larger rows and out of order.
 	maxScans = 4
-	// featureBatch is the bytes of feature rows that a thread reads at a time.
+	// featureBatch is the number of bytes of feature rows that a thread reads at a time.
 	featureBatch = 1 << 18
 )
 
-// eachFeatureRow visits the feature rows in the dataset's order; rows count
-// from 1.
+// eachFeatureRow visits the feature rows in the order of the dataset; rows count from 1.
 func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row int64, f dataset.FeatureRow) error) (err error) {
 	r, err := j.ds.Features(ctx)
 	if err != nil {
@@ -62,23 +59,21 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 	}
 }
 
-// rowStore takes rows of tiles in any order and gives the tiles.
+// rowStore takes rows in any order and returns tiles.
 type rowStore interface {
-	// put takes the values of a node in all tiles, or returns errNotHalf. No node comes
-	// twice. Several threads may call it, each with memory for an encoded row of its own.
+	// put stores the values of a node in all tiles, or returns errNotHalf. No node comes twice. Several threads may call it, each with its
+	// own memory for an encoded row.
 	put(node uint32, values []float32, encoded []byte) error
-	// seal ends the putting; every node has had its row.
+	// seal ends the stores; every node has had its row.
 	seal() error
-	// cellRows is how many rows load may be asked for at most, counted from
-	// the start of an interval.
+	// cellRows returns the largest number of rows that load accepts, counted from the start of an interval.
 	cellRows() int64
-	// load gives the rows [lo, hi) of the tiles [first, last) of one group, one
-	// slice a tile, valid until the next call.
+	// load returns the rows [lo, hi) of the tiles [first, last) of one group, one slice per tile, valid until the next call.
 	load(ctx context.Context, lo, hi int64, first, last int) ([][]byte, error)
 	close()
 }
 
-// errNotHalf tells that a feature is not exactly a float16.
+// errNotHalf reports a feature that is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
 
 // writeColumns commits the feature tiles of some panels.
@@ -86,7 +81,7 @@ func (j *job) writeColumns(ctx context.Context, p Piece) error {
 	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
 }
 
-// withNodes calls do with what it takes to read feature rows of nodes.
+// withNodes calls do with everything that reading feature rows of nodes needs.
 func (j *job) withNodes(ctx context.Context, do func() error) error {
 	if err := j.ensureRelabelling(ctx); err != nil {
 		return err
@@ -102,8 +97,7 @@ func (j *job) withNodes(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// writeTiles commits the feature tiles of panels that are missing: of float16 if
-// every feature is exactly one, as far as is known, else of float32.
+// writeTiles commits the missing feature tiles of panels: float16 if every feature known so far is exactly one, else float32.
 func (j *job) writeTiles(ctx context.Context, p Piece) error {
 	if !hasFullTiles(j.cat) {
 		if err := j.writeTilesAs(ctx, p, true); !errors.Is(err, errNotHalf) {
@@ -118,12 +112,12 @@ func (j *job) writeTiles(ctx context.Context, p Piece) error {
 	return j.writeTilesAs(ctx, p, false)
 }
 
-// hasFullTiles says whether a feature was found that is no float16.
+// hasFullTiles reports whether a feature was found that is not exactly float16.
 func hasFullTiles(cat *catalog.Catalog) bool {
 	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
 }
 
-// tilesOf are the feature tiles of one type.
+// tilesOf returns the feature tiles of one type.
 func (j *job) tilesOf(half bool) *tiles.Matrix {
 	s := shards.Summary{Nodes: j.ordered.Nodes, IntervalRows: j.intervalRows(), Features: j.info.NumFeatures}
 	if half {
@@ -132,15 +126,13 @@ func (j *job) tilesOf(half bool) *tiles.Matrix {
 	return tiles.Open(j.cat, j.o.Budget, tiles.Features(s))
 }
 
-// writeTilesAs keeps as many tiles in memory as fit and reads the features once
-// for each lot. Where that would be more than maxScans times, it reads them once
-// and spills them.
+// writeTilesAs keeps as many tiles in memory as fit and reads the features once for each lot. If that needs more than maxScans readings, it
+// reads them once and spills them.
 func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error { return j.writeLots(ctx, p, half, seen, readers) })
 }
 
-// readingFeatures takes the memory for reading features: a bit for each node, and so many
-// threads.
+// readingFeatures calls read with a bit per node and the number of threads that read features, and holds their memory meanwhile.
 func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error {
 	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
 	if err != nil {
@@ -155,20 +147,19 @@ func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error
 	return read(seen.S, readers.n)
 }
 
-// writeLots writes tiles, a lot of them at a time.
+// writeLots writes tiles, one lot at a time.
 func (j *job) writeLots(ctx context.Context, p Piece, half bool, seen []uint64, readers int) (err error) {
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
 	matrix := j.tilesOf(half)
-	var commit errgroup.Group // of a group of tiles, while the next ones are made
+	var commit errgroup.Group // commits a group of tiles while the next one is made
 	for first := p.First; first < p.Last && err == nil; first += lot {
 		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first, last: min(first+lot, p.Last), seen: seen}
 		err = w.run(ctx)
 	}
-	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide that a disk failed
+	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide a failed disk
 }
 
-// tileLot is the number of tiles that are made from one reading of the features:
-// all of them if they must be spilled.
+// tileLot returns the number of tiles that are made from one reading of the features: all if they must be spilled.
 func tileLot(free, n int64, panels int, half bool) int {
 	fit := int(min(free/(n*int64(shards.TileRowBytes(half))+direct.Align), int64(panels)))
 	if fit == 0 || fit*maxScans < panels {
@@ -217,7 +208,7 @@ func (w *tileWriter) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// newStore keeps the rows in memory if they fit.
+// newStore returns a store in memory if the rows fit, else one that spills.
 func (w *tileWriter) newStore() (rowStore, error) {
 	panels, rowBytes := w.last-w.first, int64(shards.TileRowBytes(w.tiles.Half))
 	free := w.o.Budget.Free()
@@ -227,12 +218,12 @@ func (w *tileWriter) newStore() (rowStore, error) {
 	return newSpilledRows(w.o.Budget, free, w.scratch, w.ids.n, w.intervalRows(), panels, rowBytes)
 }
 
-// featureRows is a batch of dense rows on their way from the dataset to a store.
+// featureRows is a batch of dense rows between the dataset and a store.
 type featureRows struct {
 	first   int64 // row number of the first
 	ids     []uint32
 	values  []float32
-	encoded []byte // a row, as tiles have it
+	encoded []byte // a row in tile form
 }
 
 func (w *tileWriter) newBatches(n, width int) []featureRows {
@@ -244,12 +235,11 @@ func (w *tileWriter) newBatches(n, width int) []featureRows {
 	return batches
 }
 
-// readFeatures hands every node's row to the store, and refuses a missing and a
-// second one. Of a part it does not know which are missing.
+// readFeatures stores every node's row. It refuses a second row of a node and, unless it reads only a part, a missing row.
 func (w *tileWriter) readFeatures(ctx context.Context) error {
 	err := w.readRows(ctx, w.o.Threads)
 	if (w.o.Threads > 1 || w.part != allSlices) && errors.Is(err, dataset.ErrData) {
-		// The threads do not know which row it is, nor whether it is the first bad one.
+		// Several threads, or a part, cannot tell which row is bad and whether it is the first bad one.
 		w.store.close()
 		w.store, w.part = noRows{w.tiles.Half}, allSlices
 		err = cmp.Or(w.readRows(ctx, 1), err)
@@ -260,7 +250,7 @@ func (w *tileWriter) readFeatures(ctx context.Context) error {
 	return w.checkMissing(ctx)
 }
 
-// checkMissing refuses nodes that have had no row.
+// checkMissing refuses nodes without a row.
 func (w *tileWriter) checkMissing(ctx context.Context) error {
 	if missing := w.ids.n - w.count.Load(); missing > 0 {
 		return w.ids.each(func(rank, id uint32) error {
@@ -273,9 +263,8 @@ func (w *tileWriter) checkMissing(ctx context.Context) error {
 	return nil
 }
 
-// readRows hands all rows to the store: each thread reads and encodes some of them, or, where
-// they can only be read from the first on, one reads and all encode. One thread takes them
-// in the order of the dataset.
+// readRows stores all rows. Each thread reads and encodes some of them. If rows can only be read from the first, one thread reads and all
+// encode. A single thread stores them in the order of the dataset.
 func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	clear(w.seen)
 	w.count.Store(0)
@@ -310,7 +299,7 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if threads == 1 {
-		threads = 0 // this one
+		threads = 0 // this thread
 	}
 	line := inorder.New(threads, w.newBatches(threads+2, w.width()), put, func(*featureRows) error { return nil })
 	for {
@@ -328,7 +317,7 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	}
 }
 
-// put hands the columns of some rows that belong to the tiles to the store.
+// put stores the columns of some rows that belong to the tiles.
 func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Meter) error {
 	for i, id := range b.ids {
 		node, err := w.node(id, "feature", b.first+int64(i))
@@ -351,11 +340,10 @@ func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Me
 	return ctx.Err()
 }
 
-// width is the number of columns of the tiles.
+// width returns the number of columns of the tiles.
 func (w *tileWriter) width() int { return (w.last - w.first) * packed.PanelColumns }
 
-// rowReader reads the columns of some tiles as dense rows, normalised if asked
-// for. Columns past the width of the features are zero.
+// rowReader reads the columns of some tiles as dense rows, normalised if required. Columns past the width of the features are zero.
 type rowReader struct {
 	dataset.FeatureReader
 	job         *job
@@ -365,7 +353,7 @@ type rowReader struct {
 	whole       []float32
 }
 
-// openRows opens a part of the rows, of a dataset whose rows can be cut, or all of them.
+// openRows opens a part of the rows, if the dataset can be cut, or all rows.
 func (w *tileWriter) openRows(ctx context.Context, p Piece) (r *rowReader, err error) {
 	r = &rowReader{
 		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures), width: w.width(),
@@ -436,8 +424,7 @@ func (r *rowReader) expand(dense []float32, f dataset.FeatureRow) error {
 	return nil
 }
 
-// NormalizeRow divides the values of a row by the sum of their absolute values; a row of
-// zeros stays. The zeros of a sparse row may be left out.
+// NormalizeRow divides the values of a row by the sum of their absolute values; a row of zeros stays. A sparse row may leave out its zeros.
 func NormalizeRow(row []float32) {
 	sum := 0.0
 	for _, x := range row {
@@ -451,8 +438,7 @@ func NormalizeRow(row []float32) {
 	}
 }
 
-// writeGroup writes the tiles [first, last) of one interval that are missing, and begins
-// to commit them, all or none.
+// writeGroup writes the missing tiles among [first, last) of one interval and starts to commit them, all or none.
 func (w *tileWriter) writeGroup(ctx context.Context, interval, first, last int, meter *progress.Meter) (err error) {
 	g, err := w.tiles.Create(ctx, interval, first, last)
 	if err != nil {
@@ -504,7 +490,7 @@ func (noRows) cellRows() int64                                                { 
 func (noRows) load(context.Context, int64, int64, int, int) ([][]byte, error) { return nil, nil }
 func (noRows) close()                                                         {}
 
-// memoryRows keeps all rows in memory, tile after tile.
+// memoryRows keeps all rows in memory, tile by tile.
 type memoryRows struct {
 	n, interval int64
 	rowBytes    int64
@@ -527,7 +513,7 @@ func (m *memoryRows) put(node uint32, values []float32, _ []byte) error {
 	return nil
 }
 
-// isHalf says whether rows of tiles with so many bytes have values of float16.
+// isHalf reports whether tile rows of this size hold float16 values.
 func isHalf(rowBytes int64) bool { return rowBytes == int64(shards.TileRowBytes(true)) }
 
 func (m *memoryRows) seal() error     { return nil }

@@ -2,10 +2,9 @@ package partition
 
 import "sync/atomic"
 
-// forest is a union-find structure over nodes by the rank of their input ids: a
-// node's parent is itself or one of its component before it. Input ids that are
-// near to each other are often neighbours, and near in memory. Several threads may join
-// components at a time: what is connected in the end does not depend on their order.
+// forest is a union-find structure over nodes by rank of their input ids. The parent of a node is the node itself or an earlier one of its
+// component. Neighbours often have close input ids, which are close in memory. Several threads may join components at the same time; the
+// result does not depend on their order.
 type forest []uint32
 
 // newForest makes every node a component of its own.
@@ -16,8 +15,7 @@ func newForest(parent []uint32) forest {
 	return parent
 }
 
-// root is the first node known to be connected to v. It halves the path: a node that has
-// a parent gets another one, of those before that parent, whatever other threads do.
+// root returns the first node known to be connected to v. It halves the path: a node gets an earlier parent, whatever other threads do.
 func (f forest) root(v uint32) uint32 {
 	for {
 		parent := atomic.LoadUint32(&f[v])
@@ -32,7 +30,7 @@ func (f forest) root(v uint32) uint32 {
 	}
 }
 
-// join connects the components of u and v. Mostly they have the same parent already.
+// join connects the components of u and v, which mostly have the same parent already.
 func (f forest) join(u, v uint32) {
 	if atomic.LoadUint32(&f[u]) != atomic.LoadUint32(&f[v]) {
 		f.connect(u, v)
@@ -48,19 +46,18 @@ func (f forest) connect(u, v uint32) {
 		if u < v {
 			u, v = v, u
 		}
-		// Another thread may have given u a parent since.
+		// Another thread may have given u a parent meanwhile.
 		if atomic.CompareAndSwapUint32(&f[u], u, v) {
 			return
 		}
 	}
 }
 
-// number gives the components numbers in the order of their smallest node ids,
-// and writes them to component by node id. It uses f up. It returns how many components there are,
-// and the nodes of the largest.
+// number numbers the components in the order of their smallest node ids and writes the numbers to component by node id. It destroys f. It
+// returns the number of components and the number of nodes of the largest.
 func (f forest) number(nodeOf, component []uint32) (components, largest int64) {
 	for rank, parent := range f {
-		f[rank] = f[parent] // the parent comes before, so it knows its root
+		f[rank] = f[parent] // the parent comes earlier, so its root is known
 		component[nodeOf[rank]] = f[rank]
 	}
 	const none = ^uint32(0)

@@ -15,17 +15,15 @@ import (
 	"ndls/shards"
 )
 
-// HopPath is where the hop stream of a shard is in a run directory. It has the shard's number.
+// HopPath returns the path of the hop stream of a shard in a run directory. It has the shard's number.
 func HopPath(number int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", number) }
 
-// ReversedHopPath is where the hop stream of a shard of the reversed edges is, in a graph with
-// directions.
+// ReversedHopPath returns the path of the hop stream of a shard of the reversed edges, in a graph with directions.
 func ReversedHopPath(number int) string {
 	return fmt.Sprintf("graph/reversed-hops/part-%05d.hops", number)
 }
 
-// EnsureHops rebuilds the hop streams that are missing, that were made from other
-// shards, or that have the format of another version.
+// EnsureHops rebuilds hop streams that are missing, that were made from other shards, or that have the format of another version.
 func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
 	for _, shard := range slices.Concat(cat.Entries(catalog.KindEdges), cat.Entries(catalog.KindReversed)) {
 		ok, err := hasHops(ctx, cat, shard)
@@ -42,7 +40,7 @@ func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
 	})
 }
 
-// hasHops says whether the hop stream of a shard is there and is its own.
+// hasHops reports whether the hop stream of a shard exists and belongs to it.
 func hasHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (ok bool, err error) {
 	e, ok := cat.Lookup(filesOf(shard.Kind, int(shard.Interval)).hops.Path)
 	if !ok {
@@ -63,9 +61,8 @@ func hasHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (ok
 	return "sha256:"+sum == shard.Checksum, err
 }
 
-// BuildHops derives the hop stream of a committed shard and commits it under
-// [HopPath] or [ReversedHopPath], in place of what is there: the same bytes as those that are
-// written with the shard.
+// BuildHops makes the hop stream of a committed shard and commits it under [HopPath] or [ReversedHopPath], replacing any present one. The
+// bytes equal those that are written with the shard.
 func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (err error) {
 	file, err := cat.Open(ctx, shard)
 	if err != nil {

@@ -9,39 +9,38 @@ import (
 )
 
 const (
-	chunkShift = 15 // ids of a chunk: one page of bits
+	chunkShift = 15 // ids per chunk: one page of bits
 	chunkWords = 1 << chunkShift / 64
 	slabChunks = 512 // chunks mapped at a time, one huge page
 	maxSlabs   = 1 << (32 - chunkShift) / slabChunks
-	// rankWords words share one stored rank; they are one cache line.
+	// rankWords words share one stored rank; they fill one cache line.
 	rankWords = 8
 )
 
-// idSet is a set of input ids that ranks its members in ascending order. It is a
-// bitmap in chunks that exist where ids do; a set of all ids below n stores
-// nothing.
+// idSet is a set of input ids that ranks its members in ascending order: a bitmap in chunks that exist where ids do. A set of all ids below
+// n stores nothing.
 type idSet struct {
 	budget *mem.Budget
 	n      int64
 	all    bool // the members are 0..n-1
 
-	chunks *mem.Array[uint32] // by id>>chunkShift: 1 + number of the chunk, 0 for none
+	chunks *mem.Array[uint32] // by id>>chunkShift: 1 + number of the chunk, 0 if there is none
 	slabs  [maxSlabs]atomic.Pointer[mem.Array[uint64]]
 	mu     sync.Mutex         // held while a chunk is added
 	used   int64              // chunks in use
 	ranks  *mem.Array[uint32] // members below each rankWords words, by chunk number
 }
 
-// allIDs is the set 0..n-1.
+// allIDs returns the set 0..n-1.
 func allIDs(n int64) *idSet { return &idSet{n: n, all: true} }
 
-// newIDSet is an empty set.
+// newIDSet returns an empty set.
 func newIDSet(b *mem.Budget) (*idSet, error) {
 	chunks, err := mem.Alloc[uint32](b, 1<<(32-chunkShift), "id map")
 	return &idSet{budget: b, chunks: chunks}, err
 }
 
-// add makes id a member. Several threads may add ids, and no add may follow rankAll.
+// add adds id. Several threads may call it. No add may follow rankAll.
 func (s *idSet) add(id uint32) error {
 	c := atomic.LoadUint32(&s.chunks.S[id>>chunkShift])
 	if c == 0 {
@@ -57,12 +56,12 @@ func (s *idSet) add(id uint32) error {
 	return nil
 }
 
-// words are the bits of a chunk.
+// words returns the bits of a chunk.
 func (s *idSet) words(chunk uint32) *[chunkWords]uint64 {
 	return (*[chunkWords]uint64)(s.slabs[chunk/slabChunks].Load().S[chunk%slabChunks*chunkWords:])
 }
 
-// addChunk makes a chunk, unless another thread has made it.
+// addChunk adds a chunk, unless another thread has added it.
 func (s *idSet) addChunk(at uint32) (chunk uint32, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +80,7 @@ func (s *idSet) addChunk(at uint32) (chunk uint32, err error) {
 	return uint32(s.used), nil
 }
 
-// rankAll ends the adding and prepares rank.
+// rankAll ends adding and prepares rank.
 func (s *idSet) rankAll() error {
 	if s.all {
 		return nil
@@ -105,7 +104,7 @@ func (s *idSet) rankAll() error {
 	return nil
 }
 
-// rank is the number of members below id; ok is false if id is no member.
+// rank returns the number of members below id; ok is false if id is not a member.
 func (s *idSet) rank(id uint32) (rank uint32, ok bool) {
 	if s.all {
 		return id, int64(id) < s.n

@@ -7,9 +7,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// pairKey orders edges of input ids, or of their ranks, by one end and then the other: the
-// smaller and the larger one, or, where edges have directions, source and destination. It is
-// never extsort.End: ids end at dataset.MaxID.
+// pairKey orders edges of input ids, or of their ranks: by (smaller, larger) end, or by (source, destination) with directions. It never
+// equals extsort.End, because ids end at dataset.MaxID.
 func pairKey(lo, hi uint32) uint64 { return uint64(lo)<<32 | uint64(hi) }
 
 func pairOfKey(key uint64) (lo, hi uint32) { return uint32(key >> 32), uint32(key) }
@@ -19,21 +18,19 @@ const (
 	rowMask = BlockRows - 1
 )
 
-// edgeKeys orders the directed edges of a graph by (group of dst, src, dst). A group is a block, or
-// the part of a block that one of the files of the edges has ([cuts]). In a graph with directions
-// the groups of the reversed edges follow all others. No bit is left out between group and src, so
-// that a digit of a radix sort tells as many keys apart as it can. No key is extsort.End: node ids
-// end at dataset.MaxID.
+// edgeKeys orders the directed edges of a graph by (group of dst, src, dst). A group is a block, or the part of a block in one file of
+// edges ([cuts]). The groups of reversed edges follow all others. No bit is unused between group and src, so that a digit of a radix sort
+// separates as many keys as it can. No key equals extsort.End, because node ids end at dataset.MaxID.
 type edgeKeys struct {
-	shift  uint     // how many bits are below the group
-	groups []uint16 // of each strip; at most 256 KiB
-	base   []uint32 // first row of the block of each group
+	shift  uint     // number of bits below the group
+	groups []uint16 // by strip; at most 256 KiB
+	base   []uint32 // by group, the first row of its block
 }
 
-// keyBits is how many bits of a key are below the group, in a graph of so many nodes.
+// keyBits returns the number of bits of a key below the group, in a graph of this number of nodes.
 func keyBits(nodes int64) uint { return uint(rowBits + bits.Len64(uint64(nodes-1))) }
 
-// newEdgeKeys are the keys of a graph whose files are so cut.
+// newEdgeKeys returns the keys of a graph with these cuts.
 func newEdgeKeys(c cuts) *edgeKeys {
 	nodes := c[len(c)-1]
 	k := &edgeKeys{shift: keyBits(nodes), groups: make([]uint16, packed.Strips(nodes))}
@@ -54,10 +51,10 @@ func (k *edgeKeys) of(src, dst uint32) uint64 {
 	return uint64(k.groups[dst>>packed.StripShift])<<(k.shift&63) | uint64(src)<<rowBits | uint64(dst&rowMask)
 }
 
-// reversed is what the key of a reversed edge has beyond that of the same edge.
+// reversed returns the difference between the key of a reversed edge and that of the same edge not reversed.
 func (k *edgeKeys) reversed() uint64 { return uint64(len(k.base)) << (k.shift & 63) }
 
-// edge is the edge of a key, reversed or not.
+// edge returns the edge of a key, reversed or not.
 func (k *edgeKeys) edge(key uint64) (src, dst uint32) {
 	group := int(key >> (k.shift & 63))
 	if group >= len(k.base) {
@@ -66,8 +63,8 @@ func (k *edgeKeys) edge(key uint64) (src, dst uint32) {
 	return uint32(key & (1<<(k.shift&63) - 1) >> rowBits), k.base[group] | uint32(key&rowMask)
 }
 
-// first is the smallest key into a row with which a group begins, or one past all rows, of the
-// reversed edges where wanted; extsort.End where there can be none.
+// first returns the smallest key of edges into a row that begins a group, or of the end of all rows; with reversed, of reversed edges. It
+// is extsort.End if no larger key exists.
 func (k *edgeKeys) first(row int64, reversed bool) uint64 {
 	group := uint64(len(k.base))
 	if strip := row >> packed.StripShift; strip < int64(len(k.groups)) && row&(packed.StripRows-1) == 0 {

@@ -13,19 +13,19 @@ import (
 // Values of Options.Only.
 const (
 	OnlyTrain      = "train"       // the training nodes
-	OnlyTrainValid = "train,valid" // these and the validation nodes
+	OnlyTrainValid = "train,valid" // training and validation nodes
 )
 
-// members are the nodes of a graph that is a part of the dataset's: those of some splits. What
-// the dataset says of another node, and an edge of another node, counts as if it were not there.
+// members holds the nodes of a graph that is restricted to some splits. What the dataset says of other nodes, and edges of other nodes, are
+// ignored.
 type members struct {
 	ids   *idSet            // of all nodes in a split
 	split *mem.Array[uint8] // by rank in ids
 	last  dataset.Split     // the splits from Train to this one are members
 }
 
-// findMembers sets j.members where the options ask for a part of the graph. The nodes are then
-// the ids that occur, also where the dataset states their number.
+// findMembers sets j.members if the options restrict the graph. The nodes are then the ids that occur, even if the dataset states their
+// number.
 func (j *job) findMembers(ctx context.Context) (err error) {
 	if j.o.Only == "" {
 		return nil
@@ -115,7 +115,7 @@ func (j *job) drawnMembers(ctx context.Context, m *members) error {
 	return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids.S, labels.S, m.split.S)
 }
 
-// rank prepares the splits of the ids that were added.
+// rank allocates the splits of the ids that were added.
 func (m *members) rank(b *mem.Budget) (err error) {
 	if err := m.ids.rankAll(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (m *members) rank(b *mem.Budget) (err error) {
 	return err
 }
 
-// splitOf is the split of a member, and NoSplit for another node.
+// splitOf returns the split of a member, and NoSplit for any other node.
 func (m *members) splitOf(id uint32) dataset.Split {
 	rank, ok := m.ids.rank(id)
 	if !ok {
@@ -143,12 +143,12 @@ func (m *members) free() {
 	}
 }
 
-// holds says whether the node of an input id is one of the graph's.
+// holds reports whether the node of an input id belongs to the graph.
 func (j *job) holds(id uint32) bool {
 	return j.members == nil || j.members.splitOf(id) != dataset.NoSplit
 }
 
-// limit is one above the largest input id that the dataset may have.
+// limit returns one more than the largest input id that the dataset may have.
 func (j *job) limit() int64 {
 	if n := max(j.info.NumNodes, j.stated); n >= 0 {
 		return n
@@ -156,14 +156,12 @@ func (j *job) limit() int64 {
 	return int64(dataset.MaxID) + 1
 }
 
-// A Part is the nodes of the part of a graph that Options.Only names. Its arrays are charged to
-// Options.Budget.
+// A Part holds the nodes of the part of a graph that Options.Only names. Its arrays are charged to Options.Budget.
 type Part struct{ job *job }
 
-// FindPart finds the nodes of a part of a graph as an import does. It reads labels or splits, and no
-// edges, unless ids occur in edges alone. Where ids have to be numbered, their table is committed
-// to cat, which is a catalogue for this alone, and the streams of ds have numbers until the part is
-// closed. The caller closes it.
+// FindPart finds the nodes of a part of a graph like an import. It reads labels or splits, and edges only if ids occur in edges alone. If
+// ids have to be numbered, it commits their table to cat, which must serve this purpose alone, and the streams of ds have numbers until the
+// part is closed. The caller closes it.
 func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ *Part, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -187,7 +185,7 @@ func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 	return &Part{j}, nil
 }
 
-// IDs counts the ids of all nodes that are numbered, none where ids are numbers already.
+// IDs counts the ids of all nodes if they are numbered, and returns zeros if they are numbers already.
 func (p *Part) IDs(ctx context.Context) (c IDCounts, err error) {
 	if _, ok := p.job.ds.(dataset.Keyed); !ok {
 		return c, nil
@@ -207,10 +205,10 @@ func (p *Part) IDs(ctx context.Context) (c IDCounts, err error) {
 	return c, err
 }
 
-// Has says whether the node of an input id is in the part.
+// Has reports whether the node of an input id is in the part.
 func (p *Part) Has(id uint32) bool { return p.job.holds(id) }
 
-// Nodes counts the nodes of the part by split: those for training, and those for validation.
+// Nodes returns the number of training nodes and of validation nodes in the part.
 func (p *Part) Nodes() (train, valid int64) {
 	for _, split := range p.job.members.split.S {
 		switch split := dataset.Split(split); {
@@ -224,5 +222,5 @@ func (p *Part) Nodes() (train, valid int64) {
 	return train, valid
 }
 
-// Close gives the memory of the part back.
+// Close frees the memory of the part.
 func (p *Part) Close() error { return p.job.close() }

@@ -9,34 +9,33 @@ import (
 	"ndls/tiles"
 )
 
-// Left is what is to be done next of a partition, or of another stage that is done in steps of
-// pieces.
+// Left holds the next work of a partition, or of another stage that is done in steps of pieces.
 type Left struct {
-	// Step is the first one that is not complete, "" if nothing is left.
+	// Step is the first step that is not complete, "" if nothing is left.
 	Step string
-	// Pieces are those that are left of the step, the smallest there are.
+	// Pieces lists the pieces of the step that are left, undivided.
 	Pieces []Piece
-	// Shared says that the catalogue holds sorted keys: several workers have begun.
+	// Shared says that the catalogue holds sorted keys, because several workers have begun.
 	Shared bool
-	// Small says that one worker is done before several would be.
+	// Small says that one worker is faster than several.
 	Small bool
-	// Superseded says which files no step that is left reads. Nil is none.
+	// Superseded, if not nil, reports the files that no remaining step reads.
 	Superseded func(catalog.Entry) bool
-	// Count is into how many tasks the pieces are cut for so many workers. Nil is [Tasks].
+	// Count, if not nil, returns the number of tasks into which the pieces are cut for workers, in place of [Tasks].
 	Count func(workers int) int
-	// Weights is how much there is to do of each piece. Nil is the same of each.
+	// Weights, if not nil, holds the amount of work of each piece. Otherwise all pieces have the same.
 	Weights []int64
 
 	ordered  ordered
 	weighted bool // edges have weights
 }
 
-// Next says what the catalogue lacks of a partition by several workers.
+// Next returns what the catalogue lacks of a partition by several workers.
 func Next(ctx context.Context, cat *catalog.Catalog) (Left, error) {
 	return next(ctx, cat, func(step string) []Piece { return havePieces(cat, step) })
 }
 
-// next says what is left, where have lists the pieces whose sorted keys are there.
+// next returns what is left; have lists the pieces whose sorted keys exist.
 func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Piece) (l Left, err error) {
 	o, isOrdered, err := readOrdered(ctx, cat)
 	if err != nil {
@@ -45,7 +44,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	l.ordered = o
 	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return leaverOf(e) != Order })
 	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" }) || o.Weighted
-	var keep []string // what these steps have left
+	var keep []string // files of these steps
 	switch {
 	case len(cat.Entries(catalog.KindSummary)) > 0:
 	case !isOrdered:
@@ -75,7 +74,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 		l.Count = func(workers int) int { return workers }
 	}
 	doubles := doubleTiles(cat)
-	// What is there before nodes have numbers belongs to other numbers.
+	// Files that exist before nodes have numbers belong to an earlier numbering.
 	unnumbered := !isOrdered && l.Step != ""
 	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
@@ -92,8 +91,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	return l, nil
 }
 
-// nextOfPairs is what is left to do until all unique pairs are there, then the step
-// that reads them.
+// nextOfPairs returns the work left until all unique pairs exist, then the step `then`, which reads them.
 func nextOfPairs(have func(step string) []Piece, then string, thenLeft []Piece) (step string, left []Piece, keep []string) {
 	unmerged := uncovered(have(Merge), units(Slices))
 	if len(unmerged) == 0 {
@@ -106,8 +104,8 @@ func nextOfPairs(have func(step string) []Piece, then string, thenLeft []Piece) 
 	return Merge, unmerged, keep
 }
 
-// nextOfTallies is what is left to do until the step Order has what it reads, where all unique pairs
-// are there. The first file of these has counts of the input.
+// nextOfTallies returns the work left until the step Order has its input, once all unique pairs exist. The notes of the first file hold
+// counts of the input.
 func nextOfTallies(have func(step string) []Piece) (step string, left []Piece, keep []string) {
 	ungathered := uncovered(have(Gather), units(Slices))
 	if len(ungathered) == 0 {
@@ -119,14 +117,13 @@ func nextOfTallies(have func(step string) []Piece) (step string, left []Piece, k
 	return Gather, ungathered, []string{Merge, Count, Gather}
 }
 
-// hasNodes says whether the node table is there.
+// hasNodes reports whether the node table exists.
 func hasNodes(cat *catalog.Catalog) bool {
 	_, ok := cat.Lookup(NodesPath)
 	return ok
 }
 
-// nextOfNodes is what is left to do until all parts of the node table are there, where several workers
-// write it; the step is "" where nothing is.
+// nextOfNodes returns the work left until all parts of the node table exist, if several workers write it; step is "" if there is none.
 func nextOfNodes(cat *catalog.Catalog, o ordered) (step string, left []Piece, keep []string) {
 	if hasNodes(cat) {
 		return "", nil, nil
@@ -143,14 +140,13 @@ func nextOfNodes(cat *catalog.Catalog, o ordered) (step string, left []Piece, ke
 	return Nodes, left, []string{Merge, Rank, Components, Nodes}
 }
 
-// joinedNodes is how many nodes are joined to the node table in about the time in which an edge is written to
-// its files.
+// joinedNodes is the number of nodes that are joined to the node table in about the time of writing one edge to its files.
 const joinedNodes = 2
 
 func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Piece) (step string, left []Piece, keep []string) {
 	rows, shardsThere := leftOfRows(cat, o)
 	if !hasNodes(cat) {
-		// The first one: nothing else of the step may take longer.
+		// Joining comes first: no other piece of the step may take longer.
 		join := Piece{o.rowPieces(), o.rowPieces() + 1}
 		if len(rows) == 0 {
 			return Rows, []Piece{join}, nil
@@ -176,7 +172,7 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Pi
 	return Tiles, cells, []string{Deal}
 }
 
-// leaverOf is what kind of file, of which step, is left for other steps.
+// leaverOf returns the kind of a file that a step leaves for other steps.
 func leaverOf(e catalog.Entry) string {
 	if e.Run < 0 || int(e.Run) >= len(leavers) {
 		return ""
@@ -184,7 +180,7 @@ func leaverOf(e catalog.Entry) string {
 	return leavers[e.Run]
 }
 
-// runs lists the run files of a kind that a step has left, in order of their pieces.
+// runs lists the run files of a kind that a step left, in order of their pieces.
 func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	for _, e := range cat.Entries(catalog.KindRun) {
 		if leaverOf(e) == step {
@@ -194,7 +190,7 @@ func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	return files
 }
 
-// havePieces are the pieces of the run files that a step has left.
+// havePieces returns the pieces of the run files that a step left.
 func havePieces(cat *catalog.Catalog, step string) (pieces []Piece) {
 	for _, e := range runs(cat, step) {
 		pieces = append(pieces, pieceOf(e))
@@ -202,10 +198,10 @@ func havePieces(cat *catalog.Catalog, step string) (pieces []Piece) {
 	return pieces
 }
 
-// pieceOf is the piece of a step that a run file is of.
+// pieceOf returns the piece of a run file.
 func pieceOf(e catalog.Entry) Piece { return Piece{int(e.First), int(e.Last)} }
 
-// uncovered are the wanted pieces that lie in none that is there. Both are in order.
+// uncovered returns the wanted pieces that lie in none of the present pieces. Both lists are in order.
 func uncovered(there, wanted []Piece) (left []Piece) {
 	for _, p := range wanted {
 		for len(there) > 0 && there[0].Last <= p.First {
@@ -218,8 +214,7 @@ func uncovered(there, wanted []Piece) (left []Piece) {
 	return left
 }
 
-// leftOfRows are the pieces without shard or hop stream, and whether no more than
-// hop streams are missing, which are made from shards.
+// leftOfRows returns the pieces without shard or hop stream, and whether only hop streams are missing, which are made from shards.
 func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool) {
 	shardsThere = !o.NoShards
 	for _, p := range units(o.rowPieces()) {
@@ -234,7 +229,7 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []Piece, shardsThere bool
 	return left, shardsThere
 }
 
-// leftOfTiles are the cells that lack a tile, or have one of float16 where others cannot.
+// leftOfTiles returns the cells that lack a tile, or whose tile is float16 although others are not.
 func leftOfTiles(cat *catalog.Catalog, o ordered) (left []Piece) {
 	there := tiles.Committed(cat, catalog.KindFeatures, !hasFullTiles(cat))
 	for _, p := range units(o.Intervals * o.Panels) {
@@ -245,7 +240,7 @@ func leftOfTiles(cat *catalog.Catalog, o ordered) (left []Piece) {
 	return left
 }
 
-// panelsOf are the panels of cells.
+// panelsOf returns the panels of cells.
 func panelsOf(cells []Piece, o ordered) (panels []Piece) {
 	for _, p := range units(o.Panels) {
 		if slices.ContainsFunc(cells, func(cell Piece) bool { return cell.First%o.Panels == p.First }) {
@@ -255,8 +250,7 @@ func panelsOf(cells []Piece, o ordered) (panels []Piece) {
 	return panels
 }
 
-// doubleTiles are those of float16 beside the same of float32: of an attempt that
-// came too late.
+// doubleTiles returns float16 tiles that also exist as float32; a late attempt left them.
 func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	doubles := map[string]bool{}
 	full := tiles.Committed(cat, catalog.KindFeatures, false)
@@ -268,8 +262,8 @@ func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	return doubles
 }
 
-// Tasks is into how many tasks the steps that have [Slices] pieces are cut for so many
-// workers: enough for workers of different speed, and few files to merge.
+// Tasks returns the number of tasks into which the steps with [Slices] pieces are cut for workers: enough for workers of different speed,
+// and few files to merge.
 func Tasks(workers int) int {
 	if workers <= 1 {
 		return 1
@@ -277,12 +271,12 @@ func Tasks(workers int) int {
 	return 2 * workers
 }
 
-// weightedTasks is into how many tasks for each worker pieces are cut that are not alike.
+// weightedTasks is the number of tasks per worker for pieces of different size.
 const weightedTasks = 4
 
-// cutByWeight joins pieces to about so many tasks in which there is about as much to do.
+// cutByWeight joins pieces to about count tasks of about equal work.
 func (l Left) cutByWeight(count int) (tasks []Piece) {
-	all, last := int64(0), int64(0) // of all pieces, and of the last task
+	all, last := int64(0), int64(0) // weights of all pieces, and of the last task
 	for _, w := range l.Weights {
 		all += w
 	}
@@ -298,7 +292,7 @@ func (l Left) cutByWeight(count int) (tasks []Piece) {
 	return tasks
 }
 
-// Cut joins the pieces that are left to tasks for so many workers.
+// Cut joins the pieces that are left to tasks for this number of workers.
 func (l Left) Cut(workers int) (tasks []Piece) {
 	count := Tasks(workers)
 	switch {
@@ -307,10 +301,10 @@ func (l Left) Cut(workers int) (tasks []Piece) {
 	case l.Weights != nil && workers > 1:
 		return l.cutByWeight(weightedTasks * workers)
 	case l.Step == Columns:
-		count = max(workers, 1) // each reads all features
+		count = max(workers, 1) // each task reads all features
 	}
 	size := (len(l.Pieces) + count - 1) / max(count, 1)
-	pieces := 0 // of the last task
+	pieces := 0 // in the last task
 	for _, p := range l.Pieces {
 		if last := len(tasks) - 1; last >= 0 && tasks[last].Last == p.First && pieces < size {
 			tasks[last].Last = p.Last

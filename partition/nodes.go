@@ -18,14 +18,13 @@ import (
 	"ndls/shards"
 )
 
-// NodesPath is where the node table is in a run directory.
+// NodesPath is the path of the node table in a run directory.
 const NodesPath = "graph/nodes.parquet"
 
 // noLabel is the label of a node without one.
 const noLabel = -1
 
-// writeNodes commits the node table, and with it what later steps have to know. Nodes
-// of degree d end before ends[d].
+// writeNodes commits the node table together with what later steps read. Nodes of degree d end before ends[d].
 func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
@@ -131,8 +130,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	return j.cat.Commit(ctx, known, f)
 }
 
-// countNodes counts, for the summary, those of some nodes that have a label, those of each split, and
-// those whose features are blanked.
+// countNodes counts, for the summary, the labelled nodes, the nodes of each split, and the nodes with blanked features.
 func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) counted {
 	names := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
 	var (
@@ -171,7 +169,7 @@ func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) counted {
 	return c
 }
 
-// add adds what was counted of other nodes, but for components.
+// add adds the counts of other nodes, except those of components.
 func (c *counted) add(o counted) {
 	c.Labelled += o.Labelled
 	c.Blanked += o.Blanked
@@ -183,10 +181,10 @@ func (c *counted) add(o counted) {
 	}
 }
 
-// countedNodes is how many nodes a thread counts at a time.
+// countedNodes is the number of nodes that a thread counts at a time.
 const countedNodes = 1 << 16
 
-// warnOfLonelyNodes warns of nodes of a table of nodes that have no edge.
+// warnOfLonelyNodes warns of nodes in a table of nodes that have no edge.
 func (j *job) warnOfLonelyNodes(n, lonely int64) {
 	if ds, ok := j.ds.(dataset.Keyed); !ok || !ds.OwnNodes() {
 		return
@@ -232,7 +230,7 @@ func (j *job) openSplit(ctx context.Context, number int) (dataset.SplitReader, e
 	return several.SplitNumber(ctx, number)
 }
 
-// eachSplit visits the nodes of a published split that are members; rows count from 1.
+// eachSplit visits the members in a published split; rows count from 1.
 func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
 	r, err := j.openSplit(ctx, number)
 	if err != nil {
@@ -256,8 +254,7 @@ func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, i
 	}
 }
 
-// readLabels sets the labels by node. The same label twice is no harm, another
-// one is refused.
+// readLabels sets the labels by node. It accepts repetitions of the same label and refuses a different one.
 func (j *job) readLabels(ctx context.Context, labels []int32) error {
 	for i := range labels {
 		labels[i] = noLabel
@@ -281,14 +278,13 @@ func (j *job) readLabels(ctx context.Context, labels []int32) error {
 	})
 }
 
-// noClass is the error for a label that is none.
+// noClass returns the error for a label that is not a class.
 func (j *job) noClass(row int64, id uint32, label int32) error {
 	return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
 		j.info.Name, row, id, label, len(j.info.Classes))
 }
 
-// SplitPath is where the file of a split after the first is: a byte a node, in order of the
-// node table.
+// SplitPath returns the path of the file of a split after the first: a byte per node, in order of the node table.
 func SplitPath(number int) string { return fmt.Sprintf("graph/splits/split-%03d.u8", number) }
 
 // writeSplits commits the files of the splits after the first.
@@ -326,7 +322,7 @@ func (j *job) writeSplit(ctx context.Context, number int, splits []uint8) error 
 	return j.cat.Commit(ctx, f)
 }
 
-// readSplits sets a split by node. A node in two parts of it is refused.
+// readSplits sets a split by node. It refuses a node that is in two parts of it.
 func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels []int32, splits []uint8) (err error) {
 	if j.members != nil {
 		for node, id := range ids {
@@ -351,7 +347,7 @@ func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels [
 	return err
 }
 
-// drawSplit draws a split among the labelled ones of some nodes.
+// drawSplit draws a split among the labelled nodes of a list.
 func (j *job) drawSplit(number int, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
 	if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
 		return nil, err
@@ -359,7 +355,7 @@ func (j *job) drawSplit(number int, ids []uint32, labels []int32, splits []uint8
 	return warnings, j.split.draw(j.o.Budget, j.o.Seed+uint64(number), len(j.info.Classes), ids, labels, splits)
 }
 
-// warnOfSplit notes what the summary says of the first split.
+// warnOfSplit keeps the warnings of the first split for the summary.
 func (j *job) warnOfSplit(number int, warnings []string) {
 	if number == 0 {
 		j.ordered.Warnings = warnings
@@ -381,12 +377,12 @@ func (j *job) readPublished(ctx context.Context, number int, splits []uint8) err
 	})
 }
 
-// readers are those that read tables.
+// readers returns the threads and the budget for reading tables.
 func (j *job) readers() shards.Readers {
 	return shards.Readers{Threads: j.o.Threads, Budget: j.o.Budget}
 }
 
-// eachNodes visits some columns of the node table in batches, or of its parts where they are not joined yet.
+// eachNodes visits columns of the node table in batches, or of its parts if they are not joined yet.
 func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	entries := j.nodeFiles()
 	if len(entries) == 0 {
@@ -402,7 +398,7 @@ func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.
 	return nil
 }
 
-// nodeFiles are the node table, or else its parts in their order.
+// nodeFiles returns the node table, or its parts in order.
 func (j *job) nodeFiles() []catalog.Entry {
 	if e, ok := j.cat.Lookup(NodesPath); ok {
 		return []catalog.Entry{e}
@@ -410,7 +406,7 @@ func (j *job) nodeFiles() []catalog.Entry {
 	return runs(j.cat, Nodes)
 }
 
-// eachOfPart visits some columns of a part of the node table whose first node is lo.
+// eachOfPart visits columns of a part of the node table whose first node is lo.
 func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
@@ -420,7 +416,7 @@ func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want sh
 	return shards.ReadNodePart(r, e.Path, lo, want, by, visit)
 }
 
-// ensureRelabelling sets j.ids and j.nodeOf, unless they are known.
+// ensureRelabelling sets j.ids and j.nodeOf, unless they are set.
 func (j *job) ensureRelabelling(ctx context.Context) error {
 	if j.nodeOf != nil {
 		return nil
@@ -428,8 +424,7 @@ func (j *job) ensureRelabelling(ctx context.Context) error {
 	return j.readRelabelling(ctx)
 }
 
-// readRelabelling sets j.ids and j.nodeOf as they were when the node table was
-// written.
+// readRelabelling sets j.ids and j.nodeOf as they were when the node table was written.
 func (j *job) readRelabelling(ctx context.Context) (err error) {
 	if j.info.NumNodes >= 0 {
 		j.ids = allIDs(j.info.NumNodes)
@@ -462,7 +457,7 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 	if j.ids, err = newIDSet(j.o.Budget); err != nil {
 		return err
 	}
-	// The set grows while ids are read: readers leave the budget to it.
+	// The set grows while ids are read, so readers leave the budget to it.
 	if err := j.eachNodes(ctx, shards.NodeID, shards.Readers{Threads: j.o.Threads}, func(_ int64, b shards.NodeBatch) error {
 		for _, id := range b.ID {
 			if err := j.ids.add(uint32(id)); err != nil {
@@ -485,8 +480,7 @@ func (j *job) writeSummary(ctx context.Context) error {
 	return shards.WriteSummary(ctx, j.cat, s)
 }
 
-// checkNodes refuses a dataset that states another number of nodes than the node table
-// holds.
+// checkNodes refuses a dataset that states another number of nodes than the node table has.
 func (j *job) checkNodes() error {
 	if n := j.info.NumNodes; n >= 0 && n != j.ordered.Nodes {
 		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", j.ordered.Nodes, j.info.Name, n)
@@ -494,7 +488,7 @@ func (j *job) checkNodes() error {
 	return nil
 }
 
-// summarise adds up what the steps have counted.
+// summarise collects the counts of the steps.
 func (j *job) summarise() (shards.Summary, error) {
 	if err := j.checkNodes(); err != nil {
 		return shards.Summary{}, err
@@ -517,7 +511,7 @@ func (j *job) summarise() (shards.Summary, error) {
 		s.Edges += e.Rows
 	}
 	if !s.Directed {
-		s.Edges /= 2 // they have both directions
+		s.Edges /= 2 // hop streams have both directions
 	}
 	s.Warnings = slices.Concat(j.doubts, j.ordered.Warnings)
 	s.Dropped = j.ordered.Dropped

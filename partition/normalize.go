@@ -11,46 +11,39 @@ import (
 	"ndls/internal/elementary"
 )
 
-// Rows of features are divided by their L1 norms where that helps a network, which depends on
-// what rows are. In a bag of words the number of words differs from row to row, and mostly says
-// little; the norm takes it out. But the length of a row that is spread over n entries becomes
-// 1/√n by it: with hundreds of entries the inputs of a network are so small that it does not learn
-// in the epochs it has. Elsewhere, in embeddings and in measured numbers, the length of a row
-// is information. So auto divides by norms if rows look like bags of a few words: no value is
-// negative, most are zero, and a row is spread over few entries. Of such rows it asks whether
-// neighbours share their lengths. If they do, the length says something of a node, and rows stay as
-// they are.
+// Features are divided by the L1 norms of their rows if that helps a network, which depends on the rows. In a bag of words the number of
+// words mostly says little, and the norm removes it. But a row that is spread over n entries then has length 1/√n; with hundreds of entries
+// the inputs of a network are too small to learn from in the given epochs. In embeddings and measured numbers, the length is information.
+// So auto divides by norms if rows look like bags of a few words: no value is negative, most are zero, and a row is spread over few
+// entries. If neighbours share their lengths, the length says something about a node, and rows stay as they are.
 
 const (
-	// normSample is how many rows, from the first on, decide whether rows are bags of a few words,
-	// edgeSample how many edges, from the first on, whether neighbours share their lengths.
+	// normSample is the number of first rows that decide whether rows are bags of a few words; edgeSample is the number of first edges that
+	// decide whether neighbours share their lengths.
 	normSample = 1 << 12
 	edgeSample = 1 << 16
-	// mostFilled is the largest share of entries that are not zero, mostSpread the largest
-	// mean number of entries that a row is spread over, in a bag of a few words.
+	// In a bag of a few words, mostFilled is the largest share of entries that are not zero, and mostSpread the largest mean number of
+	// entries over which a row is spread.
 	mostFilled = 0.5
 	mostSpread = 100
-	// mostShared is the largest correlation of log Σ|x| at the ends of edges. It takes fewestEdges
-	// to tell.
+	// mostShared is the largest correlation of log Σ|x| at the ends of edges, measured on fewestEdges or more.
 	mostShared  = 1.0 / 6
 	fewestEdges = 100
 )
 
-// rowKind is what rows of features are like.
+// rowKind describes rows of features.
 type rowKind struct {
 	rows     int
 	negative bool
 	// filled is the share of entries that are not zero.
 	filled float64
-	// spread is the mean of (Σ|x|)² / Σx² over the rows that are not zero: the number of
-	// entries of a row whose entries are alike.
+	// spread is the mean of (Σ|x|)² / Σx² over the rows that are not zero: the number of entries of a row if they are equal.
 	spread float64
-	// shared is the correlation of log Σ|x| at the ends of edges, 0 for rows that are no bags of
-	// a few words, and where there are too few edges.
+	// shared is the correlation of log Σ|x| at the ends of edges; 0 if rows are not bags of a few words, or with too few edges.
 	shared float64
 }
 
-// lookAtRows reads the first rows of features of the nodes that count.
+// lookAtRows reads the first feature rows of the nodes that belong to the graph.
 func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) bool) (k rowKind, err error) {
 	entries, spread := 0, 0
 	if err := eachRow(ctx, ds, func(row dataset.FeatureRow) bool {
@@ -85,7 +78,7 @@ func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) b
 	return k, err
 }
 
-// eachRow visits rows of features until visit has seen enough.
+// eachRow visits rows of features until visit returns false.
 func eachRow(ctx context.Context, ds dataset.Dataset, visit func(row dataset.FeatureRow) bool) (err error) {
 	r, err := ds.Features(ctx)
 	if err != nil {
@@ -110,8 +103,7 @@ func eachRow(ctx context.Context, ds dataset.Dataset, visit func(row dataset.Fea
 // errEnough ends a visit of edges.
 var errEnough = errors.New("enough edges")
 
-// sharedLengths is the correlation of log Σ|x| at the two ends of an edge, over the first edges
-// between nodes that count.
+// sharedLengths returns the correlation of log Σ|x| at the two ends of an edge, over the first edges between nodes of the graph.
 func sharedLengths(ctx context.Context, ds dataset.Dataset, holds func(id uint32) bool) (float64, error) {
 	var edges []dataset.Edge
 	lengths := map[uint32]float64{}
@@ -166,15 +158,15 @@ func sharedLengths(ctx context.Context, ds dataset.Dataset, holds func(id uint32
 	return (float64(2*products) - float64(sum*mean)) / variance, nil
 }
 
-// bag says whether rows look like bags of a few words.
+// bag reports whether rows look like bags of a few words.
 func (k rowKind) bag() bool {
 	return !k.negative && k.filled <= mostFilled && k.spread <= mostSpread
 }
 
-// l1 says whether rows are divided by their L1 norms.
+// l1 reports whether rows are divided by their L1 norms.
 func (k rowKind) l1() bool { return k.bag() && k.shared <= mostShared }
 
-// String says what was chosen, and why.
+// String returns the choice and its reasons.
 func (k rowKind) String() string {
 	choice, sign := NormalizeNone, "none is negative"
 	if k.l1() {
@@ -190,14 +182,13 @@ func (k rowKind) String() string {
 	return text
 }
 
-// Normalizes says whether Options.Normalize has rows of features of a dataset divided by the sum
-// of their absolute values. Where the option leaves it open, the first rows and edges decide, and
-// choice says why.
+// Normalizes reports whether Options.Normalize divides the feature rows of a dataset by the sum of their absolute values. If the option
+// leaves it open, the first rows and edges decide, and choice gives the reasons.
 func Normalizes(ctx context.Context, option string, ds dataset.Dataset) (l1 bool, choice string, err error) {
 	return normalizes(ctx, option, ds, func(uint32) bool { return true })
 }
 
-// normalizes is [Normalizes] of the nodes that holds tells.
+// normalizes is [Normalizes] for the nodes for which holds returns true.
 func normalizes(ctx context.Context, option string, ds dataset.Dataset, holds func(id uint32) bool) (l1 bool, choice string, err error) {
 	if option != "" && option != NormalizeAuto {
 		return option == NormalizeL1, "", nil

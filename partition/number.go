@@ -15,9 +15,8 @@ import (
 	"ndls/shards"
 )
 
-// Number sorts the input ids of a dataset that is [dataset.Keyed], and commits them: an id's
-// place among them is its number. It comes before the other steps. Datasets whose ids are
-// numbers already have no such step.
+// Number sorts the input ids of a dataset that is [dataset.Keyed], and commits them: an id's place in that order is its number. The step
+// comes before all others. Datasets whose ids are numbers do not have it.
 const Number = "number"
 
 // NextNumbered is Next for datasets whose ids have to be numbered.
@@ -28,8 +27,7 @@ func NextNumbered(ctx context.Context, cat *catalog.Catalog) (Left, error) {
 	return Next(ctx, cat)
 }
 
-// number finds the numbers of the ids of a keyed dataset, and commits them unless that is
-// done.
+// number commits the numbered ids of a keyed dataset, unless that is done, and makes the dataset use them.
 func (j *job) number(ctx context.Context) error {
 	ds, ok := j.ds.(dataset.Keyed)
 	if !ok {
@@ -43,10 +41,10 @@ func (j *job) number(ctx context.Context) error {
 	return j.useIDs(ctx, ds)
 }
 
-// sortShare is the part of what is free that sorting ids takes.
+// sortShare is the share of free memory that sorting ids takes.
 const sortShare = 0.75
 
-// sortIDs reads the ids, to be visited in order. The caller closes the Sorter.
+// sortIDs reads the ids into a Sorter, which visits them in order. The caller closes it.
 func (j *job) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, error) {
 	s, err := keysort.New(j.o.Budget, j.scratch, int64(sortShare*float64(j.o.Budget.Free())), j.o.Threads)
 	if err != nil {
@@ -106,12 +104,11 @@ func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 	return j.cat.Commit(ctx, f)
 }
 
-// IDCounts are those of the ids of a dataset.
+// IDCounts holds the counts of the ids of a dataset.
 type IDCounts struct {
-	// Nodes is how many ids there are, Bytes the size of them all: 8 bytes for each number,
-	// or their text.
+	// Nodes is the number of ids. Bytes is their size: 8 bytes per number, or the length of the text.
 	Nodes, Bytes int64
-	// Dense says that they are the whole numbers from 0 to Nodes-1, which need no table.
+	// Dense says that the ids are the whole numbers from 0 to Nodes-1, which need no table.
 	Dense bool
 }
 
@@ -161,8 +158,7 @@ func (j *job) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() 
 	return t, r.Close, nil
 }
 
-// useIDs tells the dataset the numbers of its ids. Ids that are the whole numbers from 0 to
-// n-1 are their own numbers.
+// useIDs gives the dataset the numbers of its ids. Ids that are the whole numbers from 0 to n-1 are their own numbers.
 func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 	t, closeFile, err := j.openIDs(ctx)
 	if err != nil {
@@ -190,7 +186,7 @@ func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 	return j.checkInfo()
 }
 
-// loadNumbers makes the numbers of ids known to the streams of the dataset.
+// loadNumbers loads the table that finds the numbers of ids for the streams of the dataset.
 func (j *job) loadNumbers(ctx context.Context) (err error) {
 	if j.named.Type == inputid.Number || j.table != nil {
 		return nil
@@ -226,34 +222,32 @@ func (j *job) loadNumbers(ctx context.Context) (err error) {
 	return nil
 }
 
-// heldForTables is set aside for the heap that reading ids and tables takes, of so many bytes
-// that are free.
+// heldForTables returns the memory reserved for the heap of reading ids and tables, with free bytes available.
 func heldForTables(free int64) int64 { return min(24<<20, free/8) }
 
-// freeNumbers gives the memory of loadNumbers back.
+// freeNumbers frees the memory of loadNumbers.
 func (j *job) freeNumbers() {
 	j.table.Free()
 	j.o.Budget.Release(j.held)
 	j.table, j.held = nil, 0
 }
 
-// nodeKeys gives the keys of the ids of some nodes in order of node, for the node table. It holds
-// those of as many nodes as fit in memory, and reads the table of ids again for the next
-// ones.
+// nodeKeys returns the keys of the ids of some nodes in order of node, for the node table. It holds the keys of as many nodes as fit in
+// memory, and reads the table of ids again for the next ones.
 type nodeKeys struct {
 	job     *job
 	each    eachNodeKey
-	first   int64              // the first of all these nodes
-	lengths *mem.Array[uint16] // of the key of node first+i
+	first   int64              // first of all these nodes
+	lengths *mem.Array[uint16] // length of the key of node first+i
 	lo, hi  int64              // nodes whose keys are in memory
-	offsets *mem.Array[uint32] // of the key of node lo+i in text
+	offsets *mem.Array[uint32] // offset of the key of node lo+i in text
 	text    *mem.Array[byte]
 }
 
 // eachNodeKey visits the keys of nodes, in order of the keys.
 type eachNodeKey func(visit func(node int64, key []byte)) error
 
-// newNodeKeys is for the nodes [first, end), which each visits.
+// newNodeKeys prepares for the nodes [first, end), which each visits.
 func (j *job) newNodeKeys(first, end int64, each eachNodeKey) (_ *nodeKeys, err error) {
 	k := &nodeKeys{job: j, each: each, first: first, lo: first, hi: first}
 	if k.lengths, err = mem.Alloc[uint16](j.o.Budget, end-first, "lengths of ids"); err != nil {
@@ -282,7 +276,7 @@ func (k *nodeKeys) drop() {
 func (j *job) eachNodeKey(ctx context.Context) eachNodeKey {
 	return func(visit func(node int64, key []byte)) error {
 		return j.eachID(ctx, func(number uint32, key []byte) {
-			// A part of the graph has some of the ids alone.
+			// A part of the graph has only some of the ids.
 			if rank, ok := j.ids.rank(number); ok {
 				visit(int64(j.nodeOf.S[rank]), key)
 			}
@@ -305,12 +299,12 @@ func (j *job) eachID(ctx context.Context, visit func(number uint32, key []byte))
 	})
 }
 
-// fill gives the keys of the nodes from first on. They are valid until the next call.
+// fill returns the keys of the nodes from first on. They are valid until the next call.
 func (k *nodeKeys) fill(first int64, keys [][]byte) error {
 	for i := range keys {
 		node := first + int64(i)
 		if node >= k.hi {
-			// The keys of this batch before node go with the memory.
+			// The keys of this batch before node are copied, because their memory is reused.
 			for b := range keys[:i] {
 				keys[b] = append([]byte(nil), keys[b]...)
 			}
@@ -324,7 +318,7 @@ func (k *nodeKeys) fill(first int64, keys [][]byte) error {
 	return nil
 }
 
-// maxKeyText is the most text of keys in memory, so that 32 bits say where a key is.
+// maxKeyText is the largest size of key text in memory, so that 32 bits hold the offset of a key.
 const maxKeyText = 1 << 31
 
 // load reads the keys of as many nodes from lo on as fit.

@@ -50,7 +50,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	return j.writeNodes(ctx, ends.S, component.S)
 }
 
-// findTally sets j.ids, and finds degrees and components of all nodes. counts are those of the input.
+// findTally sets j.ids and computes degrees and components of all nodes. It returns the counts of the input.
 func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int64, err error) {
 	pairs, err := j.keys.pairs(ctx, allSlices)
 	if err != nil {
@@ -74,7 +74,7 @@ func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int
 	return pairs.counts(), err
 }
 
-// prepareTally ranks j.ids, to which the ids of all edges were added, and prepares for tallies.
+// prepareTally ranks j.ids, which holds the ids of all edges, and prepares a tally.
 func (j *job) prepareTally(ctx context.Context, t *tally) (err error) {
 	if err := j.rankIDs(ctx); err != nil {
 		return err
@@ -91,12 +91,12 @@ func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
 	return j.createJSON(ctx, keysOf(Order, orderPath), j.ordered)
 }
 
-// lookAhead is how many pairs are looked at before they are counted: the processor fetches
-// what these need at the same time, and not one after the other.
+// lookAhead is the number of pairs that are read before they are counted, so that the processor fetches their data at the same time and not
+// one after the other.
 const lookAhead = 1 << 9
 
-// countDegrees counts the degrees, by rank, and joins the ends of all edges. Where there is memory for strengths, they
-// are added up, in the order of the pairs.
+// countDegrees counts the degrees, by rank, and joins the ends of all edges. If j.strength is set, it adds up strengths in order of the
+// pairs.
 func (j *sortedEdges[T]) countDegrees(ctx context.Context, pairs pairSource[T], components forest, degrees []uint32) error {
 	all, alone := pairs.each, j.o.Threads == 1
 	if j.strength != nil {
@@ -128,7 +128,7 @@ type degreeCounter[T extsort.Item] struct {
 	alone      bool
 }
 
-// fetch looks at what pairs need. The compiler keeps loads that are atomic.
+// fetch loads the data that pairs need. The compiler keeps atomic loads.
 func (c *degreeCounter[T]) fetch(pairs []T) {
 	for i := range pairs {
 		_, v := pairOfKey(extsort.Key(&pairs[i]))
@@ -139,7 +139,7 @@ func (c *degreeCounter[T]) fetch(pairs []T) {
 
 // count counts both ends of pairs, and joins them.
 func (c *degreeCounter[T]) count(pairs []T) {
-	first := uint32(0) // the end that edges which follow each other mostly share
+	first := uint32(0) // consecutive edges mostly share this end
 	edges := uint32(0)
 	for i := range pairs {
 		u, v := pairOfKey(extsort.Key(&pairs[i]))
@@ -154,7 +154,7 @@ func (c *degreeCounter[T]) count(pairs []T) {
 	c.addFirst(first, edges)
 }
 
-// addFirst counts edges whose first end is u, where they begin if they have directions.
+// addFirst counts edges whose first end is u. With directions, they begin there.
 func (c *degreeCounter[T]) addFirst(u, edges uint32) {
 	c.add(c.degrees, u, edges)
 	if c.out != nil {
@@ -170,7 +170,7 @@ func (c *degreeCounter[T]) add(degrees []uint32, v, edges uint32) {
 	}
 }
 
-// notePairs adds the ids of pairs to j.ids, unless it has all that the dataset states.
+// notePairs adds the ids of pairs to j.ids, unless the dataset states all ids.
 func (j *sortedEdges[T]) notePairs(ctx context.Context, pairs pairSource[T]) error {
 	if j.ids.all {
 		return nil
@@ -192,16 +192,16 @@ func (j *sortedEdges[T]) notePairs(ctx context.Context, pairs pairSource[T]) err
 	})
 }
 
-// visitPairs are the ways to visit the pairs of a source.
+// visitPairs visits the pairs of a source.
 type visitPairs[T extsort.Item] func(ctx context.Context, threads int, visit func([]T) error) error
 
-// eachPair visits the pairs of a source, in one of its ways, by the ranks of their ids,
-// without self-loops and without the edges that are dropped.
+// eachPair visits the pairs of a source by the ranks of their ids, without self-loops and dropped edges. all is the way to visit the
+// source.
 func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSource[T], all visitPairs[T], visit func([]T) error) error {
 	meter := progress.Start(ctx, what, pairs.keys(), "edges")
 	defer meter.Done()
 	ranked := pairs.ranked() || j.ids.all
-	// Pairs of ranks come from a visit that has dropped edges.
+	// Pairs of ranks come from an earlier visit, which dropped edges.
 	drop, draw := j.o.DropEdges > 0 && !pairs.ranked(), j.o.edgeDraw()
 	return all(ctx, j.o.Threads, func(batch []T) error {
 		meter.Add(int64(len(batch)))
@@ -229,7 +229,7 @@ func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSo
 	})
 }
 
-// rankIDs prepares j.ids, to which the ids of all edges were added, for ranking.
+// rankIDs prepares j.ids, which holds the ids of all edges, for ranking.
 func (j *job) rankIDs(ctx context.Context) error {
 	if !j.ids.all {
 		if err := j.addOtherIDs(ctx); err != nil {
@@ -249,8 +249,7 @@ func (j *job) noNodes() error {
 	return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
 }
 
-// addOtherIDs adds the nodes that have no edge but a label, a split or a
-// feature row; of a part of the graph, all its members.
+// addOtherIDs adds the nodes without an edge that have a label, a split or a feature row; in a part of the graph, all its members.
 func (j *job) addOtherIDs(ctx context.Context) error {
 	if j.members != nil {
 		return j.members.ids.each(func(_, id uint32) error {
@@ -277,8 +276,7 @@ func (j *job) addOtherIDs(ctx context.Context) error {
 	return nil
 }
 
-// relabel numbers the nodes by descending degree, equal degrees by ascending
-// input id, and sets j.nodeOf. Nodes of degree d end before ends[d].
+// relabel numbers the nodes by descending degree, then ascending input id, and sets j.nodeOf. Nodes of degree d end before ends[d].
 func (j *job) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err error) {
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return nil, err
@@ -287,8 +285,7 @@ func (j *job) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err 
 	if ends, err = mem.Alloc[uint32](j.o.Budget, int64(largest)+1, "degree counts"); err != nil {
 		return nil, err
 	}
-	// Each thread but one counts in a table of its own, as far as there is memory, and as far as
-	// all of them are not longer than the degrees.
+	// Each thread but one counts in a table of its own, as far as memory allows and all tables together are not longer than the degrees.
 	size := len(ends.S)
 	tables := [][]uint32{ends.S}
 	if others := min(j.o.Threads-1, len(degrees.S)/size, int(j.o.Budget.Free()/4)/size-1); others > 0 {
@@ -304,7 +301,7 @@ func (j *job) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err 
 	return ends, nil
 }
 
-// largestOf is the largest of some degrees.
+// largestOf returns the largest degree.
 func largestOf(degrees []uint32, threads int) uint32 {
 	var largest atomic.Uint32
 	_ = share.Ranges(threads, len(degrees), rankedNodes, func(lo, hi int) error {
@@ -316,12 +313,11 @@ func largestOf(degrees []uint32, threads int) uint32 {
 	return largest.Load()
 }
 
-// rankedNodes is how many degrees a thread looks at in one go.
+// rankedNodes is the number of degrees that a thread reads at a time.
 const rankedNodes = 1 << 16
 
-// byDegree gives each rank its place in descending order of degrees, equal ones in ascending
-// order of rank. A thread for each of the tables counts a part of the degrees there. In the end
-// the last table has the place after the last rank of each degree.
+// byDegree gives each rank its place in descending order of degree, then ascending order of rank. One thread per table counts a part of the
+// degrees there. At the end, the last table holds the place after the last rank of each degree.
 func byDegree(degrees, to []uint32, tables [][]uint32) {
 	each := func(do func(first int, degrees, table []uint32)) {
 		_ = share.Each(len(tables), len(tables), func(part int) error {

@@ -10,8 +10,8 @@ import (
 	"ndls/internal/extsort"
 )
 
-// splitEdges implements edgeSteps. Where the nodes are the ids that occur, a worker that does all
-// steps notes the ids on the way; others keep a self-loop as a pair of the same id.
+// splitEdges implements edgeSteps. If the nodes are the ids that occur, a worker that does all steps notes the ids on the way; others keep
+// a self-loop as a pair of equal ids.
 func (j *sortedEdges[T]) splitEdges(ctx context.Context, p Piece) error {
 	if len(uncovered(j.have(Split), []Piece{p})) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func (j *sortedEdges[T]) mergePairs(ctx context.Context, p Piece) error {
 	return j.keys.merge(ctx, p)
 }
 
-// noteIDs sets j.ids to the stated ids, or to none.
+// noteIDs sets j.ids to the stated ids, or to an empty set.
 func (j *job) noteIDs() (err error) {
 	if j.info.NumNodes >= 0 {
 		j.ids = allIDs(j.info.NumNodes)
@@ -55,8 +55,7 @@ func (j *job) noteIDs() (err error) {
 // growth is the memory that the map of all input ids may take while keys are added.
 const growth = 544 << 20
 
-// sortOptions are those of a sort of so many keys, 0 if that is not known. notes says
-// that input ids are noted while keys are added.
+// sortOptions returns the options of a sort of want keys, 0 if unknown. notes says that input ids are noted while keys are added.
 func sortOptions(want int64, threads int, notes bool) extsort.Options {
 	o := extsort.Options{Want: want, Threads: threads}
 	if notes {
@@ -65,8 +64,7 @@ func sortOptions(want int64, threads int, notes bool) extsort.Options {
 	return o
 }
 
-// sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it
-// keeps self-loops: they may be all that names a node.
+// sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it keeps self-loops, because nothing else may name their nodes.
 func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all
 	readers, err := j.takeReaders()
@@ -88,8 +86,7 @@ func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], err
 	return s, nil
 }
 
-// addPairs adds the pairs of the edge list to s, and their ids to j.ids if it is to
-// note them.
+// addPairs adds the pairs of the edge list to s and, with note, their ids to j.ids.
 func (j *sortedEdges[T]) addPairs(ctx context.Context, threads int, s *extsort.Sorter[T], note bool) error {
 	err := j.eachEdges(ctx, threads, func() visitEdges {
 		pairs := make([]T, edgeBatch)
@@ -107,8 +104,7 @@ func (j *sortedEdges[T]) addPairs(ctx context.Context, threads int, s *extsort.S
 	return err
 }
 
-// firstBadEdge reads the edge list on one thread, to find the first row that is wrong and
-// its number: several threads read parts of the list, and know neither.
+// firstBadEdge reads the edge list on one thread to find the first bad row and its number, which several threads do not know.
 func (j *sortedEdges[T]) firstBadEdge(ctx context.Context) error {
 	j.rows.Store(0)
 	pairs := make([]T, edgeBatch)
@@ -120,8 +116,7 @@ func (j *sortedEdges[T]) firstBadEdge(ctx context.Context) error {
 	})
 }
 
-// pairsOf puts the pairs of some edges to pairs, and counts the edges and the self-loops. n is
-// how many pairs there are.
+// pairsOf writes the pairs of some edges to pairs and returns their number. It counts the edges and the self-loops.
 func (j *sortedEdges[T]) pairsOf(batch []dataset.Edge, weights []float32, pairs []T, note bool) (n int, err error) {
 	limit := j.limit()
 	loops, outside := int64(0), int64(0)
@@ -162,7 +157,7 @@ func (j *sortedEdges[T]) pairsOf(batch []dataset.Edge, weights []float32, pairs 
 	return n, nil
 }
 
-// ofPart says where rows are counted from.
+// ofPart returns where row numbers start, for an error.
 func (j *job) ofPart() string {
 	if j.part == allSlices {
 		return ""

@@ -22,8 +22,7 @@ import (
 const (
 	// BlockRows is the number of destination rows of a block.
 	BlockRows = packed.BlockRows
-	// DefaultIntervalBlocks is the number of blocks of an interval: at 16
-	// columns of float32 its rows take 1 GiB.
+	// DefaultIntervalBlocks is the number of blocks of an interval: at 16 columns of float32 its rows take 1 GiB.
 	DefaultIntervalBlocks = 16
 )
 
@@ -34,12 +33,11 @@ const (
 	NormalizeNone = "none"
 )
 
-// Options says how to cut a graph. Budget and Scratch are required, the zero
-// value of every other field is a default.
+// Options says how to cut a graph. Budget and Scratch are required; the zero value of every other field means its default.
 type Options struct {
-	// Budget pays for every array that grows with the input.
+	// Budget is charged for every array that grows with the input.
 	Budget *mem.Budget
-	// Threads that compute at a time, 0 for one.
+	// Threads is the number of threads that compute at a time, 0 for one.
 	Threads int
 	// Scratch is a local folder for temporary files. They are removed before
 	// Run returns.
@@ -47,37 +45,32 @@ type Options struct {
 	// IntervalBlocks is the number of blocks of an interval, 0 for
 	// DefaultIntervalBlocks.
 	IntervalBlocks int
-	// NoShards leaves the edge shards out: hop streams alone are written.
+	// NoShards leaves out the edge shards: only hop streams are written.
 	NoShards bool
-	// Features asks for feature tiles, if the dataset has features.
+	// Features requests feature tiles, if the dataset has features.
 	Features bool
 	// Normalize is one of the Normalize constants, "" for NormalizeAuto.
 	Normalize string
-	// Split is "" for the published split, if there is one, or "random:T,V": of each class T
-	// nodes train, V validate and the rest tests; or "share:T,V": of all labelled nodes these
-	// shares do.
+	// Split is "" for the published split, if there is one; "random:T,V", by which T nodes of each class train, V validate and the rest
+	// test; or "share:T,V", the same for shares of all labelled nodes.
 	Split string
-	// Splits is the number of splits, 0 for one. Split i is the published one with number i,
-	// or drawn with Seed+i. The node table has the first one, files of a byte a node
-	// ([SplitPath]) have the others.
+	// Splits is the number of splits, 0 for one. Split i is the published split with number i, or drawn with Seed+i. The node table has the
+	// first; files of a byte per node ([SplitPath]) have the others.
 	Splits int
-	// LabelsPerClass, unless 0, replaces the training nodes of the published split: so many of
-	// each class are drawn among the labelled nodes that neither validate nor test.
+	// LabelsPerClass, if not 0, replaces the training nodes of the published split: this number of each class is drawn among the labelled
+	// nodes that neither validate nor test.
 	LabelsPerClass int
-	// Only is "" for the whole graph, OnlyTrain or OnlyTrainValid for the graph of the nodes of
-	// these splits and the edges between them.
+	// Only is "" for the whole graph; OnlyTrain or OnlyTrainValid restrict it to the nodes of these splits and the edges between them.
 	Only string
-	// DropEdges is the share of edges to drop. The rows of an edge, in either direction, are
-	// dropped together; nodes stay.
+	// DropEdges is the share of edges to drop. All rows of an edge, in both directions, are dropped together; nodes stay.
 	DropEdges float64
-	// BlankFeatures is the share of nodes whose features become zeros, of all nodes but the
-	// training nodes that have a label.
+	// BlankFeatures is the share of nodes whose features become zeros. Training nodes with a label are exempt.
 	BlankFeatures float64
-	// Seed decides what is drawn, and which edges and features are left out.
+	// Seed decides what is drawn, and which edges and features are dropped.
 	Seed uint64
 }
 
-// Validate reports the first option that makes no sense.
+// Validate reports the first invalid option.
 func (o Options) Validate() error {
 	switch {
 	case o.Budget == nil:
@@ -91,11 +84,11 @@ func (o Options) Validate() error {
 	case !slices.Contains([]string{"", NormalizeAuto, NormalizeL1, NormalizeNone}, o.Normalize):
 		return fmt.Errorf("unknown normalisation %q: choose %s, %s or %s", o.Normalize, NormalizeAuto, NormalizeL1, NormalizeNone)
 	case !slices.Contains([]string{"", OnlyTrain, OnlyTrainValid}, o.Only):
-		return fmt.Errorf("there is no part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
+		return fmt.Errorf("unknown part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
 	case !(o.DropEdges >= 0 && o.DropEdges < 1):
-		return fmt.Errorf("partition without a share of %v of the edges: the share is from 0 to below 1", o.DropEdges)
+		return fmt.Errorf("the share of dropped edges is %v; it must be at least 0 and below 1", o.DropEdges)
 	case !(o.BlankFeatures >= 0 && o.BlankFeatures <= 1):
-		return fmt.Errorf("partition without the features of a share of %v of the nodes: the share is from 0 to 1", o.BlankFeatures)
+		return fmt.Errorf("the share of nodes with blanked features is %v; it must be from 0 to 1", o.BlankFeatures)
 	}
 	if o.Splits < 0 || o.LabelsPerClass < 0 || o.LabelsPerClass > 0 && o.Split != "" {
 		return fmt.Errorf("partition with %d splits, split %q and %d labels of each class", o.Splits, o.Split, o.LabelsPerClass)
@@ -104,17 +97,14 @@ func (o Options) Validate() error {
 	return err
 }
 
-// Run does all that is left of a partition of the graph of ds, and returns the summary.
-// It commits to cat the node table, the edge shards, unless Options.NoShards, and hop streams of
-// all intervals, the feature tiles if asked for, and at last the summary. What is committed already is
-// not made again.
+// Run executes all remaining steps of a partition of the graph of ds, and returns the summary. It commits to cat the node table, the edge
+// shards, unless Options.NoShards, the hop streams of all intervals, the feature tiles, if requested, and last the summary. It does not
+// make again what is committed.
 //
-// Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those
-// of several workers: then Run goes on with theirs.
+// Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those of several workers: then Run continues with them.
 //
-// Input that is no graph with one label, split and feature row for a
-// node is refused with a [dataset.ErrData], whose text names the row or the node. Other
-// errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
+// Run refuses input that is not a graph with at most one label, split and feature row per node with a [dataset.ErrData], whose text names
+// the row or the node. Other errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
 func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
 	if err := o.Validate(); err != nil {
 		return shards.Summary{}, err
@@ -133,7 +123,7 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 	return j.run(ctx)
 }
 
-// run does one step after the other.
+// run executes one step after the other.
 func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	left, err := Next(ctx, j.cat)
 	if err != nil {
@@ -152,7 +142,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 			return shards.Summary{}, err
 		}
 		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
-			return shards.Summary{}, fmt.Errorf("the step %s of the partition was done and left no files", left.Step)
+			return shards.Summary{}, fmt.Errorf("step %s of the partition ended without leaving its files", left.Step)
 		}
 		if left.Step == "" {
 			return shards.ReadSummary(ctx, j.cat)
@@ -165,7 +155,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	}
 }
 
-// job is the work of a worker on a partition: all steps, or a piece of one.
+// job holds the work of a worker on a partition: all steps, or a piece of one.
 type job struct {
 	ds      dataset.Dataset // nil in steps that do not read it
 	info    dataset.Info
@@ -173,28 +163,27 @@ type job struct {
 	o       Options
 	split   drawnSplit // nil for the published split
 	members *members   // nil for all nodes
-	stated  int64      // how many nodes the dataset states where the members are fewer, else -1
+	stated  int64      // nodes that the dataset states if the members are fewer, else -1
 	scratch *extsort.Scratch
 	edges   edgeSteps
 	alone   bool    // the job does all steps
 	ordered ordered // zero before the step Order
 	part    Piece   // of the edge list that is read
-	heap    int64   // bytes of the budget that are set aside for threads
+	heap    int64   // bytes of the budget reserved for threads
 
 	rows, loops atomic.Int64        // edge rows and self-loops read
-	outside     atomic.Int64        // edge rows of nodes that are no members
-	dropped     atomic.Int64        // edges that Options.DropEdges has left out
-	blank       *mem.Array[uint64]  // a bit for each node whose features are blanked; nil where there are none
+	outside     atomic.Int64        // edge rows of nodes that are not members
+	dropped     atomic.Int64        // edges dropped by Options.DropEdges
+	blank       *mem.Array[uint64]  // a bit for each node with blanked features; nil if there are none
 	ids         *idSet              // input ids of all nodes
 	nodeOf      *mem.Array[uint32]  // node id by rank of the input id
 	outDegree   *mem.Array[uint32]  // by rank, while the nodes of a graph with directions are ordered
 	strength    *mem.Array[float64] // by rank, while the nodes of a graph with weights are ordered
 
-	// named describes the ids of a keyed dataset, unless they are their own numbers; table
-	// finds their numbers while the dataset is read.
+	// named describes the ids of a keyed dataset, unless they are their own numbers; table finds their numbers while the dataset is read.
 	named shards.IDs
 	table *inputid.Table
-	// doubts says which ids may stand for something else.
+	// doubts names ids that may stand for something else.
 	doubts []string
 	held   int64 // bytes of the budget for reading tables
 }
@@ -219,7 +208,7 @@ func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
 	return j, o.Budget.Reserve(j.heap, "threads")
 }
 
-// checkInfo refuses a graph that cannot be partitioned, before any of it is read.
+// checkInfo refuses a graph that cannot be partitioned, before it is read.
 func (j *job) checkInfo() (err error) {
 	switch i := j.info; {
 	case i.NumNodes > dataset.MaxID+1:
@@ -261,21 +250,21 @@ func (j *job) close() error {
 }
 
 const (
-	// edgeBatch is how many edges each thread reads at a time.
+	// edgeBatch is the number of edges that each thread reads at a time.
 	edgeBatch = 1 << 13
-	// partsPerThread is into how many parts a thread's share of the input is cut:
-	// threads that are faster, or have less to read, take more of them.
+	// partsPerThread is the number of parts into which a thread's share of the input is cut: faster threads, or threads with less to read,
+	// take more parts.
 	partsPerThread = 8
 )
 
-// inputReaders are threads that read the input, with what they take of the budget.
+// inputReaders is a number of threads that read the input, with their reserved memory.
 type inputReaders struct {
 	n      int
 	budget *mem.Budget
 	bytes  int64
 }
 
-// takeReaders takes as many threads as the budget has memory for.
+// takeReaders reserves memory for as many threads as the budget allows.
 func (j *job) takeReaders() (inputReaders, error) {
 	free := j.o.Budget.Free()
 	r := inputReaders{readers(j.o.Threads, free), j.o.Budget, readersBytes(j.o.Threads, free)}
@@ -284,8 +273,8 @@ func (j *job) takeReaders() (inputReaders, error) {
 
 func (r inputReaders) release() { r.budget.Release(r.bytes) }
 
-// inParts calls the function that worker gives for parts of a piece: each of so many threads
-// calls worker once, and what it gives for one part after the other.
+// inParts divides a piece into parts and runs threads. Each thread calls worker once, then the returned function for one part after the
+// other.
 func inParts(ctx context.Context, threads int, p Piece, worker func(context.Context) func(Piece) error) error {
 	parts := []Piece{p}
 	if threads > 1 {
@@ -307,11 +296,11 @@ func inParts(ctx context.Context, threads int, p Piece, worker func(context.Cont
 	return workers.Wait()
 }
 
-// visitEdges is called for edges of the list, with their weights where edges have weights.
+// visitEdges visits edges of the list, with their weights if edges have weights.
 type visitEdges func(batch []dataset.Edge, weights []float32) error
 
-// eachEdges visits the part of the edge list that is wanted in batches, on so many threads
-// at a time: each calls visitor once. One thread visits them in the order of the list.
+// eachEdges visits j.part of the edge list in batches on threads; each thread calls visitor once. One thread visits the edges in the order
+// of the list.
 func (j *job) eachEdges(ctx context.Context, threads int, visitor func() visitEdges) error {
 	meter := progress.Start(ctx, "reading edges", j.info.EdgeHint, "edges")
 	defer meter.Done()
@@ -336,15 +325,15 @@ func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, wei
 	})
 }
 
-// intervalRows is the number of rows of every interval but the last.
+// intervalRows returns the number of rows of every interval but the last.
 func (j *job) intervalRows() int64 { return int64(j.o.IntervalBlocks) * BlockRows }
 
-// intervalsOf is the number of intervals of so many nodes.
+// intervalsOf returns the number of intervals of this number of nodes.
 func (j *job) intervalsOf(nodes int64) int {
 	return int((nodes + j.intervalRows() - 1) / j.intervalRows())
 }
 
-// node is the node id of an input id; what and row are for the error.
+// node returns the node id of an input id; what and row are for the error.
 func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 	rank, ok := j.ids.rank(id)
 	if !ok {
@@ -353,14 +342,13 @@ func (j *job) node(id uint32, what string, row int64) (uint32, error) {
 	return j.nodeOf.S[rank], nil
 }
 
-// noNode is the error for a row of an id that is none of the nodes.
+// noNode returns the error for a row whose id is not a node.
 func (j *job) noNode(id uint32, what string, row, nodes int64) error {
-	return badData("%s: %s row %d is of node %d, and there are the nodes 0 to %d: correct the row or the number of nodes",
+	return badData("%s: %s row %d names node %d, and node ids end at %d: correct the row or the number of nodes",
 		j.info.Name, what, row, id, nodes-1)
 }
 
 func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 0 }
 
-// normalize says whether rows are divided by the sum of their absolute values, which the step
-// Order has decided.
+// normalize reports whether rows are divided by the sum of their absolute values, as the step Order decided.
 func (j *job) normalize() bool { return j.ordered.L1 }

@@ -680,14 +680,14 @@ func TestRefused(t *testing.T) {
 		{"no nodes", fake{info: dataset.Info{NumNodes: -1}}, Options{}, "no nodes"},
 		{"no nodes stated", fake{}, Options{}, "no nodes"},
 		{"directions and weights", fake{info: dataset.Info{NumNodes: -1, Directed: true, Weighted: true}, edges: edge}, Options{}, "leave out directed=true or the weight"},
-		{"too many nodes with directions", fake{info: dataset.Info{NumNodes: 1<<31 + 1, Directed: true}, edges: edge}, Options{}, "can have 2147483648: leave out directed=true"},
+		{"too many nodes with directions", fake{info: dataset.Info{NumNodes: 1<<31 + 1, Directed: true}, edges: edge}, Options{}, "can have at most 2147483648: leave out directed=true"},
 		{"edge out of range", fake{info: dataset.Info{NumNodes: 2}, edges: []dataset.Edge{{U: 0, V: 1}, {U: 2, V: 0}}}, Options{}, "edge row 2 is (2, 0)"},
 		{"no node", fake{info: dataset.Info{NumNodes: -1}, edges: []dataset.Edge{{U: math.MaxUint32}}}, Options{}, "edge row 1"},
 		{
 			"label out of range",
 			fake{info: dataset.Info{NumNodes: 2, Classes: []string{"a"}}, edges: edge, labels: []labelRow{{1, 0}, {2, 0}}},
 			Options{},
-			"label row 2 is of node 2",
+			"label row 2 names node 2",
 		},
 		{
 			"class out of range",
@@ -711,7 +711,7 @@ func TestRefused(t *testing.T) {
 			"split out of range",
 			fake{info: dataset.Info{NumNodes: 2}, edges: edge, splits: []splitRow{{5, dataset.Train}}},
 			Options{},
-			"split row 1 is of node 5",
+			"split row 1 names node 5",
 		},
 		{
 			"missing feature row",
@@ -729,7 +729,7 @@ func TestRefused(t *testing.T) {
 			"feature row out of range",
 			fake{info: dataset.Info{NumNodes: 2, NumFeatures: 2}, edges: edge, features: []dataset.FeatureRow{dense(9)}},
 			Options{Features: true},
-			"feature row 1 is of node 9",
+			"feature row 1 names node 9",
 		},
 		{
 			"short feature row",

@@ -16,27 +16,24 @@ import (
 	"ndls/internal/packed"
 )
 
-// Several workers number the nodes by ranges of input ids, those of the step Gather. The step Order adds
-// up how many nodes of each degree the ranges have, so that each range knows the first node of each of its
-// degrees, and joins the components that ranges have found: it reads what grows with degrees and with
-// roots, and the labels. The step Rank gives the ids of a range their nodes, in the order of the nodes. The step Components
-// numbers the components. The step Nodes puts the node table together, a part of it at a time, and a piece
-// of the step Rows joins the parts.
+// Several workers number the nodes by ranges of input ids, those of the step Gather. The step Order adds up the numbers of nodes per degree
+// of the ranges, so that each range gets the first node of each of its degrees, and joins the components that ranges found. It reads the
+// labels, and otherwise data whose size depends on the degrees and the roots. Rank gives the ids of a range their nodes, in order of node.
+// Components numbers the components. Nodes writes parts of the node table, and a piece of Rows joins them.
 
-// Kinds of what these steps leave beside order.json.
+// Kinds of files that the step Order leaves beside order.json.
 const (
-	// orderFirsts has, for each piece of Gather, the first node of each of its degrees in ascending
-	// order of degree: the first slice of the piece, and the complement of the node.
+	// orderFirsts has, for each piece of Gather, the first node of each of its degrees in ascending order of degree: pairs of the first
+	// slice of the piece and the complement of the node.
 	orderFirsts = Order + "-firsts"
-	// orderRoots has the first node of the component of each root that is another one.
+	// orderRoots maps each root that is not the first node of its component to that node.
 	orderRoots = Order + "-roots"
-	// orderLabels has the label of each labelled id, and orderSplits the split of each id that is in one:
-	// piece k is split number k.
+	// orderLabels has the label of each labelled id, and orderSplits the split of each id in one: piece k is split number k.
 	orderLabels = Order + "-labels"
 	orderSplits = Order + "-splits"
 )
 
-// orderRanges is the step Order of several workers.
+// orderRanges executes the step Order for several workers.
 func (j *job) orderRanges(ctx context.Context) error {
 	counts, err := j.countsOfInput(ctx)
 	if err != nil {
@@ -117,10 +114,10 @@ func (j *job) readRest(ctx context.Context, save saver) (err error) {
 	return j.saveKnown(ctx, save)
 }
 
-// saver writes a file of the step Order: what all visits, most numbers at most.
+// saver writes one file of step Order with the numbers that all yields, at most `most` of them.
 type saver func(kind string, p Piece, most int64, all visits[uint64]) error
 
-// countsOfInput sets j.dropped, and gives the rows of the edge list and the self-loops.
+// countsOfInput sets j.dropped and returns the number of rows of the edge list and of self-loops.
 func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
 	gathered, err := firstNotes(ctx, catalogKeys[uint64]{j}, Gather)
 	if err != nil {
@@ -133,11 +130,11 @@ func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
 	return firstNotes(ctx, catalogKeys[uint64]{j}, Merge)
 }
 
-// firstNotes are those of the first file that a step has left.
+// firstNotes returns the notes of the first file that a step left.
 func firstNotes[T extsort.Item](ctx context.Context, keys catalogKeys[T], step string) (notes [2]int64, err error) {
 	first := keys.have(step)
 	if len(first) == 0 {
-		first = []Piece{allSlices} // open says what is missing
+		first = []Piece{allSlices} // open reports what is missing
 	}
 	files, err := keys.open(ctx, step, first[0], false)
 	if err != nil {
@@ -147,14 +144,14 @@ func firstNotes[T extsort.Item](ctx context.Context, keys catalogKeys[T], step s
 	return files[0].Notes(), nil
 }
 
-// gatheredRange is a range of the step Gather.
+// gatheredRange describes a range of the step Gather.
 type gatheredRange struct {
 	idRange
-	classes int64 // degrees that its nodes have
+	classes int64 // different degrees of its nodes
 	nodes   int64
 }
 
-// gathered lists the ranges of some pieces in their order; nodes are not counted.
+// gathered lists the ranges of some pieces in order; it does not count nodes.
 func (j *job) gathered(ctx context.Context, p Piece) (ranges []gatheredRange, err error) {
 	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, p, false)
 	if err != nil {
@@ -170,7 +167,7 @@ func (j *job) gathered(ctx context.Context, p Piece) (ranges []gatheredRange, er
 	return ranges, nil
 }
 
-// eachClass visits the degrees of a range in ascending order, with the number of its nodes.
+// eachClass visits the degrees of a range in ascending order, each with its number of nodes.
 func (j *job) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
 	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, r.piece, false)
 	if err != nil {
@@ -185,8 +182,8 @@ func (j *job) eachClass(ctx context.Context, r gatheredRange, visit func(degree,
 	})
 }
 
-// addClasses adds up the degrees of all ranges, and counts the nodes of each: nodes of degree d end
-// before ends[d]. classes is how many degrees the ranges have together.
+// addClasses adds up the degrees of all ranges and counts the nodes of each range. Nodes of degree d end before ends[d]. classes is the sum
+// over the ranges of their numbers of different degrees.
 func (j *job) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem.Array[uint32], classes int64, err error) {
 	largest := uint32(0)
 	for i := range ranges {
@@ -216,9 +213,9 @@ func (j *job) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem
 	return ends, classes, nil
 }
 
-// firstNodes visits the numbers of orderFirsts. It uses ends up.
+// firstNodes visits the numbers of orderFirsts. It destroys ends.
 func (j *job) firstNodes(ctx context.Context, ranges []gatheredRange, ends []uint32) visits[uint64] {
-	// Nodes of a degree begin where those of the next one end.
+	// Nodes of a degree begin where those of the next higher degree end.
 	next := ends
 	copy(next, ends[1:])
 	next[len(next)-1] = 0
@@ -268,7 +265,7 @@ func (j *job) joinRanges(ctx context.Context, save saver) error {
 			return err
 		}
 		return save(orderRoots, Piece{0, 1}, j.ids.n, j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
-			t.degrees.S[rank] = id // a root comes before the others
+			t.degrees.S[rank] = id // a root precedes the others
 			root := t.components.root(rank)
 			return t.degrees.S[root], root != rank
 		}))
@@ -293,10 +290,10 @@ func (j *job) saveKnown(ctx context.Context, save saver) error {
 	return nil
 }
 
-// draws says whether a split is drawn among the labelled nodes.
+// draws reports whether splits are drawn among the labelled nodes.
 func (j *job) draws() bool { return j.members == nil && (j.split != nil || j.o.LabelsPerClass > 0) }
 
-// saveLabels saves the labels, and notes them where a split is drawn among them.
+// saveLabels saves the labels, and keeps them in memory if splits are drawn.
 func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
 	p := Piece{0, 1}
 	if !k.draws() {
@@ -323,13 +320,13 @@ func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
 	})
 }
 
-// errUnsorted ends the reading of rows that are not in the order of their ids.
+// errUnsorted ends reading rows that are not in order of their ids.
 var errUnsorted = errors.New("rows are not in the order of their ids")
 
-// saveSorted saves rows, which mostly are in the order of their ids; else it sorts them.
+// saveSorted saves rows, which are mostly in order of their ids; otherwise it sorts them.
 func (j *job) saveSorted(ctx context.Context, kind string, p Piece, rows knownRows, of dataset.Part, save saver) error {
 	err := save(kind, p, j.ordered.Nodes, j.eachOnce(ctx, of, func(visit func([]uint64) error) error {
-		next := uint64(0) // the smallest key that may follow
+		next := uint64(0) // smallest key that may follow
 		return batched(func(add func(key uint64) error) error {
 			return rows(func(id, n uint32) error {
 				key := pairKey(id, n)
@@ -351,13 +348,13 @@ func (j *job) saveSorted(ctx context.Context, kind string, p Piece, rows knownRo
 	return save(kind, p, s.Keys(), j.eachOnce(ctx, of, s.InOrder))
 }
 
-// knownRows adds numbers of ids, as the dataset gives them.
+// knownRows adds pairs of an id and a number, as the dataset yields them.
 type knownRows func(add func(id, n uint32) error) error
 
-// sortedKnown is how many numbers of nodes are sorted in memory; more are spilled.
+// sortedKnown is the number of pairs that are sorted in memory; more are spilled.
 const sortedKnown = 1 << 22
 
-// sortKnown sorts what each adds: numbers of ids.
+// sortKnown sorts the pairs of ids and numbers that each adds.
 func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
 	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch, extsort.Options{Want: min(sortedKnown, j.ordered.Nodes), Threads: j.o.Threads, Leave: math.MaxInt64})
 	if err != nil {
@@ -376,7 +373,7 @@ func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[ui
 	return s, nil
 }
 
-// labelRows are the labels.
+// labelRows yields the labels.
 func (j *job) labelRows(ctx context.Context) knownRows {
 	return func(add func(id, n uint32) error) error {
 		if !j.info.HasLabels {
@@ -394,7 +391,7 @@ func (j *job) labelRows(ctx context.Context) knownRows {
 	}
 }
 
-// checkStated refuses the id of a row that is none of the stated ids.
+// checkStated refuses the id of a row that is not among the stated ids.
 func (j *job) checkStated(id uint32, what string, row int64) error {
 	if n := j.info.NumNodes; n >= 0 && int64(id) >= n {
 		return j.noNode(id, what, row, n)
@@ -402,8 +399,7 @@ func (j *job) checkStated(id uint32, what string, row int64) error {
 	return nil
 }
 
-// knownNodes are the labelled nodes, in order of their ids, where splits are drawn among them. Elsewhere
-// there is none.
+// knownNodes holds the labelled nodes, in order of their ids, if splits are drawn among them; otherwise it is empty.
 type knownNodes struct {
 	*job
 	ids    *mem.Array[uint32]
@@ -429,7 +425,7 @@ func (k *knownNodes) free() {
 	k.splits.Free()
 }
 
-// saveSplit saves a split. A node in two parts of it is refused.
+// saveSplit saves a split. It refuses a node that is in two parts of it.
 func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) error {
 	p := Piece{number, number + 1}
 	var (
@@ -481,7 +477,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 		return err
 	}
 	once := k.eachOnce(ctx, dataset.SplitRows, s.InOrder)
-	// The training nodes are drawn among the labelled nodes. Others that validate or test go on to do so.
+	// The training nodes are drawn among the labelled nodes. Others that validate or test stay in their split.
 	others, err := k.sortKnown(ctx, func(add func(id, n uint32) error) error {
 		i := 0
 		return once(func(batch []uint64) error {
@@ -510,7 +506,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 		return err
 	}
 	k.warnOfSplit(number, warnings)
-	// others are few, as a rule none.
+	// others has few nodes, usually none.
 	s, err = k.sortKnown(ctx, func(add func(id, n uint32) error) error {
 		if err := others.InOrder(func(batch []uint64) error {
 			for _, key := range batch {
@@ -530,7 +526,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 	return save(orderSplits, p, s.Keys(), s.InOrder)
 }
 
-// splitRows are those of a published split. There may be none.
+// splitRows yields the rows of a published split, if there is one.
 func (j *job) splitRows(ctx context.Context, number int) knownRows {
 	return func(add func(id, n uint32) error) error {
 		if !j.info.HasSplits {
@@ -545,7 +541,7 @@ func (j *job) splitRows(ctx context.Context, number int) knownRows {
 	}
 }
 
-// eachOnce visits labels or splits in the order of ids, and refuses a node that has two.
+// eachOnce visits labels or splits in order of ids, and refuses a node that has two.
 func (j *job) eachOnce(ctx context.Context, rows dataset.Part, all visits[uint64]) visits[uint64] {
 	return func(visit func([]uint64) error) error {
 		last := int64(-1)
@@ -562,7 +558,7 @@ func (j *job) eachOnce(ctx context.Context, rows dataset.Part, all visits[uint64
 	}
 }
 
-// readCounted reads what was counted.
+// readCounted reads a file of counts.
 func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c counted, err error) {
 	r, err := cat.Stream(ctx, e)
 	if err != nil {
@@ -579,7 +575,7 @@ func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c 
 	return c, nil
 }
 
-// createJSON writes a file that says what a step has counted.
+// createJSON writes a file with the counts of a step.
 func (j *job) createJSON(ctx context.Context, e catalog.Entry, what any) (*catalog.File, error) {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -597,8 +593,8 @@ func (j *job) createJSON(ctx context.Context, e catalog.Entry, what any) (*catal
 	return f, nil
 }
 
-// replaceBy puts in place of each of some numbers the one that a file of pairs has for it, if it has one. space
-// has as many numbers.
+// replaceBy replaces each of the numbers for which a file of pairs has another by that one. Each slice of space is at least as long as
+// numbers.
 func (j *job) replaceBy(ctx context.Context, kind string, numbers []uint32, space [2][]uint32) error {
 	distinct := distinctOf(numbers, space[0])
 	to := space[1][:len(distinct)]
@@ -637,11 +633,11 @@ func (j *job) replaceBy(ctx context.Context, kind string, numbers []uint32, spac
 	return nil
 }
 
-// distinctOf is the numbers in ascending order, each once, in space, which has as many.
+// distinctOf returns the different numbers in ascending order, in space, which is at least as long.
 func distinctOf(numbers, space []uint32) []uint32 {
 	n, last := 0, uint64(math.MaxUint64)
 	for _, x := range numbers {
-		if uint64(x) != last { // the component of most nodes is the same
+		if uint64(x) != last { // most nodes belong to the same component
 			space[n], last = x, uint64(x)
 			n++
 		}

@@ -305,8 +305,8 @@ func TestLabelsInRanges(t *testing.T) {
 		{"a node has two labels", func(f *fake) { f.labels = append(f.labels, labelRow{f.labels[0].id, 1 - f.labels[0].label%2}) }, "label"},
 		{"a node is in two parts", func(f *fake) { f.splits = append(f.splits, splitRow{f.splits[0].id, 1 + f.splits[0].split%3}) }, "split"},
 		{"a label is none", func(f *fake) { f.labels[10].label = 3 }, "class 3 of 3"},
-		{"a label is of no node", func(f *fake) { f.labels[10].id = 5000 }, "label row 11 is of node 5000"},
-		{"a split is of no node", func(f *fake) { f.splits[10].id = 5000 }, "split row 11 is of node 5000"},
+		{"a label is of no node", func(f *fake) { f.labels[10].id = 5000 }, "label row 11 names node 5000"},
+		{"a split is of no node", func(f *fake) { f.splits[10].id = 5000 }, "split row 11 names node 5000"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := withEdges(3000, 1, true, sparseEdges(3000))

@@ -20,19 +20,19 @@ import (
 	"ndls/internal/seal"
 )
 
-// A file of the step Rank is lots of the nodes of as many ids as fit into memory:
+// A file of the step Rank consists of lots, each with the nodes of as many ids as fit in memory:
 //
-//	records     the nodes of a lot in ascending order, each with what the node table says of it
-//	components  of those with edges, in ascending order of their first ids
+//	records     the nodes of a lot in ascending order, each with its data for the node table
+//	components  those with edges, in ascending order of their first ids
 //
-// and at its end an index of the lots ([sealIndex]). A record is
+// It ends with an index of the lots ([sealIndex]). A record is
 //
 //	node, id, degree, component, label, edges that begin there   uint32 each; the component is its first id
 //	strength                                                     float64, in a graph with weights
 //	splits                                                       a byte each
 //
-// and a component is its first id, its first node in the lot, and how many it has there, uint32 each. All of
-// this is little-endian.
+// and a component is its first id, its first node in the lot, and its number of nodes in the lot, uint32 each. All numbers are
+// little-endian.
 
 // ranked is the index of a file of the step Rank.
 type ranked struct {
@@ -41,7 +41,7 @@ type ranked struct {
 	Lots     []rankedLot `json:"lots"`
 }
 
-// known is how many bytes of a record lie in front of its splits.
+// known returns the number of bytes of a record before its splits.
 func (r ranked) known() int {
 	if r.Weighted {
 		return recordBytes + strengthBytes
@@ -49,7 +49,7 @@ func (r ranked) known() int {
 	return recordBytes
 }
 
-// rankedLot has the first node and the checksum (CRC-32C) of each block of records, and the checksum of the components.
+// rankedLot holds the first node and the checksum (CRC-32C) of each block of records, and the checksum of the components.
 type rankedLot struct {
 	Rows       int64    `json:"rows"`
 	Components int64    `json:"components"`
@@ -59,24 +59,24 @@ type rankedLot struct {
 }
 
 const (
-	// recordBytes is a record without strength and splits, strengthBytes a strength, componentBytes a component.
+	// recordBytes is the size of a record without strength and splits, strengthBytes of a strength, componentBytes of a component.
 	recordBytes    = 24
 	strengthBytes  = 8
 	componentBytes = 12
-	// recordBlock is how many records have a checksum together.
+	// recordBlock is the number of records that share a checksum.
 	recordBlock = 1 << 12
-	// leastRanked is how many nodes a lot has where memory is short.
+	// leastRanked is the number of nodes in a lot if memory is short.
 	leastRanked = 1 << 8
-	// smallDegrees are looked up in an array.
+	// smallDegrees bounds the degrees that are looked up in an array.
 	smallDegrees = 1 << 16
 )
 
-// rankedRow is the memory for a node of a lot.
+// rankedRow returns the memory for a node of a lot.
 func rankedRow(splits int, directed, weighted bool) int64 {
 	return int64(9*4+splits) + furtherRow(directed, weighted)
 }
 
-// furtherRow is the memory for what a node has more in a graph with directions, or with weights.
+// furtherRow returns the additional memory for a node in a graph with directions or with weights.
 func furtherRow(directed, weighted bool) (bytes int64) {
 	if directed {
 		bytes += 4
@@ -87,7 +87,7 @@ func furtherRow(directed, weighted bool) (bytes int64) {
 	return bytes
 }
 
-// rankNodes does pieces of the step Rank: it gives the ids of ranges their nodes.
+// rankNodes executes pieces of the step Rank: it gives the ids of ranges their nodes.
 func (j *job) rankNodes(ctx context.Context, p Piece) error {
 	ranges, err := j.gathered(ctx, p)
 	if err != nil {
@@ -105,7 +105,7 @@ func (j *job) rankNodes(ctx context.Context, p Piece) error {
 }
 
 func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
-	// Memory decides where lots end, so that two attempts may write others.
+	// Memory decides where lots end, so two attempts may write different files.
 	path := r.piece.path(Rank) + "-" + strings.ToLower(rand.Text()[:8])
 	f, err := j.cat.Create(ctx, keysOf(Rank, path).Panels(r.piece.First, r.piece.Last))
 	if err != nil {
@@ -135,10 +135,9 @@ type ranker struct {
 	r     gatheredRange
 	out   io.Writer
 	index ranked
-	// degrees are those of the range in ascending order, next the next node of each. Of small degrees
-	// place has where they are.
+	// degrees lists those of the range in ascending order; next has the next node of each. place maps a small degree to its index.
 	degrees, next, starts, place *mem.Array[uint32]
-	set                          *idSet // of the ids, unless all are stated
+	set                          *idSet // the ids, unless all are stated
 
 	// Of a lot:
 	ids, degree, component, begins, order, sizes *mem.Array[uint32]
@@ -146,7 +145,7 @@ type ranker struct {
 	labels                                       *mem.Array[int32]
 	strength                                     *mem.Array[uint64] // bits, in a graph with weights
 	splits                                       *mem.Array[uint8]
-	rows                                         int64 // that there is memory for
+	rows                                         int64 // allocated
 	buffer                                       []byte
 }
 
@@ -210,10 +209,10 @@ func (w *ranker) readClasses(ctx context.Context) (err error) {
 }
 
 func (w *ranker) otherDegrees(n int) error {
-	return fmt.Errorf("the step %s has left the first nodes of %d degrees for a range that has %d: %w", Order, n, len(w.degrees.S), seal.ErrCorrupt)
+	return fmt.Errorf("step %s left the first nodes of %d degrees for a range that has %d: %w", Order, n, len(w.degrees.S), seal.ErrCorrupt)
 }
 
-// class is the place of a degree.
+// class returns the index of a degree.
 func (w *ranker) class(degree uint32) uint32 {
 	if int64(degree) < int64(len(w.place.S)) {
 		return w.place.S[degree]
@@ -222,7 +221,7 @@ func (w *ranker) class(degree uint32) uint32 {
 	return uint32(at)
 }
 
-// eachLot ranks the ids of the range, as many at a time as there is memory for.
+// eachLot ranks the ids of the range, as many at a time as fit in memory.
 func (w *ranker) eachLot(ctx context.Context) (err error) {
 	if !w.ordered.Stated {
 		if w.set, err = newIDSet(w.o.Budget); err != nil {
@@ -288,13 +287,13 @@ func (w *ranker) alloc() (err error) {
 	return err
 }
 
-// lot ranks ids that follow each other, and writes their nodes.
+// lot ranks consecutive ids of the range and writes their nodes.
 func (w *ranker) lot(ctx context.Context, ids []uint32) error {
 	if err := w.read(ctx, ids); err != nil {
 		return err
 	}
 	n := len(ids)
-	// A counting sort by descending degree.
+	// Counting sort by descending degree.
 	starts := w.starts.S
 	clear(starts)
 	for _, d := range w.degree.S[:n] {
@@ -307,7 +306,7 @@ func (w *ranker) lot(ctx context.Context, ids []uint32) error {
 	for i, d := range w.degree.S[:n] {
 		c := w.class(d)
 		w.order.S[starts[c]] = uint32(i)
-		starts[c]++ // in the end where the next degree begins
+		starts[c]++ // ends where the next degree begins
 	}
 	lot := rankedLot{Rows: int64(n)}
 	labels := distinctOf(w.component.S[:n], w.space[0].S)
@@ -363,7 +362,7 @@ func (w *ranker) lot(ctx context.Context, ids []uint32) error {
 	return ctx.Err()
 }
 
-// record puts the record of an id of the lot into the buffer.
+// record appends the record of an id of the lot to the buffer.
 func (w *ranker) record(node uint32, ids []uint32, i int) {
 	begins := uint32(0)
 	if w.begins != nil {
@@ -379,7 +378,7 @@ func (w *ranker) record(node uint32, ids []uint32, i int) {
 	w.buffer = append(b, w.splits.S[i*w.index.Splits:][:w.index.Splits]...)
 }
 
-// flush writes the buffer, and gives its checksum.
+// flush writes the buffer and returns its checksum.
 func (w *ranker) flush() (sum uint32, err error) {
 	sum = crc32.Checksum(w.buffer, seal.Castagnoli)
 	_, err = w.out.Write(w.buffer)
@@ -387,7 +386,7 @@ func (w *ranker) flush() (sum uint32, err error) {
 	return sum, err
 }
 
-// read reads what is known of ids that follow each other.
+// read reads the data of consecutive ids of the range.
 func (w *ranker) read(ctx context.Context, ids []uint32) error {
 	r := idRange{w.r.piece, int64(ids[0]), int64(ids[len(ids)-1]) + 1}
 	at := func(id uint32) int { return int(id - ids[0]) }
@@ -453,7 +452,7 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 	return nil
 }
 
-// eachOf visits the numbers of a range in the files of some pieces of a kind, on so many threads.
+// eachOf visits the numbers of a range in the files of some pieces of a kind, on threads.
 func (j *job) eachOf(ctx context.Context, kind string, p Piece, r idRange, threads int, visit func(id, n uint32) error) error {
 	files, err := catalogKeys[uint64]{j}.open(ctx, kind, p, false)
 	if err != nil {
@@ -479,7 +478,7 @@ type rankedFile struct {
 	close func() error
 }
 
-// openRanked opens the files of the step Rank. Of attempts that have ranked the same, one is enough.
+// openRanked opens the files of the step Rank. If several attempts ranked the same ids, it opens one.
 func (j *job) openRanked(ctx context.Context) (files []rankedFile, err error) {
 	defer func() {
 		if err != nil {
@@ -507,7 +506,7 @@ func (j *job) openRanked(ctx context.Context) (files []rankedFile, err error) {
 		}
 	}
 	if end != Slices {
-		return files, fmt.Errorf("the files that step %s left end at %d, and %d are needed: %w", Rank, end, Slices, seal.ErrCorrupt)
+		return files, fmt.Errorf("the files of step %s end at piece %d; %d pieces are needed: %w", Rank, end, Slices, seal.ErrCorrupt)
 	}
 	return files, nil
 }
@@ -518,10 +517,10 @@ func closeRanked(files []rankedFile) {
 	}
 }
 
-// stride is the size of a record.
+// stride returns the size of a record.
 func (f rankedFile) stride() int64 { return int64(f.known() + f.Splits) }
 
-// eachLot visits the lots with the places where their records and their components begin.
+// eachLot visits the lots with the offsets of their records and their components.
 func (f rankedFile) eachLot(visit func(lot rankedLot, records, components int64) error) error {
 	at := int64(0)
 	for _, lot := range f.Lots {
@@ -542,7 +541,7 @@ func (f rankedFile) eachLot(visit func(lot rankedLot, records, components int64)
 func (f rankedFile) records(ctx context.Context, lo, hi int64, visit func(record []byte) error) error {
 	var buffer []byte
 	return f.eachLot(func(lot rankedLot, records, _ int64) error {
-		// The block before the first one that begins at lo or behind may have some.
+		// The block before the first one that begins at or after lo may have some of these nodes.
 		first := max(sort.Search(len(lot.Firsts), func(i int) bool { return int64(lot.Firsts[i]) >= lo })-1, 0)
 		for i := first; i < len(lot.Firsts) && int64(lot.Firsts[i]) < hi; i++ {
 			from := int64(i) * recordBlock
@@ -583,8 +582,8 @@ func (f rankedFile) read(p []byte, at int64) error {
 	return nil
 }
 
-// numberComponents is the step Components: it numbers the components that have edges, in the order of their first
-// nodes. The notes of what it leaves say how many they are, and how many nodes the largest has.
+// numberComponents executes the step Components: it numbers the components with edges in order of their first nodes. The notes of its file
+// hold their number and the number of nodes of the largest.
 func (j *job) numberComponents(ctx context.Context) error {
 	if len(havePieces(j.cat, Components)) > 0 {
 		return nil
@@ -626,7 +625,7 @@ func (j *job) numberComponents(ctx context.Context) error {
 	return catalogKeys[uint64]{j}.write(ctx, Components, Piece{0, 1}, byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
-// component is what a lot, or all of them, have of a component.
+// component describes a component within a lot, or within all lots.
 type component struct{ id, first, size uint32 }
 
 // componentReader reads the components of a lot.

@@ -17,21 +17,20 @@ const (
 	maxChunk = 1 << 20
 )
 
-// spilledRows scatters rows to cells, each the tiles of one group for a range of
-// rows that fits into memory. Cells are filled chunk by chunk; the chunks of all
-// cells follow one another in one file, in the order in which they were full.
+// spilledRows scatters rows to cells. A cell holds the tiles of one group for a range of rows that fits in memory. Cells are filled chunk
+// by chunk; the chunks of all cells follow each other in one file, in the order in which they became full.
 type spilledRows struct {
 	budget      *mem.Budget
 	n, interval int64
-	rowBytes    int64 // of a tile
-	rows        int64 // of a cell, the last of an interval may have fewer
+	rowBytes    int64 // in a tile
+	rows        int64 // in a cell; the last of an interval may have fewer
 	panels      int
 	groups      int
 	perInterval int64 // cells of a group in an interval
 
 	chunk   int64 // bytes
 	cells   []cell
-	buffers *mem.Array[byte]   // a chunk for each cell
+	buffers *mem.Array[byte]   // one chunk per cell
 	places  *mem.Array[uint32] // chunk numbers in the file, cell after cell
 	out     *extsort.Spill
 	written uint32     // chunks
@@ -42,17 +41,15 @@ type spilledRows struct {
 	values *mem.Array[byte] // one cell
 }
 
-// cell counts what was put into it. Its records are a row number within the
-// cell and the values of the group's tiles.
+// cell counts its records. A record is a row number within the cell and the values of the group's tiles.
 type cell struct {
 	records  int64
 	record   int64 // bytes
 	perChunk int64 // records
-	places   int64 // its first in spilledRows.places
+	places   int64 // first index in spilledRows.places
 }
 
-// newSpilledRows lays out cells for the given free bytes of the budget: half of
-// them are enough for the chunks being filled, and later for one cell.
+// newSpilledRows lays out cells for the given free bytes of the budget. Half of them hold the chunks being filled, and later one cell.
 func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, panels int, rowBytes int64) (_ *spilledRows, err error) {
 	r := &spilledRows{
 		budget: b, n: n, interval: interval, rowBytes: rowBytes, panels: panels, groups: (panels + tileGroup - 1) / tileGroup,
@@ -89,7 +86,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval i
 	return r, err
 }
 
-// at is the number of a node's cell in the first group, and its row there.
+// at returns the number of a node's cell in the first group, and its row there.
 func (r *spilledRows) at(node int64) (first int, row int64) {
 	inside := node % r.interval
 	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows

@@ -10,45 +10,40 @@ import (
 	"ndls/internal/seal"
 )
 
-// keyStore is where the steps of a partition leave sorted keys for the next ones:
-// run files of the catalogue where several workers do the steps, memory and scratch
-// files where one does all of them.
+// keyStore keeps the sorted keys of a step for the next steps: in run files of the catalogue if several workers do the steps, in memory and
+// scratch files if one does all.
 type keyStore[T extsort.Item] interface {
-	// have lists the pieces of a step of which sorted keys are there, in order.
+	// have lists the pieces of a step whose sorted keys exist, in order.
 	have(step string) []Piece
-	// save takes over what a piece of a step has sorted, and two counts of the input
-	// it was made from.
+	// save takes over the sorted keys of a piece of a step, and two counts of its input.
 	save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error
 	// merge writes the unique pairs of a range of keys.
 	merge(ctx context.Context, p Piece) error
 	// pairs opens the unique pairs of some pieces.
 	pairs(ctx context.Context, p Piece) (pairSource[T], error)
-	// edges gives the directed edges with keys in [lo, hi), or more of them. The caller
-	// closes the Sorter.
+	// edges returns the directed edges with keys in [lo, hi), or more. The caller closes the Sorter.
 	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error)
 	close()
 }
 
-// pairSource gives unique pairs: of input ids, or of their ranks.
+// pairSource yields unique pairs, of input ids or of their ranks.
 type pairSource[T extsort.Item] interface {
-	// keys is how many pairs there are, at most.
+	// keys returns the number of pairs or a larger number.
 	keys() int64
-	// counts are those of the input.
+	// counts returns the counts of the input.
 	counts() [2]int64
 	// ranked says that the pairs are ranks, without self-loops.
 	ranked() bool
-	// each visits the pairs in batches, which may be overwritten, on so many threads at
-	// a time and in any order of batches.
+	// each visits the pairs in batches, which may be overwritten, on threads and in any order of batches.
 	each(ctx context.Context, threads int, visit func([]T) error) error
-	// inOrder is each in ascending order, by one goroutine at a time.
+	// inOrder visits the pairs in ascending order, by one goroutine at a time.
 	inOrder(ctx context.Context, threads int, visit func([]T) error) error
-	// pass takes the visited pairs by rank, where they cannot be visited again
-	// otherwise: the next source will give those. Several threads may call it.
+	// pass stores the visited pairs by rank if they cannot be visited again; the next source yields these. Several threads may call it.
 	pass(pairs []T) error
 	close()
 }
 
-// catalogKeys are run files in the catalogue.
+// catalogKeys keeps sorted keys in run files in the catalogue.
 type catalogKeys[T extsort.Item] struct{ *job }
 
 func (c catalogKeys[T]) close() {}
@@ -61,7 +56,7 @@ func (c catalogKeys[T]) save(ctx context.Context, step string, p Piece, s *extso
 	return c.write(ctx, step, p, s.Keys(), s.InOrder, counts)
 }
 
-// write commits a run file of what all visits in ascending order, most keys at most.
+// write commits a run file of the keys that all visits in ascending order, at most `most`.
 func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) error {
 	f, err := c.create(ctx, step, p, most, all, counts)
 	if err != nil {
@@ -71,7 +66,7 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most in
 	return c.cat.Commit(ctx, f)
 }
 
-// create is write of a file that is still to be committed.
+// create writes such a run file without committing it.
 func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) (*catalog.File, error) {
 	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
 	if c.info.Weighted {
@@ -88,7 +83,7 @@ func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most i
 	return f, nil
 }
 
-// fill writes what all visits to a run file.
+// fill writes the keys that all visits to a run file.
 func (c catalogKeys[T]) fill(ctx context.Context, f *catalog.File, most int64, all visits[T], counts [2]int64) error {
 	w, err := extsort.NewRunWriter[T](c.o.Budget, f, most)
 	if err != nil {
@@ -107,8 +102,8 @@ func (c catalogKeys[T]) fill(ctx context.Context, f *catalog.File, most int64, a
 	return err
 }
 
-// open opens the run files that make up some pieces of a step. Where all of a file is
-// to be read a store may keep a copy of it.
+// open opens the run files that make up some pieces of a step. all says that the files are read completely, so that a store may keep a
+// copy.
 func (c catalogKeys[T]) open(ctx context.Context, step string, p Piece, all bool) (files extsort.RunFiles[T], err error) {
 	open := c.cat.OpenOnce
 	if all {
@@ -139,7 +134,7 @@ func (c catalogKeys[T]) open(ctx context.Context, step string, p Piece, all bool
 	}
 	if next != p.Last {
 		files.Close()
-		return nil, fmt.Errorf("the files that step %s left end at %d, and %d to %d are needed: %w", step, next, p.First, p.Last, seal.ErrCorrupt)
+		return nil, fmt.Errorf("the files of step %s end at piece %d; pieces %d to %d are needed: %w", step, next, p.First, p.Last, seal.ErrCorrupt)
 	}
 	return files, nil
 }
@@ -155,7 +150,7 @@ func (c catalogKeys[T]) merge(ctx context.Context, p Piece) error {
 		return err
 	}
 	var counts [2]int64
-	if p.First == 0 { // of all
+	if p.First == 0 { // counts of all files
 		for _, r := range files {
 			counts[0] += r.Notes()[0]
 			counts[1] += r.Notes()[1]
@@ -179,7 +174,7 @@ func (c catalogKeys[T]) edges(ctx context.Context, lo, hi uint64) (*extsort.Sort
 	return c.sorter(ctx, files, lo, hi), nil
 }
 
-// catalogPairs are the unique pairs of run files. They may be visited again.
+// catalogPairs yields the unique pairs of run files. They may be visited again.
 type catalogPairs[T extsort.Item] struct{ files extsort.RunFiles[T] }
 
 func (c catalogPairs[T]) keys() int64      { return c.files.Keys() }
@@ -196,15 +191,14 @@ func (c catalogPairs[T]) inOrder(ctx context.Context, threads int, visit func([]
 	return c.files.InOrder(ctx, threads, visit)
 }
 
-// localKeys are in the memory of the one worker that does all steps, and in its
-// scratch folder. One run needs no merge: the sorted pairs are the unique pairs, once the
-// rows of a pair are united.
+// localKeys keeps sorted keys in the memory and the scratch folder of the one worker that does all steps. One run needs no merge: the
+// sorted pairs are unique once the rows of a pair are united.
 type localKeys[T extsort.Item] struct {
 	job      *job
-	once     bool // pairs are visited once, and are not written by rank
+	once     bool // pairs are visited once, and not written by rank
 	input    [2]int64
 	sorted   *extsort.Sorter[T]  // pairs of input ids
-	unique   *extsort.KeyFile[T] // the same by rank
+	unique   *extsort.KeyFile[T] // pairs by rank
 	directed *extsort.Sorter[T]
 }
 
@@ -243,7 +237,7 @@ func (l *localKeys[T]) save(_ context.Context, step string, _ Piece, s *extsort.
 	return nil
 }
 
-// merge has nothing to do, and is not called.
+// merge is not called: there is nothing to merge.
 func (l *localKeys[T]) merge(context.Context, Piece) error { return nil }
 
 func (l *localKeys[T]) pairs(context.Context, Piece) (pairSource[T], error) {
@@ -259,7 +253,7 @@ func (l *localKeys[T]) edges(context.Context, uint64, uint64) (*extsort.Sorter[T
 	return s, nil
 }
 
-// sortedPairs are pairs of input ids that are visited once.
+// sortedPairs yields pairs of input ids once.
 type sortedPairs[T extsort.Item] struct {
 	*localKeys[T]
 	out *extsort.KeyWriter[T]
@@ -270,7 +264,7 @@ func (s *sortedPairs[T]) counts() [2]int64 { return s.input }
 func (s *sortedPairs[T]) ranked() bool     { return false }
 func (s *sortedPairs[T]) close()           {}
 
-// each visits pairs with weights in order: their rows have to be united.
+// each visits pairs with weights in order, because their rows have to be united.
 func (s *sortedPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
 	if s.job.info.Weighted {
 		return s.inOrder(ctx, threads, visit)
@@ -282,7 +276,7 @@ func (s *sortedPairs[T]) inOrder(ctx context.Context, _ int, visit func([]T) err
 	return s.take(united(ctx, s.job, s.sorted.InOrder), visit)
 }
 
-// take visits all pairs, which are gone then. What pass takes meanwhile is written.
+// take visits and consumes all pairs. What pass receives meanwhile is written.
 func (s *sortedPairs[T]) take(all visits[T], visit func([]T) error) (err error) {
 	if s.once {
 		err := all(visit)
@@ -308,7 +302,7 @@ func (s *sortedPairs[T]) pass(pairs []T) error {
 	return s.out.Write(pairs)
 }
 
-// rankedPairs are pairs of ranks that are visited once.
+// rankedPairs yields pairs of ranks once.
 type rankedPairs[T extsort.Item] struct{ *localKeys[T] }
 
 func (r *rankedPairs[T]) keys() int64      { return r.unique.Keys() }
@@ -325,7 +319,7 @@ func (r *rankedPairs[T]) inOrder(ctx context.Context, threads int, visit func([]
 	return r.take().InOrder(ctx, threads, visit)
 }
 
-// take gives the file to the one who visits it.
+// take returns the file and forgets it.
 func (r *rankedPairs[T]) take() *extsort.KeyFile[T] {
 	file := r.unique
 	r.unique = nil

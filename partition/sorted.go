@@ -6,20 +6,19 @@ import (
 	"ndls/internal/extsort"
 )
 
-// edgeSteps are the steps that read and sort edges. Those of a graph with weights sort records,
-// those of another one keys alone.
+// edgeSteps are the steps that read and sort edges: records in a graph with weights, else keys.
 type edgeSteps interface {
-	// have lists the pieces of a step of which sorted edges are there, in order.
+	// have lists the pieces of a step whose sorted edges exist, in order.
 	have(step string) []Piece
 	// splitEdges sorts the pairs of a part of the edge list.
 	splitEdges(ctx context.Context, p Piece) error
 	// mergePairs writes the unique pairs of a range of keys.
 	mergePairs(ctx context.Context, p Piece) error
-	// countPairs leaves what a range of the unique pairs says of nodes.
+	// countPairs leaves a tally of a range of the unique pairs.
 	countPairs(ctx context.Context, p Piece) error
-	// gatherIDs leaves what all of them say of a range of input ids.
+	// gatherIDs adds up all tallies of a range of input ids.
 	gatherIDs(ctx context.Context, p Piece) error
-	// orderNodes numbers the nodes, and commits the node table and what later steps have to know.
+	// orderNodes numbers the nodes, and commits the node table and the data for later steps.
 	orderNodes(ctx context.Context) error
 	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
 	relabelPairs(ctx context.Context, p Piece) error
@@ -28,13 +27,13 @@ type edgeSteps interface {
 	close()
 }
 
-// sortedEdges are the steps that sort edges as items of one type.
+// sortedEdges implements the steps for edges that are items of one type.
 type sortedEdges[T extsort.Item] struct {
 	*job
 	keys keyStore[T]
 }
 
-// useCatalog leaves sorted edges in the catalogue, for all workers.
+// useCatalog keeps sorted edges in the catalogue, for all workers.
 func (j *job) useCatalog() {
 	if j.info.Weighted {
 		j.edges = catalogEdges[extsort.Record](j)
@@ -47,8 +46,7 @@ func catalogEdges[T extsort.Item](j *job) edgeSteps {
 	return &sortedEdges[T]{j, catalogKeys[T]{j}}
 }
 
-// useScratch leaves sorted edges in memory and in scratch files, for this job alone; once says
-// that it does not relabel.
+// useScratch keeps sorted edges in memory and in scratch files, for this job alone. once says that the job does not relabel.
 func (j *job) useScratch(once bool) {
 	j.alone = true
 	if j.info.Weighted {

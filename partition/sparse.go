@@ -10,33 +10,30 @@ import (
 	"ndls/shards"
 )
 
-// The draws of a seed, as keys of rng.Hash: what is drawn in one of them tells nothing of
-// another one, nor of a random split, which has no such key.
+// The keys of rng.Hash for the draws of a seed. They make draws independent of each other and of a random split, which has no such key.
 const (
 	drawEdges = 1 + iota
 	drawFeatures
 )
 
-// edgeDraw decides which edges are dropped. An edge stands for all rows of its two nodes, in
-// either direction: they are dropped together.
+// edgeDraw decides which edges are dropped. All rows of an edge, in both directions, are dropped together.
 type edgeDraw struct {
 	stem  rng.Stem
 	share float64
 }
 
-// edgeDraw is that of the options.
+// edgeDraw returns the draw of the options.
 func (o Options) edgeDraw() edgeDraw {
 	return edgeDraw{rng.Stem(rng.Hash(o.Seed, drawEdges)), o.DropEdges}
 }
 
-// drops says whether the edge between two input ids is dropped.
+// drops reports whether the edge between two input ids is dropped.
 func (d edgeDraw) drops(u, v uint32) bool {
 	first := rng.Stem(d.stem.Hash(uint64(min(u, v))))
 	return rng.Float64(first.Hash(uint64(max(u, v)))) < d.share
 }
 
-// left moves the pairs of input ids that are not dropped to the front of a batch. Pairs of one
-// id stay: they name a node.
+// left moves the pairs of input ids that are not dropped to the front of a batch. Self-loops stay, because they name a node.
 func left[T extsort.Item](d edgeDraw, pairs []T) []T {
 	n := 0
 	for i := range pairs {
@@ -49,8 +46,7 @@ func left[T extsort.Item](d edgeDraw, pairs []T) []T {
 	return pairs[:n]
 }
 
-// blanks says whether the row of features of a node is blanked. Training nodes that have a
-// label keep theirs.
+// blanks reports whether the features of a node are blanked. Training nodes with a label keep theirs.
 func (o Options) blanks(id int64, label int32, split uint8) bool {
 	if o.BlankFeatures == 0 || dataset.Split(split) == dataset.Train && label != noLabel {
 		return false
@@ -77,7 +73,7 @@ func (j *job) drawBlank(ctx context.Context) (err error) {
 	})
 }
 
-// blanked says whether the features of a node are blanked.
+// blanked reports whether the features of a node are blanked.
 func (j *job) blanked(node uint32) bool {
 	return j.blank != nil && j.blank.S[node/64]>>(node%64)&1 == 1
 }

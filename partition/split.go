@@ -20,24 +20,23 @@ var ErrSplit = failure.Of(failure.ErrOption, "the split takes all nodes for trai
 
 // drawnSplit draws nodes for training and validation; the other labelled nodes test.
 type drawnSplit interface {
-	// draw sets the splits of all nodes, by the smallest rng.Hash(seed, input id).
+	// draw sets the splits of all nodes. It prefers the smallest rng.Hash(seed, input id).
 	draw(b *mem.Budget, seed uint64, classes int, ids []uint32, labels []int32, splits []uint8) error
-	// check refuses a split of classes of these sizes that leaves nothing to train with, or
-	// nothing to validate or test with, and warns of classes that have none of their own.
+	// check refuses a split of classes of these sizes that leaves no node to train, or none to validate or test. It warns of classes
+	// without such nodes.
 	check(names []string, size []int64) (warnings []string, err error)
-	// counts says how many nodes train and validate, of so many labelled ones, if every class
-	// is large enough.
+	// counts returns the number of training and validation nodes among the labelled nodes, if every class is large enough.
 	counts(classes int, labelled int64) (train, valid int64)
 	fmt.Stringer
 }
 
-// randomSplit draws so many nodes of each class.
+// randomSplit draws a number of nodes of each class.
 type randomSplit struct{ train, valid int64 }
 
 // maxDraw bounds the numbers of a random split.
 const maxDraw = 1 << 32
 
-// parseSplit reads Options.Split; nil is the published split.
+// parseSplit parses Options.Split; nil stands for the published split.
 func parseSplit(s string) (drawnSplit, error) {
 	if s == "" {
 		return nil, nil
@@ -55,8 +54,8 @@ func parseSplit(s string) (drawnSplit, error) {
 	return &randomSplit{t, v}, nil
 }
 
-// Drawn is how many nodes a split that is drawn, such as random:20,30, has for training and
-// for validation, of so many labelled nodes, if every class is large enough.
+// Drawn returns the number of training and validation nodes of a drawn split, such as random:20,30, among the labelled nodes, if every
+// class is large enough.
 func Drawn(split string, classes int, labelled int64) (train, valid int64, err error) {
 	d, err := parseSplit(split)
 	if err != nil || d == nil {
@@ -84,8 +83,7 @@ func (t ticket) compare(o ticket) int {
 	return cmp.Or(cmp.Compare(t.hash, o.hash), cmp.Compare(t.id, o.id))
 }
 
-// draw implements drawnSplit: the nodes of each class with the smallest hashes train, and the
-// next ones validate.
+// draw implements drawnSplit: the nodes of each class with the smallest hashes train, and the next ones validate.
 func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32, labels []int32, splits []uint8) error {
 	for node, label := range labels {
 		if label != noLabel {
@@ -101,8 +99,7 @@ func (r *randomSplit) draw(b *mem.Budget, seed uint64, classes int, ids []uint32
 	})
 }
 
-// eachWinner visits, class by class, the most nodes with the smallest hashes, and the place of
-// each among them. Nodes without a label are none.
+// eachWinner visits, class by class, the labelled nodes with the smallest hashes, at most `most` per class, each with its place among them.
 func eachWinner(b *mem.Budget, seed uint64, classes int, most int64, ids []uint32, labels []int32, visit func(node, place int64)) error {
 	size := classSizes(labels, classes)
 	total := int64(0)
@@ -134,9 +131,8 @@ func eachWinner(b *mem.Budget, seed uint64, classes int, most int64, ids []uint3
 	return nil
 }
 
-// drawTraining replaces the training nodes of a split: of each class, the nodes with the
-// smallest hashes among those that have a label and neither validate nor test. It says of
-// which classes there are fewer nodes than that.
+// drawTraining replaces the training nodes of a split: of each class it takes the nodes with the smallest hashes among those with a label
+// that neither validate nor test. It warns of classes with too few nodes.
 func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
 	free, err := mem.Alloc[int32](b, int64(len(labels)), "labels of nodes that may train")
 	if err != nil {
@@ -174,7 +170,7 @@ func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, id
 	return warnings, nil
 }
 
-// has is what so many classes have.
+// has appends the verb for n classes.
 func has(classes string, n int) string {
 	if n == 1 {
 		return classes + " has"
@@ -223,8 +219,8 @@ func (r *shareSplit) check(_ []string, size []int64) (warnings []string, err err
 	return nil, nil
 }
 
-// draw implements drawnSplit. The hashes at which training and validation end are found by
-// counting hashes by their first bits, and sorting those that begin as the sought one does.
+// draw implements drawnSplit. To find the hashes at which training and validation end, it counts hashes by their first bits and sorts those
+// that begin like the sought one.
 func (r *shareSplit) draw(b *mem.Budget, seed uint64, _ int, ids []uint32, labels []int32, splits []uint8) error {
 	labelled := int64(0)
 	each := func(visit func(t ticket)) {
@@ -244,7 +240,7 @@ func (r *shareSplit) draw(b *mem.Budget, seed uint64, _ int, ids []uint32, label
 		labelled++
 	})
 	train, valid := r.counts(0, labelled)
-	// border is the first ticket that lies beyond so many.
+	// border returns the first ticket after n.
 	border := func(n int64) (ticket, error) {
 		at := 0
 		for ; at < len(sizes.S) && n >= int64(sizes.S[at]); at++ {
@@ -289,7 +285,7 @@ func (r *shareSplit) draw(b *mem.Budget, seed uint64, _ int, ids []uint32, label
 	return nil
 }
 
-// firstBits is by how many bits of their hashes nodes are counted.
+// firstBits is the number of first bits of a hash by which nodes are counted.
 const firstBits = 16
 
 // classSizes counts the labelled nodes of each class.
@@ -337,10 +333,10 @@ func (r *randomSplit) check(names []string, size []int64) (warnings []string, er
 
 func (r *randomSplit) String() string { return fmt.Sprintf("random:%d,%d", r.train, r.valid) }
 
-// maxListed is how many classes a warning names.
+// maxListed is the largest number of classes that a warning names.
 const maxListed = 5
 
-// listed names classes, not more than maxListed of them.
+// listed names up to maxListed classes.
 func listed(classes []string) string {
 	names := strings.Join(classes[:min(len(classes), maxListed)], ", ")
 	switch more := len(classes) - maxListed; {
@@ -352,7 +348,7 @@ func listed(classes []string) string {
 	return "classes " + names
 }
 
-// tickets is a heap with the largest on top, of no more than its capacity.
+// tickets is a heap of limited capacity with the largest ticket on top.
 type tickets []ticket
 
 func (h tickets) Len() int           { return len(h) }

@@ -13,22 +13,20 @@ import (
 	"ndls/shards"
 )
 
-// Steps of a partition, in order. A step may begin when all pieces of the one
-// before are done.
+// Steps of a partition, in order. A step may begin when all pieces of the step before it are done.
 const (
 	// Split sorts the pairs of parts of the edge list.
 	Split = "split"
-	// Merge gives the unique pairs of ranges of keys.
+	// Merge writes the unique pairs of ranges of keys.
 	Merge = "merge"
 	// Count counts the degrees and finds the components of ranges of unique pairs.
 	Count = "count"
-	// Gather adds up what Count has found of ranges of input ids.
+	// Gather adds up the tallies of Count for ranges of input ids.
 	Gather = "gather"
-	// Order says where the nodes of each degree begin, which decides where edges are cut. Where one
-	// worker does all steps, it orders the nodes and commits the node table, and the next three steps are
-	// left out.
+	// Order finds where the nodes of each degree begin, which decides where edges are cut. If one worker does all steps, it orders the
+	// nodes and commits the node table, and the next three steps are left out.
 	Order = "order"
-	// Rank gives the ids of ranges, those of Gather, their nodes.
+	// Rank gives the ids of the ranges of Gather their nodes.
 	Rank = "rank"
 	// Components numbers the components.
 	Components = "components"
@@ -36,26 +34,24 @@ const (
 	Nodes = "nodes"
 	// Relabel sorts the edges by node id, in both directions, of ranges of unique pairs.
 	Relabel = "relabel"
-	// Rows commits shards and their hop streams; a piece of it joins the parts of the node table.
+	// Rows commits shards and their hop streams; one of its pieces joins the parts of the node table.
 	Rows = "rows"
-	// Deal leaves the rows of parts of the features by interval, where rows can be read from the middle.
+	// Deal leaves parts of the feature rows by interval, if rows can be read from the middle.
 	Deal = "deal"
-	// Tiles commits the feature tiles of cells, each a panel of an interval, of what Deal has left.
+	// Tiles commits the feature tiles of cells, each a panel of an interval, from the files of Deal.
 	Tiles = "tiles"
-	// Columns commits the feature tiles of panels, where rows can only be read from the first on.
+	// Columns commits the feature tiles of panels, if rows can only be read from the first.
 	Columns = "columns"
 	// Whole commits the summary.
 	Whole = "whole"
 )
 
-// counts is the file, of the kind that steps leave, that says what was counted of the nodes when the parts
-// of the node table were joined.
+// counts is the kind of the file with the counts of the nodes that is written when the parts of the node table are joined.
 const counts = "counts"
 
 var steps = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
 
-// leavers are the kinds of what steps leave for other steps, by the number that stands for each in
-// the catalogue. An empty one is a kind that earlier versions left, and that no step reads any more.
+// leavers lists the kinds of files that steps leave for other steps; the catalogue stores the index. Empty ones are no longer used.
 var leavers = []string{
 	Split, Merge, Order, Relabel, "", "", "", "", "", "", Deal,
 	Count, Count + tallyRoots, Count + tallyStarts,
@@ -65,21 +61,21 @@ var leavers = []string{
 	Count + tallyTurned, Gather + tallyHigh, Gather + tallyLow,
 }
 
-// IsStep says whether there is such a step, other than Whole.
+// IsStep reports whether there is such a step, other than Whole.
 func IsStep(name string) bool {
 	return name == Number || name != Whole && slices.Contains(steps, name)
 }
 
-// Slices is into how many pieces the steps Split, Merge, Count, Gather, Relabel and Deal can be cut.
+// Slices is the number of pieces of the steps Split, Merge, Count, Gather, Relabel and Deal.
 const Slices = 1024
 
-// Piece is [First, Last) of the pieces of a step.
+// Piece is the range [First, Last) of the pieces of a step.
 type Piece struct{ First, Last int }
 
 // allSlices is all pieces of such a step.
 var allSlices = Piece{0, Slices}
 
-// cut divides a piece into at most n parts of about the same length.
+// cut divides a piece into at most n parts of about equal length.
 func (p Piece) cut(n int) []Piece {
 	n = min(n, p.Last-p.First)
 	parts := make([]Piece, n)
@@ -89,7 +85,7 @@ func (p Piece) cut(n int) []Piece {
 	return parts
 }
 
-// units are n pieces.
+// units returns n pieces of length 1.
 func units(n int) []Piece {
 	all := make([]Piece, n)
 	for i := range all {
@@ -103,7 +99,7 @@ const (
 	orderPath = runFolder + "order.json"
 )
 
-// path is that of the run file of a piece of a step.
+// path returns the path of the run file of a piece of a step.
 func (p Piece) path(step string) string {
 	return fmt.Sprintf("%s%s/%04d-%04d", runFolder, step, p.First, p.Last)
 }
@@ -113,7 +109,7 @@ func keysOf(step, path string) catalog.Entry {
 	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(leavers, step))
 }
 
-// ordered is what the step Order leaves beside the node table.
+// ordered holds what the step Order leaves beside the node table.
 type ordered struct {
 	Rows      int64 `json:"rows"`
 	Loops     int64 `json:"loops"`
@@ -121,7 +117,7 @@ type ordered struct {
 	Nodes     int64 `json:"nodes"`
 	Stated    bool  `json:"stated"` // the dataset states the number of nodes
 	Intervals int   `json:"intervals"`
-	// Cuts are those of the files of the edges, Edges how many edges the nodes of each file have.
+	// Cuts are the cuts of the files of edges; Edges counts the edges of the nodes of each file.
 	Cuts   cuts    `json:"cuts"`
 	Edges  []int64 `json:"edges"`
 	Panels int     `json:"panels"`
@@ -129,21 +125,19 @@ type ordered struct {
 	CutsFeatures bool `json:"cuts_features,omitempty"`
 	Directed     bool `json:"directed,omitempty"`
 	Weighted     bool `json:"weighted,omitempty"`
-	NoShards     bool `json:"no_shards,omitempty"` // hop streams alone are written
-	// Groups is how many row groups the node table has, Lonely how many nodes have no edge, where
-	// the steps Rank, Components and Nodes follow.
+	NoShards     bool `json:"no_shards,omitempty"` // only hop streams are written
+	// Groups is the number of row groups of the node table, and Lonely the number of nodes without an edge, if the steps Rank, Components
+	// and Nodes follow.
 	Groups int   `json:"groups,omitempty"`
 	Lonely int64 `json:"lonely,omitempty"`
-	// L1 says that rows of features are divided by the sum of their absolute values, Choice why
-	// where the option left it open.
+	// L1 says that rows of features are divided by the sum of their absolute values. Choice says why if the option left it open.
 	L1     bool   `json:"l1,omitempty"`
 	Choice string `json:"choice,omitempty"`
 	counted
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// counted is what the summary says of the nodes. Where parts of the node table are joined it is in a file of its own
-// in the end.
+// counted holds the counts of nodes for the summary. If parts of the node table are joined, it ends in a file of its own.
 type counted struct {
 	Components       int64            `json:"components,omitempty"`
 	LargestComponent int64            `json:"largest_component,omitempty"`
@@ -152,7 +146,7 @@ type counted struct {
 	Blanked          int64            `json:"blanked,omitempty"`
 }
 
-// cells is how many pieces the step Tiles has, deals how many Deal has.
+// cells returns the number of pieces of the step Tiles.
 func (o ordered) cells() int {
 	if !o.CutsFeatures {
 		return 0
@@ -160,6 +154,7 @@ func (o ordered) cells() int {
 	return o.Intervals * o.Panels
 }
 
+// deals returns the number of pieces of the step Deal.
 func (o ordered) deals() int {
 	if o.cells() == 0 {
 		return 0
@@ -167,11 +162,10 @@ func (o ordered) deals() int {
 	return Slices
 }
 
-// joins is how many pieces of the step Rows join the parts of the node table.
+// joins returns the number of pieces of the step Rows that join the parts of the node table.
 func (o ordered) joins() int { return min(o.Groups, 1) }
 
-// readOrdered reads what the step Order left; ok is false before that step, and where an earlier
-// version left less.
+// readOrdered reads what the step Order left; ok is false before that step, or if an earlier version left less.
 func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
 	e, ok := cat.Lookup(orderPath)
 	if !ok {
@@ -200,8 +194,7 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	return o, true, nil
 }
 
-// Execute does a piece of a step, of the graph that open gives, for workers that
-// share a partition. What is committed already is not made again.
+// Execute executes a piece of a step for workers that share a partition; open opens the dataset. It does not make again what is committed.
 func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p Piece) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
@@ -212,11 +205,11 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	}
 	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Rank: Slices, Components: 1, Nodes: left.ordered.Groups, Relabel: Slices, Rows: left.ordered.rowPieces() + left.ordered.joins(), Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells()}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
-		return fmt.Errorf("there is no %s %d to %d", step, p.First, p.Last)
+		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
 	}
 	_, numbered := cat.Lookup(shards.IDsPath)
 	if left.Step == "" || step == Number && numbered || step != Number && slices.Index(steps, left.Step) > slices.Index(steps, step) {
-		return nil // this attempt comes after another one has done the step
+		return nil // another attempt has done the step
 	}
 	var ds dataset.Dataset
 	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Nodes || step == Columns || step == Deal || step == Tiles {
@@ -237,7 +230,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	case ds == nil || step == Merge:
 	case step == Count && p.First > 0 || step == Gather || step == Nodes:
 		if o.Only != "" {
-			j.info.NumNodes = -1 // the nodes are those that occur
+			j.info.NumNodes = -1 // the nodes are the ids that occur
 		}
 	default:
 		if err := j.findMembers(ctx); err != nil {
@@ -249,7 +242,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	return j.do(ctx, left.ordered, step, p)
 }
 
-// do does a piece of a step.
+// do executes a piece of a step.
 func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 	if o.Nodes > 0 {
 		j.setOrdered(o)
@@ -288,7 +281,7 @@ func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
 	return j.writeSummary(ctx)
 }
 
-// setOrdered takes from the step Order what the dataset says where it is open.
+// setOrdered sets what the step Order left and, if the dataset is not open, what it says of the dataset.
 func (j *job) setOrdered(o ordered) {
 	j.ordered = o
 	if j.ds == nil {

@@ -370,12 +370,12 @@ func TestPiecesThatAreNone(t *testing.T) {
 		p    Piece
 		want string
 	}{
-		{Split, Piece{5, 5}, "there is no split 5 to 5"},
-		{Split, Piece{0, Slices + 1}, "there is no split"},
-		{Merge, Piece{0, Slices}, "end at 0, and 0 to 1024 are needed"},
-		{Order, Piece{0, 1}, "end at 0, and 0 to 1024 are needed"},
-		{Rows, Piece{0, 1}, "there is no rows 0 to 1"},
-		{Columns, Piece{0, 1}, "there is no columns 0 to 1"},
+		{Split, Piece{5, 5}, "step split has no pieces 5 to 5"},
+		{Split, Piece{0, Slices + 1}, "step split has no pieces"},
+		{Merge, Piece{0, Slices}, "end at piece 0; pieces 0 to 1024 are needed"},
+		{Order, Piece{0, 1}, "end at piece 0; pieces 0 to 1024 are needed"},
+		{Rows, Piece{0, 1}, "step rows has no pieces 0 to 1"},
+		{Columns, Piece{0, 1}, "step columns has no pieces 0 to 1"},
 		{"fold", Piece{0, 1}, "there is no fold"},
 	} {
 		if err := Execute(context.Background(), open, cat, o, c.step, c.p); err == nil || !strings.Contains(err.Error(), c.want) {

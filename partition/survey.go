@@ -13,13 +13,13 @@ import (
 	"ndls/shards"
 )
 
-// A Survey is what an import finds in a graph.
+// A Survey holds what an import finds in a graph.
 type Survey struct {
 	shards.Summary
 	Degrees Degrees `json:"degrees"`
 	// Strengths is nil in a graph without weights.
 	Strengths *Strengths `json:"strengths,omitempty"`
-	// ClassSizes are the numbers of nodes of the classes, in their order.
+	// ClassSizes holds the number of nodes of each class, in order of class.
 	ClassSizes []int64 `json:"class_sizes,omitempty"`
 	// FirstID and LastID are the smallest and the largest input id, as messages show them.
 	FirstID string `json:"first_id"`
@@ -28,28 +28,25 @@ type Survey struct {
 
 // Degrees describes the degrees of the nodes of a graph.
 type Degrees struct {
-	// Isolated is how many nodes have no edge to another node.
+	// Isolated is the number of nodes without an edge to another node.
 	Isolated int64   `json:"isolated"`
 	Mean     float64 `json:"mean"`
-	// A half, nine tenths and 99 hundredths of the nodes have at most these degrees.
+	// Half, nine tenths and 99 hundredths of the nodes have at most these degrees.
 	Median int64 `json:"median"`
 	P90    int64 `json:"p90"`
 	P99    int64 `json:"p99"`
 	Max    int64 `json:"max"`
 }
 
-// Strengths describes the sums of the weights of the edges of a node, over the nodes that have
-// edges.
+// Strengths describes the sums of the edge weights of the nodes that have edges.
 type Strengths struct {
 	Min  float64 `json:"min"`
 	Mean float64 `json:"mean"`
 	Max  float64 `json:"max"`
 }
 
-// Describe reads a graph as an import does, and returns what it finds. What an import
-// refuses it refuses, too. It does the steps up to Order and commits their files to cat,
-// which is a catalogue for this alone; then it reads the features, if they are asked for,
-// and keeps none of them.
+// Describe reads a graph like an import, refuses what an import refuses, and returns what it finds. It executes the steps up to Order and
+// commits their files to cat, which must serve this purpose alone. Then it reads the features, if requested, without keeping them.
 func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (s Survey, err error) {
 	if err := o.Validate(); err != nil {
 		return s, err
@@ -75,7 +72,7 @@ func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 	return j.describe(ctx)
 }
 
-// describe counts what the steps before have left.
+// describe collects the results of the steps.
 func (j *job) describe(ctx context.Context) (s Survey, err error) {
 	if s.Summary, err = j.summarise(); err != nil {
 		return s, err
@@ -141,13 +138,13 @@ func (j *job) describeNodes(ctx context.Context, s *Survey) error {
 	return nil
 }
 
-// add counts a strength; Mean is the sum until divide is called.
+// add counts a strength; Mean holds the sum until divide is called.
 func (s *Strengths) add(strength float64) {
 	s.Min, s.Max = min(s.Min, strength), max(s.Max, strength)
 	s.Mean += strength
 }
 
-// divide sets Mean from the sum over so many nodes, and Min to 0 where there are none.
+// divide computes Mean from the sum, and sets Min to 0 if there are no nodes.
 func (s *Strengths) divide(nodes int64) {
 	if nodes == 0 {
 		s.Min = 0
@@ -160,7 +157,7 @@ func numberText(id int64) string {
 	return inputid.Int64.Quote(inputid.AppendInt(nil, id))
 }
 
-// describeIDs finds the first and the last of ids that were numbered.
+// describeIDs finds the first and the last id of ids that were numbered.
 func (j *job) describeIDs(ctx context.Context, s *Survey) (err error) {
 	t, closeFile, err := j.openIDs(ctx)
 	if err != nil {
@@ -176,8 +173,7 @@ func (j *job) describeIDs(ctx context.Context, s *Survey) (err error) {
 	})
 }
 
-// checkFeatures reads all features as tiles are made from them, and says of which type
-// those would be.
+// checkFeatures reads all features like making tiles, and returns the type of those tiles.
 func (j *job) checkFeatures(ctx context.Context) (string, error) {
 	if err := j.loadNumbers(ctx); err != nil {
 		return "", err
@@ -205,8 +201,7 @@ func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
 	})
 }
 
-// readSparse is readFeaturesAs of rows that list what is not zero. It does not expand them, because
-// they may be wide.
+// readSparse reads features that list only what is not zero. It does not expand rows, because they may be wide.
 func (j *job) readSparse(ctx context.Context, half bool, seen []uint64) error {
 	w := &tileWriter{job: j, seen: seen}
 	var values []float32

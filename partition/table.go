@@ -19,14 +19,13 @@ import (
 	"ndls/shards"
 )
 
-// Kinds of what the step Nodes leaves beside a part of the node table: what it has counted, and the bytes of each further
-// split.
+// Kinds of files that the step Nodes leaves beside a part of the node table: its counts, and the bytes of each further split.
 const (
 	partCounts = "-counts"
 	partSplits = "-splits"
 )
 
-// writeParts does pieces of the step Nodes: each is a row group of the node table.
+// writeParts executes pieces of the step Nodes; each is a row group of the node table.
 func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 	if len(uncovered(havePieces(j.cat, Nodes), []Piece{p})) == 0 {
 		return nil
@@ -86,7 +85,7 @@ func splitPart(p Piece, number int) catalog.Entry {
 	return keysOf(Nodes+partSplits, fmt.Sprintf("%s-%03d", p.path(Nodes+partSplits), number)).AtHop(number)
 }
 
-// partWriter writes the rows [lo, hi) of the node table, as many at a time as there is memory for.
+// partWriter writes the rows [lo, hi) of the node table, as many at a time as fit in memory.
 type partWriter struct {
 	*job
 	lo, hi  int64
@@ -95,8 +94,8 @@ type partWriter struct {
 	further []*catalog.File // of the splits after the first
 	found   counted
 
-	rows                            int64 // that there is memory for, a whole number of row groups
-	first, end                      int64 // nodes that are in memory
+	rows                            int64 // allocated: a whole number of row groups
+	first, end                      int64 // nodes in memory
 	ids, degrees, component, begins *mem.Array[uint32]
 	space                           [2]*mem.Array[uint32]
 	labels                          *mem.Array[int32]
@@ -118,7 +117,7 @@ func (w *partWriter) free() {
 	w.keys.free()
 }
 
-// partRow is the memory for a row of the node table; keyed says that its ids are numbered.
+// partRow returns the memory for a row of the node table; keyed says that its ids are numbered.
 func partRow(splits int, directed, weighted, keyed bool) int64 {
 	row := int64(6*4+splits) + furtherRow(directed, weighted)
 	if keyed {
@@ -163,7 +162,7 @@ func (w *partWriter) alloc() (err error) {
 	return err
 }
 
-// fill gives the rows of a batch.
+// fill fills the rows of a batch.
 func (w *partWriter) fill(ctx context.Context, first int64, b shards.NodeBatch) error {
 	if first < w.first || first >= w.end {
 		if err := w.load(ctx, first); err != nil {
@@ -190,7 +189,7 @@ func (w *partWriter) fill(ctx context.Context, first int64, b shards.NodeBatch) 
 	return ctx.Err()
 }
 
-// load reads the nodes from one on, as many as there is memory for.
+// load reads the nodes from first on, as many as fit in memory.
 func (w *partWriter) load(ctx context.Context, first int64) error {
 	w.first, w.end = first, min(first+w.rows, w.hi)
 	n := w.end - w.first
@@ -215,7 +214,7 @@ func (w *partWriter) load(ctx context.Context, first int64) error {
 		return err
 	}
 	if count.Load() != n {
-		return fmt.Errorf("the files of the step %s have %d of the nodes %d to %d: %w", Rank, count.Load(), w.first, w.end, seal.ErrCorrupt)
+		return fmt.Errorf("the files of step %s have %d of the nodes %d to %d: %w", Rank, count.Load(), w.first, w.end, seal.ErrCorrupt)
 	}
 	if err := w.number(ctx); err != nil {
 		return err
@@ -233,7 +232,7 @@ func (w *partWriter) load(ctx context.Context, first int64) error {
 	return nil
 }
 
-// put places a record. Records are of different nodes.
+// put stores a record. Concurrent calls have records of different nodes.
 func (w *partWriter) put(record []byte) {
 	at := int64(binary.LittleEndian.Uint32(record)) - w.first
 	w.ids.S[at] = binary.LittleEndian.Uint32(record[4:])
@@ -253,8 +252,7 @@ func (w *partWriter) put(record []byte) {
 	}
 }
 
-// number puts the numbers of components in place of their first ids. Nodes without an edge are the last ones, and each is a
-// component of its own.
+// number replaces the first ids of components by their numbers. Nodes without an edge come last, and each is a component of its own.
 func (w *partWriter) number(ctx context.Context) error {
 	files, err := catalogKeys[uint64]{w.job}.open(ctx, Components, Piece{0, 1}, false)
 	if err != nil {
@@ -262,7 +260,7 @@ func (w *partWriter) number(ctx context.Context) error {
 	}
 	notes := files[0].Notes()
 	files.Close()
-	connected, lonely := notes[0], w.ordered.Nodes-w.ordered.Lonely // the first one
+	connected, lonely := notes[0], w.ordered.Nodes-w.ordered.Lonely // lonely: the first one
 	w.found.Components, w.found.LargestComponent = connected+w.ordered.Lonely, max(notes[1], min(w.ordered.Lonely, 1))
 	n := max(min(w.end, lonely)-w.first, 0)
 	if err := w.replaceBy(ctx, Components, w.component.S[:n], [2][]uint32{w.space[0].S, w.space[1].S}); err != nil {
@@ -274,7 +272,7 @@ func (w *partWriter) number(ctx context.Context) error {
 	return nil
 }
 
-// loadKeys prepares for the keys of the nodes in memory.
+// loadKeys prepares the keys of the nodes in memory.
 func (w *partWriter) loadKeys(ctx context.Context) (err error) {
 	w.keys.free()
 	numbers := w.numbers.S[:w.end-w.first]
@@ -297,7 +295,7 @@ func (w *partWriter) loadKeys(ctx context.Context) (err error) {
 	return err
 }
 
-// joinParts commits the node table and the further splits, which are made of the parts that the step Nodes has left.
+// joinParts commits the node table and the further splits, made from the parts that the step Nodes left.
 func (j *job) joinParts(ctx context.Context) (err error) {
 	if _, ok := j.cat.Lookup(NodesPath); ok {
 		return nil
@@ -352,7 +350,7 @@ func (j *job) joinParts(ctx context.Context) (err error) {
 	return j.cat.Commit(ctx, created...)
 }
 
-// moreNodes is the further column of the node table.
+// moreNodes returns the additional column of the node table.
 func (j *job) moreNodes() shards.NodeColumns {
 	switch {
 	case j.info.Weighted:
@@ -398,7 +396,7 @@ func (j *job) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error
 	})
 }
 
-// idsOfTable describes the input ids, where no dataset is open.
+// idsOfTable describes the input ids if no dataset is open.
 func (j *job) idsOfTable(ctx context.Context) (named shards.IDs, err error) {
 	if _, ok := j.cat.Lookup(shards.IDsPath); !ok {
 		return named, nil

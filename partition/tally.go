@@ -10,37 +10,34 @@ import (
 	"ndls/internal/progress"
 )
 
-// A tally is what a piece knows of the nodes that it came across. It is in files of pairs of numbers
-// in order, of which the first is an input id. Tallies add up: degrees are sums, and nodes are
-// connected that any tally connects. The step Count leaves those of ranges of unique pairs, the
-// step Gather those of ranges of input ids: of all that is known of the ids in the range.
+// A tally holds what a piece knows of the nodes that it met, in files of sorted pairs of an input id and a number. Tallies add up: degrees
+// are sums, and nodes are connected if any tally connects them. The step Count leaves tallies of ranges of unique pairs. The step Gather
+// leaves tallies of ranges of input ids, with all that is known of these ids.
 const (
 	tallyDegrees = ""        // the degree of each node
-	tallyStarts  = "-starts" // how many edges begin at it, in a graph with directions
-	// tallyRoots has another node that it is connected to, the first one known. Count has
-	// this of the first ones too, which are their own.
+	tallyStarts  = "-starts" // edges that begin at the node, in a graph with directions
+	// tallyRoots has, for each node, the first node known to be connected to it. Count includes the first nodes themselves.
 	tallyRoots = "-roots"
-	// tallyLinks, of Gather, has what connects the roots of ranges: of each node that another
-	// range may have as a root, and of those of other ranges, the first one known.
+	// tallyLinks, of Gather, connects the roots of ranges: it has the first known connected node of each node that another range may have
+	// as a root, and of nodes of other ranges.
 	tallyLinks = "-links"
-	// tallyTurned, of Count, has the edges of a graph with weights by their second end, then by their first one.
+	// tallyTurned, of Count, has the edges of a graph with weights, sorted by their second end, then by their first.
 	tallyTurned = "-turned"
-	// tallyHigh and tallyLow, of Gather, have the two halves of the bits of the strength of each node, as
-	// float64, in a graph with weights.
+	// tallyHigh and tallyLow, of Gather, have the two halves of the bits of each node's strength, a float64, in a graph with weights.
 	tallyHigh = "-high"
 	tallyLow  = "-low"
-	// tallyClasses, of Gather, has how many nodes of the range have each degree. Its notes are
-	// the range: the input ids from the first number to below the second.
+	// tallyClasses, of Gather, has the number of nodes of the range with each degree. Its notes are the range: input ids from the first
+	// note to below the second.
 	tallyClasses = "-classes"
 )
 
-// tally is the arrays that tallies are added up in, by rank of the input ids.
+// tally holds the arrays in which tallies are added up, by rank of the input ids.
 type tally struct {
 	degrees, parents *mem.Array[uint32]
 	components       forest
 }
 
-// newTally prepares for the nodes of j.ids, j.outDegree included.
+// newTally allocates a tally for the nodes of j.ids, and j.outDegree.
 func (j *job) newTally() (t tally, err error) {
 	if t.degrees, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees"); err != nil {
 		return t, err
@@ -63,8 +60,8 @@ func (t tally) free() {
 	t.parents.Free()
 }
 
-// countPairs implements edgeSteps. Where the dataset does not state all ids, those of the piece are
-// ranked among themselves, and the first piece has those that occur elsewhere than in edges.
+// countPairs implements edgeSteps. If the dataset does not state all ids, it ranks the ids of the piece among themselves, and the first
+// piece includes ids that occur elsewhere than in edges.
 func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 	if len(uncovered(j.have(Count), []Piece{p})) == 0 {
 		return nil
@@ -102,15 +99,13 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
 	})
 }
 
-// sparseNodes is how many nodes a graph has for each number of a piece, and manyNodes how many it has
-// at least, where the ids of the piece are ranked among themselves although all ids are stated: arrays
-// of all nodes would take longer. Tests make manyNodes smaller.
+// If a graph has at least manyNodes nodes, and sparseNodes for each number of a piece, the ids of the piece are ranked among themselves
+// although all ids are stated, because arrays of all nodes would take longer. Tests make manyNodes smaller.
 const sparseNodes = 8
 
 var manyNodes int64 = 1 << 22
 
-// noteIDsOf sets j.ids for a piece of so many numbers: to the stated ids, or to none, to which those
-// of the piece are to be added.
+// noteIDsOf sets j.ids for a piece of this number of numbers: to the stated ids, or to an empty set for those of the piece.
 func (j *job) noteIDsOf(numbers int64) (err error) {
 	if n := j.info.NumNodes; n < manyNodes || numbers > n/sparseNodes {
 		return j.noteIDs()
@@ -119,7 +114,7 @@ func (j *job) noteIDsOf(numbers int64) (err error) {
 	return err
 }
 
-// commitTally ranks j.ids, and has commit fill and commit a tally of them.
+// commitTally ranks j.ids and calls commit with a tally for them.
 func (j *job) commitTally(commit func(t tally) error) error {
 	if err := j.ids.rankAll(); err != nil {
 		return err
@@ -132,8 +127,7 @@ func (j *job) commitTally(commit func(t tally) error) error {
 	return commit(t)
 }
 
-// gatherIDs implements edgeSteps: it adds up what all pieces of the step Count know of a range of
-// input ids.
+// gatherIDs implements edgeSteps: it adds up what all pieces of the step Count know of a range of input ids.
 func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 	if len(uncovered(j.have(Gather), []Piece{p})) == 0 {
 		return nil
@@ -143,7 +137,7 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 	if err != nil {
 		return err
 	}
-	// All that is known of an id is in one range.
+	// One range has all that is known of an id.
 	r := idRange{piece: p, lo: idOf(files.Border(p.First, Slices)), hi: idOf(files.Border(p.Last, Slices))}
 	r.limit(j.info.NumNodes)
 	numbers, dropped := files.Keys()*int64(p.Last-p.First)/Slices, int64(0)
@@ -178,13 +172,13 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 	})
 }
 
-// idRange is the input ids [lo, hi) of a piece of the step Gather.
+// idRange is the range [lo, hi) of input ids of a piece of the step Gather.
 type idRange struct {
 	piece  Piece
 	lo, hi int64
 }
 
-// idOf is the id with whose numbers a border is put.
+// idOf returns the id at whose numbers a border lies.
 func idOf(border uint64) int64 {
 	if border == extsort.End {
 		return 1 << 32
@@ -192,17 +186,17 @@ func idOf(border uint64) int64 {
 	return int64(border >> 32)
 }
 
-// limit ends the range where the stated ids end, if they are.
+// limit ends the range where the stated ids end, if they are stated.
 func (r *idRange) limit(stated int64) {
 	if stated >= 0 {
 		r.lo, r.hi = min(r.lo, stated), min(r.hi, stated)
 	}
 }
 
-// keys are those of numbers of the range: from first to below end.
+// keys returns the range of keys of numbers of these ids: from first to below end.
 func (r idRange) keys() (first, end uint64) { return keyFrom(r.lo), keyFrom(r.hi) }
 
-// keyFrom is the first key of the numbers of an id.
+// keyFrom returns the first key of the numbers of an id.
 func keyFrom(id int64) uint64 {
 	if id >= 1<<32 {
 		return extsort.End
@@ -212,7 +206,7 @@ func keyFrom(id int64) uint64 {
 
 func (r idRange) has(id uint32) bool { return r.lo <= int64(id) && int64(id) < r.hi }
 
-// forgetIDs gives back what one piece of Count or Gather knows: another piece has other ids.
+// forgetIDs frees the data of one piece of Count or Gather, since other pieces have other ids.
 func (j *job) forgetIDs() {
 	if j.ids != nil {
 		j.ids.free()
@@ -222,7 +216,7 @@ func (j *job) forgetIDs() {
 	j.ids, j.outDegree, j.strength = nil, nil, nil
 }
 
-// noteTallies adds the ids of tallies of a range to j.ids, and those that they are connected to.
+// noteTallies adds to j.ids the ids in the tallies of a range and the ids connected to them.
 func (j *job) noteTallies(ctx context.Context, step string, r idRange) error {
 	if err := j.eachTally(ctx, step+tallyDegrees, r, func(id, _ uint32) error { return j.ids.add(id) }); err != nil {
 		return err
@@ -230,8 +224,7 @@ func (j *job) noteTallies(ctx context.Context, step string, r idRange) error {
 	return j.eachTally(ctx, step+tallyRoots, r, func(_, root uint32) error { return j.ids.add(root) })
 }
 
-// addTallies adds up tallies of a range, whose ids are all in j.ids. named gets a bit for each that is a
-// root in one of them.
+// addTallies adds up tallies of a range, whose ids are all in j.ids. It sets a bit in named for each id that is a root in a tally.
 func (j *job) addTallies(ctx context.Context, step string, r idRange, t tally, named []uint64) error {
 	sum := func(to []uint32) func(id, n uint32) error {
 		return func(id, n uint32) error {
@@ -260,7 +253,7 @@ func (j *job) addTallies(ctx context.Context, step string, r idRange, t tally, n
 	})
 }
 
-// eachTally visits the numbers of a range that a step has left in all files of a kind, on all threads.
+// eachTally visits the numbers of a range in all files of a kind that a step left, on all threads.
 func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
 	keys := catalogKeys[uint64]{j}
 	lo, hi := r.keys()
@@ -288,11 +281,10 @@ func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func
 	return nil
 }
 
-// saveCounts commits the tally of a piece of the step Count, and with it the turned edges, which are nil without weights.
-// It uses the degrees up.
+// saveCounts commits the tally of a piece of the step Count with the turned edges, which are nil without weights. It destroys the degrees.
 func (j *job) saveCounts(ctx context.Context, p Piece, t tally, turned *catalog.File) error {
 	files := j.degreeFiles(t, func(uint32) bool { return true })
-	// A root comes before the others of its component, so that its id is there already.
+	// A root precedes the others of its component, so its id is stored already.
 	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
 		root, alone := t.components.root(rank), t.degrees.S[rank] == 0
 		t.degrees.S[rank] = id
@@ -304,7 +296,7 @@ func (j *job) saveCounts(ctx context.Context, p Piece, t tally, turned *catalog.
 	return j.commitTallies(ctx, Count, p, files, turned)
 }
 
-// saveGathered commits what is known of a range. It uses the degrees up.
+// saveGathered commits what is known of a range. It destroys the degrees.
 func (j *job) saveGathered(ctx context.Context, r idRange, t tally, named []uint64, dropped int64) error {
 	classes, err := j.countClasses(r, t.degrees.S)
 	if err != nil {
@@ -351,13 +343,12 @@ func (j *job) countClasses(r idRange, degrees []uint32) (*mem.Array[uint32], err
 		return nil
 	})
 	if n := j.info.NumNodes; n >= 0 {
-		classes.S[0] += uint32(r.hi - r.lo - counted) // have no edge
+		classes.S[0] += uint32(r.hi - r.lo - counted) // nodes without an edge
 	}
 	return classes, err
 }
 
-// tallyFile is a file of a tally that is to be written: what all visits, most numbers at most or, if
-// that is 0, one for each of j.ids.
+// tallyFile describes a file of a tally to write: the numbers that all visits, at most `most`, or at most one per id of j.ids if most is 0.
 type tallyFile struct {
 	kind  string
 	most  int64
@@ -365,14 +356,13 @@ type tallyFile struct {
 	notes [2]int64
 }
 
-// with is the file with notes of its own.
+// with returns the file with these notes.
 func (f tallyFile) with(first, second int64) tallyFile {
 	f.notes = [2]int64{first, second}
 	return f
 }
 
-// degreeFiles are those of degrees of the ids that are wanted. Where all ids are stated, those without
-// an edge are known anyway.
+// degreeFiles returns the files of degrees of the wanted ids. If all ids are stated, it omits ids without an edge.
 func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 	sparse := func(of []uint32, all bool) visits[uint64] {
 		return j.pairsOfIDs(func(rank, id uint32) (uint32, bool) { return of[rank], (all || of[rank] > 0) && wanted(id) })
@@ -384,7 +374,7 @@ func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 	return files
 }
 
-// commitTallies commits the files of a piece, and with them one that is written already, unless it is nil.
+// commitTallies commits the files of a piece, together with a file that is already written, unless that is nil.
 func (j *job) commitTallies(ctx context.Context, step string, p Piece, files []tallyFile, written *catalog.File) error {
 	keys := catalogKeys[uint64]{j}
 	var created []*catalog.File
@@ -409,7 +399,7 @@ func (j *job) commitTallies(ctx context.Context, step string, p Piece, files []t
 	return j.cat.Commit(ctx, created...)
 }
 
-// pairsOfIDs are the ids, in order, for which value gives a number, with that number.
+// pairsOfIDs visits the pairs of an id and its value, in order of id, for ids that have one.
 func (j *job) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) visits[uint64] {
 	return batched(func(add func(key uint64) error) error {
 		return j.ids.each(func(rank, id uint32) error {
@@ -421,7 +411,7 @@ func (j *job) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) visits
 	})
 }
 
-// batched visits the keys that each adds.
+// batched visits the keys that each adds, in batches.
 func batched(each func(add func(key uint64) error) error) visits[uint64] {
 	return func(visit func([]uint64) error) error {
 		batch := make([]uint64, 0, extsort.BatchKeys)

@@ -120,7 +120,7 @@ func TestFirstBadRow(t *testing.T) {
 			want  string
 		}{
 			{edges, "fake: edge row 12346 is (5, 3000), and node ids end at 2999: correct the row or the number of nodes"},
-			{features, "fake: feature row 1701 is of node 3001, and there are the nodes 0 to 2999: correct the row or the number of nodes"},
+			{features, "fake: feature row 1701 names node 3001, and node ids end at 2999: correct the row or the number of nodes"},
 		} {
 			all := &gathered{c.graph, newGathering(1), newGathering(1)}
 			all.edges.missing, all.features.missing = 0, 0

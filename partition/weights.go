@@ -18,8 +18,8 @@ import (
 	"ndls/shards"
 )
 
-// orderBytes is enough memory for one worker to order the nodes of a graph with weights: of so many nodes, or,
-// if that is below 0, of as many as so many pairs can have.
+// orderBytes returns enough memory for one worker to order the nodes of a graph with weights. If nodes is negative, it assumes as many
+// nodes as the pairs can have.
 func orderBytes(nodes, pairs int64) int64 {
 	if nodes < 0 {
 		nodes = 2 * pairs
@@ -30,10 +30,9 @@ func orderBytes(nodes, pairs int64) int64 {
 // visits calls visit for items in ascending order.
 type visits[T extsort.Item] func(visit func([]T) error) error
 
-// united visits the pairs of input ids that all visits, each once. A pair without a weight comes
-// once anyway. The rows of one with weights, in either direction, must have the same weight.
-// Where the dataset asks for their sum, they are added up in ascending order. The threads unite
-// the rows of batches that come next, while visit is called by one goroutine at a time.
+// united visits each of the pairs of input ids that all visits once. Pairs without weights are unique already. The rows of a pair with
+// weights, in both directions, must have the same weight, or are added up in ascending order if the dataset asks for the sum. Threads unite
+// the rows of the next batches while one goroutine at a time calls visit.
 func united[T extsort.Item](ctx context.Context, j *job, all visits[T]) visits[T] {
 	if !j.info.Weighted {
 		return all
@@ -72,17 +71,17 @@ func united[T extsort.Item](ctx context.Context, j *job, all visits[T]) visits[T
 	}
 }
 
-// unitedRows is how many rows of pairs a thread takes at a time.
+// unitedRows is the number of rows of pairs that a thread unites at a time.
 const unitedRows = 1 << 12
 
-// pairRows are rows of one pair of input ids.
+// pairRows holds rows of one pair of input ids.
 type pairRows[T extsort.Item] struct {
 	key   uint64
 	least float32 // weight
 	rows  dataset.EdgeRows
 }
 
-// add takes rows of the pair, in ascending order of weight.
+// add adds rows of the pair, in ascending order of weight.
 func (p *pairRows[T]) add(rows []T) {
 	for i := range rows {
 		weight := extsort.Value(&rows[i])
@@ -95,24 +94,23 @@ func (p *pairRows[T]) add(rows []T) {
 	}
 }
 
-// unite makes one pair of the rows. problem is "" or says what is wrong with their weights.
+// unite makes one pair from the rows. problem describes bad weights; it is "" if there are none.
 func (p *pairRows[T]) unite(sum bool) (pair T, problem string) {
 	weight, problem := p.rows.Weight(sum)
 	if lo, hi := pairOfKey(p.key); lo == hi {
-		weight, problem = p.least, "" // is not used: a self-loop only names a node
+		weight, problem = p.least, "" // unused: a self-loop only names a node
 	}
 	extsort.Set(&pair, p.key, weight)
 	return pair, problem
 }
 
-// pairBatch is some rows of pairs in order. The rows of its first pair and of its last one may
-// go on in other batches.
+// pairBatch holds some rows of pairs in order. The rows of its first and of its last pair may continue in other batches.
 type pairBatch[T extsort.Item] struct {
 	rows []T
-	// The rows of the first pair end at head. The pairs that follow are united: they end at
-	// pairs. Those of the last pair, if it is another one than the first, begin at tail.
+	// The rows of the first pair end at head. The united pairs after it end at pairs. The rows of the last pair, if it is not the first,
+	// begin at tail.
 	head, pairs, tail int
-	// problem is what is wrong with the weights of the first bad one of the united pairs.
+	// problem describes the bad weights of the first bad one of the united pairs.
 	problem string
 	bad     uint64
 }
@@ -140,7 +138,7 @@ func (b *pairBatch[T]) unite(sum bool) {
 	}
 }
 
-// end is where the rows of the pair end that begin at a row, at the latest at last.
+// end returns where the rows of the pair end that begin at row at; at most last.
 func (b *pairBatch[T]) end(at, last int) int {
 	key := extsort.Key(&b.rows[at])
 	for at++; at < last && extsort.Key(&b.rows[at]) == key; at++ {
@@ -148,7 +146,7 @@ func (b *pairBatch[T]) end(at, last int) int {
 	return at
 }
 
-// uniting puts batches together.
+// uniting joins batches.
 type uniting[T extsort.Item] struct {
 	ctx  context.Context
 	j    *job
@@ -156,7 +154,7 @@ type uniting[T extsort.Item] struct {
 	out  []T
 }
 
-// take puts the pairs that are whole with the next batch into out.
+// take appends to out the pairs that the next batch completes.
 func (u *uniting[T]) take(b *pairBatch[T]) error {
 	u.out = u.out[:0]
 	if u.open.key != extsort.Key(&b.rows[0]) {
@@ -179,7 +177,7 @@ func (u *uniting[T]) take(b *pairBatch[T]) error {
 	return nil
 }
 
-// end puts the open pair, if there is one, into out.
+// end appends the open pair, if there is one, to out.
 func (u *uniting[T]) end() error {
 	if u.open.rows.N == 0 {
 		return nil
@@ -197,7 +195,7 @@ func (u *uniting[T]) refused(key uint64, problem string) error {
 	return u.j.badEdge(u.ctx, lo, hi, problem)
 }
 
-// badEdge is the error about an edge.
+// badEdge returns the error for an edge.
 func (j *job) badEdge(ctx context.Context, lo, hi uint32, problem string) error {
 	u, err := j.nameOf(ctx, lo)
 	if err != nil {
@@ -210,7 +208,7 @@ func (j *job) badEdge(ctx context.Context, lo, hi uint32, problem string) error 
 	return badData("%s: the edge between nodes %s and %s: %s", j.info.Name, u, v, problem)
 }
 
-// nameOf is the input id behind a number, as messages spell it.
+// nameOf returns the input id behind a number, as messages spell it.
 func (j *job) nameOf(ctx context.Context, id uint32) (name string, err error) {
 	if j.named.Type == inputid.Number {
 		return strconv.FormatUint(uint64(id), 10), nil
@@ -229,7 +227,7 @@ func (j *job) nameOf(ctx context.Context, id uint32) (name string, err error) {
 	return name, err
 }
 
-// allocStrength prepares for strengths by rank, in a graph with weights.
+// allocStrength allocates strengths by rank, in a graph with weights.
 func (j *job) allocStrength() (err error) {
 	if j.info.Weighted {
 		j.strength, err = mem.Alloc[float64](j.o.Budget, j.ids.n, "strengths")
@@ -247,7 +245,7 @@ func addStrengths[T extsort.Item](strength []float64, pairs []T) {
 	}
 }
 
-// strengths gives those of nodes with these input ids to a batch of the node table.
+// strengths writes the strengths of nodes with these input ids to `to`.
 func (j *job) strengths(ids []int64, to []float64) error {
 	for i := range to {
 		rank, _ := j.ids.rank(uint32(ids[i]))
@@ -266,13 +264,12 @@ func (j *job) checkStrength(x float64) error {
 	return nil
 }
 
-// Several workers add strengths up by ranges of ids. A strength is the sum of the weights of a node's edges in ascending
-// order of their other ends: this is in which order a visit of all pairs comes to them. Those with larger ends are among the pairs
-// of the node; those with smaller ends come before, and are found where the pairs are turned. So a piece of Count
-// leaves its pairs turned and sorted, and a piece of Gather reads, of its range, what all pieces of Count
-// have left, one after the other, and then the pairs.
+// Several workers add strengths up by ranges of ids. A strength is the sum of the weights of a node's edges in ascending order of their
+// other ends, the order in which one worker visits all pairs. Edges to larger ends are the node's own pairs. Edges to smaller ends come
+// first; they are found among the turned pairs. So a piece of Count leaves its pairs turned and sorted. A piece of Gather reads, for its
+// range, what all pieces of Count left, one after the other, and then the pairs.
 
-// turnPairs writes the edges of a piece of Count by their second end, in a graph with weights. Else there is no file.
+// turnPairs writes the edges of a piece of Count by their second end, in a graph with weights. It returns nil without weights.
 func (j *sortedEdges[T]) turnPairs(ctx context.Context, p Piece, pairs pairSource[T]) (*catalog.File, error) {
 	if !j.info.Weighted {
 		return nil, nil
@@ -298,7 +295,7 @@ func (j *sortedEdges[T]) turnPairs(ctx context.Context, p Piece, pairs pairSourc
 	return catalogKeys[T]{j.job}.create(ctx, Count+tallyTurned, p, s.Keys(), s.InOrder, [2]int64{})
 }
 
-// edgesOf has visit visit what is left of unique pairs without self-loops and edges that are dropped.
+// edgesOf returns a function that calls visit with unique pairs, without self-loops and dropped edges.
 func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) error {
 	draw := j.o.edgeDraw()
 	return func(pairs []T) error {
@@ -316,7 +313,7 @@ func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) er
 	}
 }
 
-// strengthRanges is how many ranges of ids a thread takes, one after the other, where strengths are added up.
+// strengthRanges is the number of ranges of ids that a thread takes, one after the other, when strengths are added up.
 const strengthRanges = 4
 
 // addStrengthsOf adds up the strengths of a range of ids, which are in j.ids, in a graph with weights.
@@ -364,7 +361,7 @@ func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
 	return nil
 }
 
-// strengthFiles are those of the strengths of a range. There are none without weights.
+// strengthFiles returns the files of the strengths of a range, none without weights.
 func (j *job) strengthFiles(r idRange) []tallyFile {
 	if !j.info.Weighted {
 		return nil
