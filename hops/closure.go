@@ -15,15 +15,13 @@ type Closure struct {
 	last   Lasts
 	panels int
 	padded int64              // n, up to whole transfers
-	decay  *mem.Array[uint16] // of each panel's rows, in 1/spmv.OneDecay
+	decay  *mem.Array[uint16] // by panel and row, in 1/spmv.OneDecay
 }
 
-// Lasts puts F of rows first, first+1, … in last: the last hop at which a row is recomputed.
-// Several goroutines call it at the same time.
+// Lasts writes F of rows first, first+1, … to last: the last hop at which a row is recomputed. Several goroutines call it at the same time.
 type Lasts func(first int64, last []uint16)
 
-// AsLasts are the last hops that last gives for each row. Those above what a Lasts can put
-// become Never.
+// AsLasts returns a Lasts for the last hops that last returns. Hops above the range of a Lasts become Never.
 func AsLasts(last func(i int64) int) Lasts {
 	return func(first int64, to []uint16) {
 		for k := range to {
@@ -35,36 +33,34 @@ func AsLasts(last func(i int64) int) Lasts {
 // Never is F(i) of a row that is recomputed at every hop.
 const Never = math.MaxUint16
 
-// NewClosure prepares decays for blocks of n rows of the given columns. last gives F, at least
-// 1 for each row.
+// NewClosure allocates decays for blocks of n rows of the given columns. last returns F, at least 1 for each row.
 func NewClosure(b *mem.Budget, n int64, columns int, last Lasts) (*Closure, error) {
 	panels := columns / packed.PanelColumns
 	a, err := mem.Alloc[uint16](b, int64(panels)*direct.RoundUp(n), "decays")
 	return &Closure{last, panels, direct.RoundUp(n), a}, err
 }
 
-// ClosureBytes is what a closure takes.
+// ClosureBytes returns the memory of a closure.
 func ClosureBytes(n int64, columns int) int64 {
 	return int64(columns/packed.PanelColumns) * DecayBytes(n)
 }
 
-// DecayBytes is the size of the decays of a panel, in whole transfers of direct
-// I/O.
+// DecayBytes returns the size of the decays of a panel, in whole transfers of direct I/O.
 func DecayBytes(n int64) int64 { return 2 * direct.RoundUp(n) }
 
-// Free returns the memory. It may be called on nil.
+// Free frees the memory. c may be nil.
 func (c *Closure) Free() {
 	if c != nil {
 		c.decay.Free()
 	}
 }
 
-// Decays are those of the rows of a panel. A state contains them.
+// Decays returns the decays of the rows of a panel. A state contains them.
 func (c *Closure) Decays(panel int) []uint16 {
 	return c.decay.S[int64(panel)*c.padded:][:c.padded]
 }
 
-// settle returns what replaces the rows of a hop that have settled.
+// settle returns the function that replaces the settled rows of a hop.
 func (c *Closure) settle(hop int, k *spmv.Kernel) spmv.Settle {
 	if c == nil {
 		return nil
@@ -80,7 +76,7 @@ func (c *Closure) settle(hop int, k *spmv.Kernel) spmv.Settle {
 	}
 }
 
-// settleSome is settle for at most SettleRows rows.
+// settleSome settles at most SettleRows rows.
 func (c *Closure) settleSome(hop int, k *spmv.Kernel, first int64, roles []spmv.Role, rows []float32, before func(lo, hi int64) []float32) {
 	end := first + int64(len(roles))
 	if slices.Contains(roles, spmv.Kept) {
@@ -100,7 +96,7 @@ func (c *Closure) settleSome(hop int, k *spmv.Kernel, first int64, roles []spmv.
 	}
 }
 
-// measure takes the decay of a row at the last hop at which it is recomputed.
+// measure sets the decay of a row at the last hop at which it is recomputed.
 func (c *Closure) measure(k *spmv.Kernel, i int64, row, before []float32) {
 	for g := range c.panels {
 		var now, then [1]float64

@@ -14,43 +14,37 @@ import (
 	"ndls/spmv"
 )
 
-// Graph is what hops run on.
+// Graph holds what hops run on.
 type Graph struct {
 	Source packed.Source
-	// Degree has the degree of each node without the self-loop.
+	// Degree holds the degree of each node without the self-loop.
 	Degree []uint32
-	// Divisors has what the sum of each row is divided by, where that is not its degree plus
-	// one: the strength plus one where edges have weights. Else it is nil.
+	// Divisors, if not nil, holds the divisor of the sum of each row, in place of its degree plus one: the strength plus one if edges have
+	// weights.
 	Divisors []float32
-	// Sent has, in a graph with directions, the number of rows to which each row is added,
-	// without itself; Degree has that of the rows which are added to each, and State scales
-	// with powers of Sent plus one. Else it is nil.
+	// Sent holds, in a graph with directions, the number of rows to which each row is added, without itself. Degree then holds the number
+	// of rows that are added to each, and State scales with powers of Sent plus one. Otherwise Sent is nil.
 	Sent   []uint32
 	Kernel *spmv.Kernel
 	State  *stationary.State
 	Budget *mem.Budget
-	// Threads is the number of goroutines of a pass, Scratch a folder for what
-	// does not stay in memory.
+	// Threads is the number of goroutines of a pass. Scratch is a folder for data that does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter gives the edges of src into the rows that keep names, and sets a bit of
-	// read, unless that is nil, for each row that they come from. It may take so many
-	// bytes of the budget. src has all rows of the graph, and rows are numbered from the first
-	// of all. If Filter is nil, streams are never copied.
+	// Filter returns the edges of src into the rows for which keep returns true. Unless read is nil, it sets a bit of read for each source
+	// row of these edges. It may use this number of bytes of the budget. src has all rows of the graph, and rows are numbered from the
+	// first of all. If Filter is nil, streams are never copied.
 	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (Stream, error)
-	// Room is how many edges the copies of a stream that exist at a time may have, 0 for any
-	// number.
+	// Room is the number of edges that all copies of a stream may have at a time, 0 for any number.
 	Room int64
-	// Group has the workers that share the rows of the graph. Source (see [Slice]),
-	// Degree, Divisors, Sent, State and what the engines are given are of this worker's rows,
-	// numbered from the first of them.
+	// Group has the workers that share the rows of the graph. Source (see [Slice]), Degree, Divisors, Sent, State and the engines' other
+	// inputs cover this worker's rows, numbered from the first of them.
 	Group group.Group
-	// Traffic, unless nil, is how many bytes of the run directory and of scratch files the worker has read and written
-	// so far.
+	// Traffic, if not nil, returns the bytes of the run directory and of scratch files that the worker has read and written so far.
 	Traffic func() (read, written int64)
 }
 
-// traffic is Traffic, zero where that is nil.
+// traffic returns Traffic, or zeros if it is nil.
 func (g Graph) traffic() (read, written int64) {
 	if g.Traffic == nil {
 		return 0, 0
@@ -58,8 +52,7 @@ func (g Graph) traffic() (read, written int64) {
 	return g.Traffic()
 }
 
-// Degree1 is d̃_i of a graph without directions: the degree plus one, or, where edges have
-// weights, the strength plus one.
+// Degree1 returns d̃_i of a graph without directions: the degree plus one, or the strength plus one if edges have weights.
 func (g Graph) Degree1(i int64) float64 {
 	if g.Divisors != nil {
 		return float64(g.Divisors[i])
@@ -73,7 +66,7 @@ type Stream interface {
 	Close()
 }
 
-// NumEdges is the number of directed edges of a source.
+// NumEdges returns the number of directed edges of a source.
 func NumEdges(s packed.Source) int64 {
 	var n int64
 	for i := range s.Strips() {
@@ -82,8 +75,7 @@ func NumEdges(s packed.Source) int64 {
 	return n
 }
 
-// Rows puts all rows of a column block in ascending order, some at a time; put
-// may change them.
+// Rows puts all rows of a column block in ascending order, some at a time; put may change them.
 type Rows func(put func(rows []float32) error) error
 
 // NewBlock maps a column block of the graph.
@@ -91,8 +83,7 @@ func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
 	return spmv.NewBlock(g.Budget, g.Kernel, g.Group, l, g.Threads, g.Scratch)
 }
 
-// Fill puts rows of X in the block as Z = D̃^(−r) X. Where mean is not nil it
-// becomes the stationary rows, which are subtracted.
+// Fill writes rows of X to the block as Z = D̃^(−r) X. If mean is not nil, it becomes the stationary rows, which are subtracted.
 func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary.Mean) error {
 	stride := b.Layout().Columns
 	if err := b.Fill(func(put func([]float32) error) error {
@@ -112,11 +103,10 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 	return g.deflate(ctx, b, mean)
 }
 
-// scaledRows is how many rows a thread scales at a time.
+// scaledRows is the number of rows that a thread scales at a time.
 const scaledRows = 1 << 10
 
-// Make is [Graph.Fill] with rows that are computed, on all threads: row sets row i of X, which
-// is zero.
+// Make is [Graph.Fill] with computed rows, on all threads: row sets row i of X, which is zero before.
 func (g Graph) Make(ctx context.Context, b *spmv.Block, row func(i int64, to []float32), mean *stationary.Mean) error {
 	stride := b.Layout().Columns
 	if err := b.Make(func(first int64, rows []float32) {
@@ -130,13 +120,13 @@ func (g Graph) Make(ctx context.Context, b *spmv.Block, row func(i int64, to []f
 	return g.deflate(ctx, b, mean)
 }
 
-// deflate makes mean the stationary rows, unless it is nil, and subtracts them.
+// deflate computes the stationary rows in mean, unless it is nil, and subtracts them.
 func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean) error {
 	if mean == nil {
 		return nil
 	}
 	if err := g.Group.OrderedSum(ctx, mean.Sums(), func() error {
-		// Each sum runs in ascending order of row, so that the threads take a part of the columns.
+		// Each sum runs in ascending order of row, so threads divide the columns.
 		parts, columns := 1, b.Layout().Columns
 		if b.Layout().Residency != spmv.External {
 			parts = min(max(g.Threads, 1), columns/leastColumns)
@@ -154,23 +144,22 @@ func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean
 	return b.Edit(mean.Subtract)
 }
 
-// leastColumns is how many columns a thread adds up at least: it reads the rows of all.
+// leastColumns is the least number of columns that a thread adds up, because it reads the rows of all columns.
 const leastColumns = 4
 
-// Stats says what hops took.
+// Stats counts the work of hops.
 type Stats struct {
 	Passes int
-	// EdgesStreamed counts directed edges, including those read to rewrite a
-	// stream.
+	// EdgesStreamed counts directed edges, including those read to copy a stream.
 	EdgesStreamed int64
 	// Seconds is the time spent in passes.
 	Seconds float64
-	// ByHop says the same of each hop.
+	// ByHop holds the same counts per hop.
 	ByHop byhop.List
 }
 
-// Beside is s, of one of so many teams that made hops side by side: seconds, and bytes that were counted for the whole
-// process, are its share of what was measured.
+// Beside returns s for one of several teams that made hops side by side: seconds, and bytes that were counted for the whole process, become
+// its share.
 func (s Stats) Beside(teams int) Stats {
 	s.Seconds /= float64(teams)
 	list := slices.Clone(s.ByHop)
@@ -183,7 +172,7 @@ func (s Stats) Beside(teams int) Stats {
 	return s
 }
 
-// Add adds another block's.
+// Add adds the counts of another block.
 func (s *Stats) Add(t Stats) {
 	s.Passes += t.Passes
 	s.EdgesStreamed += t.EdgesStreamed
@@ -195,7 +184,7 @@ func (g Graph) pass(s packed.Source) *spmv.Pass {
 	return &spmv.Pass{Source: s, Degree: g.Degree, Divisors: g.Divisors, Sent: g.Sent, Kernel: g.Kernel}
 }
 
-// sum calls part for ranges of rows, whole strips, on all threads, and adds up the results.
+// sum calls part for ranges of rows, whole strips, on all threads, and returns the sum of the results.
 func (g Graph) sum(part func(lo, hi int64) int64) (total int64) {
 	n := g.Source.NumNodes()
 	strips, threads := int64(packed.Strips(n)), int64(max(g.Threads, 1))

@@ -14,34 +14,28 @@ import (
 	"ndls/internal/packed"
 )
 
-// Needed says up to which hop each row is needed. A row that is counted at some hop needs
-// its neighbours one hop earlier, these need their own neighbours two hops earlier, and so
-// on.
+// Needed holds the hop up to which each row is needed. A row that is counted at some hop needs its neighbours one hop earlier, their
+// neighbours two hops earlier, and so on.
 type Needed struct {
 	last int
-	// early is, for each row, how many of the last hops do not need it.
+	// early holds, for each row, the number of last hops that do not need it.
 	early *mem.Array[uint8]
-	// EdgesRead is how many edges FindNeeded has looked at.
+	// EdgesRead counts the edges that FindNeeded has read.
 	EdgesRead int64
-	// into[e] is how many edges, of all workers, lead into rows that at least e of the last
-	// hops do not need.
+	// into[e] is the number of edges of the whole group that end in rows which at least e of the last hops do not need.
 	into []int64
 }
 
-// MostEarly bounds how many of the last hops leave rows out. A few hops before the last one,
-// most graphs are needed whole.
+// MostEarly bounds the number of last hops that leave rows out. A few hops before the last, most graphs are needed whole.
 const MostEarly = 8
 
-// NeededBytes is the memory in bytes for n of all rows of a graph, with what FindNeeded takes
-// meanwhile.
+// NeededBytes returns the memory for n of all rows of a graph, including what FindNeeded uses meanwhile.
 func NeededBytes(n, all int64) int64 { return direct.RoundUp(n) + direct.RoundUp((all+31)/32*4) }
 
-// FindNeeded finds up to which hop rows are needed if last is the last hop and counted the
-// last hop at which a row is counted, below 0 for none. It takes steps from the rows that
-// are counted, against the edges into them, until nearly all edges lead into rows that are
-// needed. A step reads the strips that have rows of the step. FindNeeded returns nil where
-// nearly all edges lead into needed rows before the first step. All workers of the graph's
-// group call it, with the same last.
+// FindNeeded finds the hop up to which each row is needed. last is the last hop; counted returns the last hop at which a row is counted,
+// negative for none. It steps from the counted rows against the edges into them, until nearly all edges lead into needed rows. A step reads
+// the strips with rows of the step. FindNeeded returns nil if nearly all edges lead into needed rows before the first step. All workers of
+// the graph's group call it, with the same last.
 func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) int) (_ *Needed, err error) {
 	n := g.Source.NumNodes()
 	x := &Needed{last: last}
@@ -93,17 +87,17 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 	}
 }
 
-// Free returns the memory. It may be called on nil.
+// Free frees the memory. x may be nil.
 func (x *Needed) Free() {
 	if x != nil {
 		x.early.Free()
 	}
 }
 
-// Until is the last hop at which row i is needed, or a later one.
+// Until returns the last hop at which row i is needed, or a later one.
 func (x *Needed) Until(i int64) int { return x.last - int(x.early.S[i]) }
 
-// Edges is how many edges, of all workers, lead into rows that a hop needs.
+// Edges returns the number of edges of the whole group that lead into rows which a hop needs.
 func (x *Needed) Edges(hop int) int64 {
 	if early := x.last - hop + 1; early < len(x.into) {
 		return x.into[0] - x.into[early]
@@ -111,17 +105,16 @@ func (x *Needed) Edges(hop int) int64 {
 	return x.into[0]
 }
 
-// spread takes steps from row to row.
+// spread steps from row to row.
 type spread struct {
 	Graph
 	early []uint8
-	from  []uint32 // a bit for each row, of all workers, that the step reaches
+	from  []uint32 // a bit for each row of the whole group that the step reaches
 	first int64    // this worker's first row
-	edges int64    // of the strips that were read
+	edges int64    // in the strips that were read
 }
 
-// into counts, for each e up to most+1, the edges of all workers into rows that at least e of
-// the last hops do not need.
+// into returns for e = 0…most+1 how many edges of the whole group end in rows that at least e of the last hops do not need.
 func (s *spread) into(ctx context.Context, most int) ([]int64, error) {
 	var mu sync.Mutex
 	counts := make([]float64, most+2)
@@ -147,8 +140,7 @@ func (s *spread) into(ctx context.Context, most int) ([]int64, error) {
 	return into, nil
 }
 
-// step takes the rows that have this value, and lowers that of the rows which edges into them
-// come from to one more where it is larger.
+// step takes the rows whose value is early, and lowers the value of the source rows of edges into them to early+1 if it is larger.
 func (s *spread) step(ctx context.Context, early uint8) error {
 	clear(s.from)
 	var next atomic.Int64
@@ -182,7 +174,7 @@ func (s *spread) step(ctx context.Context, early uint8) error {
 	return nil
 }
 
-// mark marks the rows of a strip that have this value, and says whether there is one.
+// mark marks the rows of a strip whose value is early, and reports whether there is one.
 func (s *spread) mark(marked *[packed.StripRows]bool, strip int, early uint8) bool {
 	lo := int64(strip) << packed.StripShift
 	any := false
@@ -193,7 +185,7 @@ func (s *spread) mark(marked *[packed.StripRows]bool, strip int, early uint8) bo
 	return any
 }
 
-// strip sets the bits of the rows that edges into the marked rows of a strip come from.
+// strip sets the bits of the source rows of edges into the marked rows of a strip.
 func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows]bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -202,7 +194,7 @@ func (s *spread) strip(ctx context.Context, strip int, marked *[packed.StripRows
 	return s.read(ctx, s.Source, strip, all, marked)
 }
 
-// read is strip of a source of all rows of a graph.
+// read is strip for a source of all rows of a graph.
 func (s *spread) read(ctx context.Context, src packed.Source, strip int, all int64, marked *[packed.StripRows]bool) (err error) {
 	if src.Edges(strip) == 0 {
 		return nil
@@ -222,7 +214,7 @@ func (s *spread) read(ctx context.Context, src packed.Source, strip int, all int
 		}
 		atomic.AddInt64(&s.edges, int64(f.Edges))
 		f.Into(marked, func(src, _ uint32) {
-			// Most bits are set already, and another thread may set one of the same word.
+			// Most bits are set already. Another thread may set a bit of the same word.
 			if word, bit := &s.from[src/32], uint32(1)<<(src%32); atomic.LoadUint32(word)&bit == 0 {
 				atomic.OrUint32(word, bit)
 			}

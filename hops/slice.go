@@ -6,8 +6,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// Slice is rows [lo, hi) of src, whole strips, as rows 0, 1, … of a source whose
-// NumNodes are as many. Sources of edges are those of src.
+// Slice returns rows [lo, hi) of src, whole strips, as a source with hi−lo nodes that numbers them 0, 1, …. The sources of edges keep the
+// numbers of src.
 func Slice(src packed.Source, lo, hi int64) packed.Source {
 	if lo == 0 && hi == src.NumNodes() {
 		return src
@@ -21,7 +21,7 @@ type slice struct {
 	rows  int64
 }
 
-// whole is the source that src is rows of.
+// whole returns the source of which src is a slice.
 func whole(src packed.Source) packed.Source {
 	if s, ok := src.(slice); ok {
 		return s.Source

@@ -8,8 +8,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// MarkSources sets a bit for each row that edges of a source come from: one of all rows of the graph,
-// as many as from has bits. It reads all edges once.
+// MarkSources sets a bit of from for each source row of the edges of src, among all rows of the graph. It reads all edges once.
 func MarkSources(ctx context.Context, src packed.Source, all int64, threads int, from []uint32) error {
 	every := new([packed.StripRows]bool)
 	for i := range every {

@@ -16,8 +16,7 @@ import (
 const (
 	stateMagic   = "ndlshops"
 	stateVersion = 1
-	// frameBytes is the largest payload of a frame, mostHeader the largest size
-	// of a header.
+	// frameBytes is the largest payload of a frame; mostHeader is the largest size of a header.
 	frameBytes = 1 << 18
 	mostHeader = 1 << 20
 )
@@ -31,8 +30,7 @@ type StateWriter struct {
 
 const frameHead = 8
 
-// NewStateWriter begins with a header that encodes as JSON. Close must be called
-// to end the state; it does not close w.
+// NewStateWriter writes a header, encoded as JSON. The caller calls Close to end the state; Close does not close w.
 func NewStateWriter(w io.Writer, header any) (*StateWriter, error) {
 	raw, err := json.Marshal(header)
 	if err != nil {
@@ -63,8 +61,7 @@ func (s *StateWriter) Put(p []byte) error {
 	return nil
 }
 
-// flush writes the frame: its length, the checksum of all payload so far, and
-// the payload.
+// flush writes the frame: its length, the checksum of all payload so far, and the payload.
 func (s *StateWriter) flush() error {
 	s.sum = crc32.Update(s.sum, seal.Castagnoli, s.frame[frameHead:])
 	binary.LittleEndian.PutUint32(s.frame, uint32(len(s.frame)-frameHead))
@@ -77,8 +74,7 @@ func (s *StateWriter) flush() error {
 	return nil
 }
 
-// Panels writes the first panels, one after the other, of rows of stride
-// bytes of which size are a panel's.
+// Panels writes the first panels, one after the other, of rows of stride bytes; a panel's part of a row has size bytes.
 func (s *StateWriter) Panels(rows []byte, stride, size, panels int) error {
 	if stride == size {
 		return s.Put(rows)
@@ -119,12 +115,11 @@ func (s *StateWriter) Close() error {
 	return s.flush()
 }
 
-// StateReader reads a state front to back. Its errors wrap ErrState, but for
-// those of what it reads from.
+// StateReader reads a state front to back. Its errors wrap ErrState, except read errors of its source.
 type StateReader struct {
 	r      io.Reader
 	buf    []byte
-	left   []byte // of the frame
+	left   []byte // unread part of the frame
 	sum    uint32
 	ended  bool
 	header []byte
@@ -199,7 +194,7 @@ func (s *StateReader) next() error {
 	return nil
 }
 
-// take gives the next bytes, at most n and at least one.
+// take returns the next bytes, at least one and at most n.
 func (s *StateReader) take(n int64) ([]byte, error) {
 	for len(s.left) == 0 {
 		if err := s.next(); err != nil {
@@ -235,8 +230,7 @@ func (s *StateReader) Skip(n int64) error {
 	return nil
 }
 
-// Panels is what [StateWriter.Panels] wrote of held panels: those in
-// [first, last) become the first of rows; others of rows become zero.
+// Panels reads what [StateWriter.Panels] wrote of held panels. Panels [first, last) become the first of rows; others of rows become zero.
 func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) error {
 	n := len(rows) / stride
 	if (last-first)*size < stride {
@@ -261,8 +255,7 @@ func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) e
 	return s.Skip(int64(held-last) * int64(n*size))
 }
 
-// Block is what [StateWriter.Block] wrote of held panels: those in [first,
-// last) become the first of b and c; others of b become zero.
+// Block reads what [StateWriter.Block] wrote of held panels. Panels [first, last) become the first of b and c; others of b become zero.
 func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) error {
 	return b.Import(func(lo int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
@@ -282,7 +275,7 @@ func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) er
 	})
 }
 
-// End fails unless all was read.
+// End returns an error unless the whole state was read.
 func (s *StateReader) End() error {
 	if len(s.left) == 0 && !s.ended {
 		if err := s.next(); err != nil {

@@ -18,61 +18,57 @@ import (
 	"ndls/spmv"
 )
 
-// Streams holds the edges that the column blocks of a run read. The first hops read the
-// stream of the graph. Where some rows are not recomputed at later hops, those hops read
-// copies without the edges into such rows. All blocks read the same copies. Several goroutines may
-// take blocks from hop to hop at the same time, if there are several blocks.
+// Streams holds the edges that the column blocks of a run read. The first hops read the stream of the graph. If later hops do not recompute
+// some rows, they read copies without the edges into such rows. All blocks read the same copies. With several blocks, several goroutines
+// may make hops at the same time.
 type Streams struct {
 	g  Graph
-	mu sync.Mutex // of copies and idle
-	// last gives the last hops at which rows are recomputed; nil if that is the last of all.
+	mu sync.Mutex // guards copies and idle
+	// last returns the last hops at which rows are recomputed; nil if all rows are recomputed at every hop.
 	last   Lasts
 	blocks int
-	// reserve is how many bytes of the budget others need while copies exist.
+	// reserve is the number of bytes of the budget that others need while copies exist.
 	reserve int64
-	// settles says that rows are read after their last hop. Each copy then lists the rows
-	// that are read.
+	// settles says that rows are read after their last hop. Each copy then lists the rows that are read.
 	settles bool
 	whole   *copied
 	copies  []*copied // in ascending order of hop
 	idle    int64     // edges into rows that are not recomputed, read since the last copy
 }
 
-// copied is the edges into rows that are recomputed at a hop or later.
+// copied holds the edges into rows that are recomputed at a hop or later.
 type copied struct {
 	hop    int
 	stream Stream // of all rows of the graph; nil for the graph's own
 	pass   *spmv.Pass
 	edges  int64
-	bytes  int64 // of the budget that the stream takes
-	// read has a bit for each row that an edge comes from. It is nil where any row may be read:
-	// other workers do not say what they read.
+	bytes  int64 // of the budget, used by the stream
+	// read has a bit for each source row of an edge. It is nil if any row may be read, because other workers do not list what they read.
 	read *mem.Array[uint32]
 }
 
-// mostCopies bounds the copies that exist at a time.
+// mostCopies bounds the number of copies that exist at a time.
 const mostCopies = 8
 
-// copiesShare is the part of the free budget that copies may take up to be kept in memory.
+// copiesShare is the part of the free budget that copies may use to stay in memory.
 const copiesShare = 4
 
-// rowsAtATime is for how many rows last hops are asked for at a time.
+// rowsAtATime is the number of rows for which last hops are computed at a time.
 const rowsAtATime = 1024
 
-// StreamsBytes is the memory in bytes that the lists of read rows take for n rows, where
-// rows settle. Edges in memory are not in it: they take a part of what is free.
+// StreamsBytes returns the memory of the lists of read rows for n rows, if rows settle. It excludes edges in memory, which use a part of
+// what is free.
 func StreamsBytes(n int64) int64 { return mostCopies * direct.RoundUp((n+31)/32*4) }
 
-// NewStreams prepares the edges for that many blocks, which make the same hops. It leaves
-// reserve bytes of the budget to others. last is nil where every row is recomputed at every
-// hop. settles says that rows are also read after their last hop.
+// NewStreams prepares the edges for this number of blocks, which make the same hops. It leaves reserve bytes of the budget to others. last
+// is nil if every row is recomputed at every hop. settles says that rows are also read after their last hop.
 func (g Graph) NewStreams(blocks int, reserve int64, last Lasts, settles bool) *Streams {
 	s := &Streams{g: g, last: last, blocks: max(blocks, 1), reserve: reserve, settles: settles}
 	s.whole = &copied{pass: g.pass(g.Source), edges: NumEdges(g.Source)}
 	return s
 }
 
-// Close gives back memory and disk space. It may be called on nil.
+// Close frees memory and disk space. s may be nil.
 func (s *Streams) Close() {
 	if s != nil {
 		s.Forget(math.MaxInt)
@@ -92,15 +88,12 @@ func (c *copied) close() {
 	c.read.Free()
 }
 
-// at gives the edges for a hop. It makes a copy if two conditions hold. First, the edges
-// that were read for nothing since the last copy, times the blocks, are as many as the copy
-// reads. Second, the hops that are left, times the blocks, save more edges than the copy
-// reads and writes. Neither is enough where the graph has no room for the copy. It also returns
-// how many edges it read for a copy.
+// at returns the edges for a hop, and the number of edges that it read for a copy. It makes a copy under two conditions. First, the edges
+// that were read for nothing since the last copy, times the blocks, are as many as the copy reads. Second, the remaining hops, times the
+// blocks, save more edges than the copy reads and writes. It makes no copy for which the graph has no room.
 //
-// Copies for several blocks stay until all blocks are done. Each has at most half of the
-// edges of the one before, so together they have at most as many as the stream of the
-// graph.
+// Copies for several blocks stay until all blocks are done. Each has at most half of the edges of the one before, so together they have at
+// most as many as the stream of the graph.
 func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,7 +130,7 @@ func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64
 	return next, c.edges, nil
 }
 
-// fits says whether there is room for a copy of so many edges.
+// fits reports whether there is room for a copy of this number of edges.
 func (s *Streams) fits(edges int64) bool {
 	for _, x := range s.copies {
 		edges += x.edges
@@ -145,8 +138,7 @@ func (s *Streams) fits(edges int64) bool {
 	return s.g.Room == 0 || edges <= s.g.Room
 }
 
-// Prepare makes the copies that hops from first to last are worth, before any of them is made.
-// It returns how many edges it read.
+// Prepare makes the copies that pay for hops first to last, before any of these hops. It returns the number of edges that it read.
 func (s *Streams) Prepare(ctx context.Context, first, last int) (edges int64, err error) {
 	for hop := first; hop <= last; hop++ {
 		_, copying, err := s.at(ctx, hop, last-hop+1)
@@ -157,8 +149,7 @@ func (s *Streams) Prepare(ctx context.Context, first, last int) (edges int64, er
 	return edges, nil
 }
 
-// shrinkAt is the largest share of its edges that a stream may retain to be worth
-// copying. It is half of that for a copy that stays beside the stream.
+// shrinkAt is the largest share of its edges that a copy may keep to pay. For a copy that stays beside the stream it is half of that.
 const shrinkAt = 0.9
 
 // active counts the edges into rows that are recomputed at a hop.
@@ -214,7 +205,7 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 	return next, nil
 }
 
-// roles are those of rows at a hop that reads c.
+// roles returns the function that sets the roles of rows at a hop that reads c.
 func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role) (least, most spmv.Role) {
 	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
 		var found uint8
@@ -230,12 +221,11 @@ func (s *Streams) roles(c *copied, hop int) func(first int64, roles []spmv.Role)
 	}
 }
 
-// after gives rows, whose last hops are given, their roles at a hop that reads c, and a bit for
-// each role in the result. first is a multiple of 32. Roles of neighbours differ: the loops have
-// no branches that depend on them.
+// after sets the roles of rows at a hop that reads c, from their last hops, and returns a bit for each role that occurs. first is a
+// multiple of 32. Roles of neighbours differ, so the loops have no branches that depend on them.
 func (s *Streams) after(c *copied, hop int, first int64, last []uint16, roles []spmv.Role) (found uint8) {
 	for k, f := range last {
-		// Of a row that is idle, the copy was made without the edges into it.
+		// The copy has no edges into a row that is idle at the copy's hop.
 		copied, computed := 1+(int32(f)-int32(c.hop))>>31, 1+(int32(f)-int32(hop))>>31
 		roles[k] = spmv.Role(copied + computed<<1)
 	}
@@ -262,10 +252,10 @@ func (s *Streams) after(c *copied, hop int, first int64, last []uint16, roles []
 	return found
 }
 
-// kept is Kept for a row that is not computed.
+// kept returns Kept for a row that is not computed.
 func kept(role spmv.Role) spmv.Role { return spmv.Kept | role&(role>>1) }
 
-// computed says which rows are recomputed at a hop.
+// computed returns a function that reports whether a row is recomputed at a hop.
 func (s *Streams) computed(hop int) func(i int64) bool {
 	return func(i int64) bool {
 		var last [1]uint16
@@ -274,7 +264,7 @@ func (s *Streams) computed(hop int) func(i int64) bool {
 	}
 }
 
-// everyRow are the roles of rows that are all computed.
+// everyRow sets the roles of rows that are all computed.
 func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
 	for k := range roles {
 		roles[k] = spmv.Computed
@@ -282,10 +272,10 @@ func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
 	return spmv.Computed, spmv.Computed
 }
 
-// Walk takes a column block from hop to hop.
+// Walk advances a column block hop by hop.
 type Walk struct {
 	Stats
-	// Watch, unless nil, may change the finished rows of a hop. No row settles then.
+	// Watch, if not nil, may change the finished rows of a hop. No row settles then.
 	Watch   spmv.Settle
 	b       *spmv.Block
 	closure *Closure
@@ -293,23 +283,22 @@ type Walk struct {
 	hop     int
 }
 
-// Walk starts at the given hop of the block; closure is nil where no row settles, else its
-// rows settle after their last hop.
+// Walk returns a walk that starts at the given hop of the block. closure is nil if no row settles; otherwise its rows settle after their
+// last hop.
 func (s *Streams) Walk(b *spmv.Block, hop int, closure *Closure) *Walk {
 	return &Walk{b: b, closure: closure, streams: s, hop: hop}
 }
 
-// Hop is the hop that the block's rows are of.
+// Hop returns the hop of the block's rows.
 func (w *Walk) Hop() int { return w.hop }
 
-// Next makes one hop and calls sink with its rows. left is the largest number of hops
-// that may still be made, including this one. It returns the number of edges streamed.
+// Next makes one hop and calls sink with its rows. left is the largest number of hops that may still be made, including this one. It
+// returns the number of edges streamed.
 func (w *Walk) Next(ctx context.Context, left int, sink spmv.Sink) (edges int64, err error) {
 	return w.Make(ctx, w.hop+1, left, sink)
 }
 
-// Make is [Walk.Next] with the rows that are computed at a hop, whatever hop the block's rows
-// are of.
+// Make is [Walk.Next] for a given hop, whatever the hop of the block's rows.
 func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges int64, err error) {
 	w.hop = hop
 	start := time.Now()

@@ -2,18 +2,17 @@ package hops
 
 import "ndls/spmv"
 
-// Blocks is the number of blocks of l that some columns make.
+// Blocks returns the number of blocks of l for this number of columns.
 func Blocks(columns int, l spmv.Layout) int { return (columns + l.Columns - 1) / l.Columns }
 
-// Work is what passes are expected to take, beside reading the edges.
+// Work holds the expected work of passes, beside reading the edges.
 type Work struct {
 	Passes int
-	// Disk is the largest size of all scratch files together, Read and Written
-	// what is moved between them and memory.
+	// Disk is the largest size of all scratch files together. Read and Written are the bytes moved between them and memory.
 	Disk, Read, Written int64
 }
 
-// MostBytes bounds the numbers of bytes that are estimated: no run moves as many.
+// MostBytes bounds estimated numbers of bytes: no run moves as many.
 const MostBytes = 1 << 60
 
 // Move adds bytes read and written, up to MostBytes each.
@@ -38,7 +37,6 @@ func (w *Work) External(l spmv.Layout, n int64, reads, writes int64) {
 	}
 }
 
-// CopiedBytes is the scratch space that copies of a stream of so many bytes are expected to
-// take (see [Streams]) where [Graph.Room] does not bound them: each has at most half the edges of
-// the one before, and an edge takes 4 bytes at most where it took 3 at least.
+// CopiedBytes returns the expected scratch space of copies of a stream of this size (see [Streams]) if [Graph.Room] does not bound them.
+// Each has at most half the edges of the one before, and an edge takes at most 4 bytes where it took at least 3.
 func CopiedBytes(edges int64) int64 { return edges + edges/3 }
