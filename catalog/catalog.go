@@ -21,63 +21,59 @@ import (
 	"ndls/internal/storage"
 )
 
-// Name is where the catalogue is as one Parquet file, in every run directory: complete
-// after each stage. Between two stages it lacks the latest changes.
+// Name is the path of the catalogue as one Parquet file, in every run directory. The file is complete after each stage; between two stages
+// it lacks the latest changes.
 const Name = "catalog.parquet"
 
-// Publish makes a change of the catalogue durable: paths are taken off the list,
-// added are put on it. del says that the removed files are to be deleted too. If
-// it fails nothing is changed, or the same change may be published again.
+// Publish makes a change of the catalogue durable: it removes paths from the list and adds entries to it. del says that the removed files
+// are deleted, too. If it fails, nothing is changed, or the same change may be published again.
 type Publish func(ctx context.Context, added []Entry, removed []string, del bool) error
 
-// Catalog is the list of committed files of a run directory. A file exists when
-// its entry does. It is safe for concurrent use.
+// Catalog is the list of committed files of a run directory. A file exists when its entry does. A Catalog is safe for concurrent use.
 //
-// One Catalog at a time, the owner, may write to a run directory ([Open]).
-// Others are views ([NewView]): they write files, and have their changes
-// published by the owner.
+// One Catalog at a time, the owner, may write to a run directory ([Open]). Others are views ([NewView]): they write files, and the owner
+// publishes their changes.
 type Catalog struct {
 	store   storage.Store
 	publish Publish // nil for the owner
 	binding Binding
 
 	adding  sync.Mutex
-	pending *batch // what the owner writes next; nil for nothing
+	pending *batch // the owner's next write; nil if there is none
 
 	changing  sync.Mutex // held while a change is made durable, or a file is deleted
 	log       *log       // of the owner
 	published Published  // by the owner
 	number    atomic.Uint64
 
-	mu     sync.RWMutex // never held while a store is waited for
+	mu     sync.RWMutex // never held while waiting for a store
 	byPath map[string]Entry
 	byKind map[string]map[string]Entry // by kind, then path
-	recent *recent                     // changes, of the owner; nil for a view
+	recent *recent                     // latest changes, of the owner; nil in a view
 }
 
-// NewView returns a view of a catalogue that lists entries now. Every change is
-// given to publish, and made in the view once that returns without an error.
+// NewView returns a view of a catalogue that lists entries now. It passes every change to publish, and applies it when publish returns
+// without an error.
 func NewView(store storage.Store, entries []Entry, publish Publish) *Catalog {
 	c := &Catalog{store: store, publish: publish}
 	c.replace(entries)
 	return c
 }
 
-// Published says which bytes the file under [Name] has, and what they list.
+// Published describes the bytes of the file under [Name], and what they list.
 type Published struct {
-	// Number is that of the last change that the file includes, 0 where nothing is known of it.
+	// Number is the number of the last change that the file includes, 0 if unknown.
 	Number uint64 `json:"number,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// Open reads the catalogue of a run directory; there is an empty one where none was
-// written. It fails with ErrVersion or ErrCorrupt.
+// Open reads the catalogue of a run directory; it is empty if none was written. Open fails with ErrVersion or ErrCorrupt.
 func Open(ctx context.Context, store storage.Store) (*Catalog, error) {
 	return OpenPublished(ctx, store, Published{})
 }
 
-// OpenPublished is Open for a run whose record knows how the file under Name was published last. That
-// file then stands for a snapshot that is missing or damaged, and [Catalog.Lacks] says what is to be made again.
+// OpenPublished is Open for a run whose record knows how the file under Name was last published. That file then replaces a snapshot that is
+// missing or damaged, and [Catalog.Lacks] lists what has to be made again.
 func OpenPublished(ctx context.Context, store storage.Store, p Published) (*Catalog, error) {
 	log, entries, changes, err := openLog(ctx, store, p)
 	if err != nil {
@@ -99,8 +95,7 @@ func OpenPublished(ctx context.Context, store storage.Store, p Published) (*Cata
 	return c, err
 }
 
-// comparePublished notes whether the file under Name is the one that was published last, or lists what the
-// catalogue lists.
+// comparePublished records whether the file under Name is missing, damaged, or neither the last published one nor equal to the catalogue.
 func (c *Catalog) comparePublished(ctx context.Context) error {
 	entries, sum, err := readPublished(ctx, c.store)
 	switch {
@@ -116,8 +111,8 @@ func (c *Catalog) comparePublished(ctx context.Context) error {
 	return nil
 }
 
-// Lacks lists what of the catalogue is missing or damaged while the rest has all that it listed: [Catalog.Mend]
-// makes it again.
+// Lacks lists the parts of the catalogue that are missing or damaged although the rest holds all their content. [Catalog.Mend] makes them
+// again.
 func (c *Catalog) Lacks() []string {
 	if c.log == nil {
 		return nil
@@ -125,8 +120,8 @@ func (c *Catalog) Lacks() []string {
 	return slices.Clone(c.log.lacks)
 }
 
-// Mend makes again what the catalogue lacks. The number of its last change is least or more then: a catalogue that is begun
-// anew goes on from the numbers of the one before.
+// Mend makes again what the catalogue lacks. It raises the number of the last change to at least least, so that a catalogue which starts
+// anew continues the numbers of the one before.
 func (c *Catalog) Mend(ctx context.Context, least uint64) error {
 	c.changing.Lock()
 	raised := c.log.number < least
@@ -141,7 +136,7 @@ func (c *Catalog) Mend(ctx context.Context, least uint64) error {
 	if !raised && len(lacks) == 0 {
 		return nil
 	}
-	// A damaged snapshot may have the name.
+	// A damaged snapshot may exist under this name.
 	data, err := encodeCatalog(entries, number)
 	if err == nil {
 		err = replace(ctx, c.store, snapshotName(number), data)
@@ -152,19 +147,18 @@ func (c *Catalog) Mend(ctx context.Context, least uint64) error {
 	return c.Publish(ctx)
 }
 
-// Published says how the file under Name was published last.
+// Published returns how the file under Name was last published.
 func (c *Catalog) Published() Published {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	return c.published
 }
 
-// Bind ties the catalogue to a plan: new entries get its stages and hashes, and what
-// was made under another plan is listed by [Catalog.All] alone. Call it before the
-// catalogue is used by several goroutines.
+// Bind binds the catalogue to a plan: new entries get its stages and hashes, and only [Catalog.All] lists files made under another plan.
+// The caller calls it before several goroutines use the catalogue.
 func (c *Catalog) Bind(b Binding) { c.binding = b }
 
-// replace makes the catalogue list these entries alone.
+// replace makes the catalogue list exactly these entries.
 func (c *Catalog) replace(entries []Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +168,7 @@ func (c *Catalog) replace(entries []Entry) {
 	}
 }
 
-// list puts an entry on the list; mu is held.
+// list adds an entry to the list; mu is held.
 func (c *Catalog) list(e Entry) {
 	c.unlistPath(e.Path)
 	c.byPath[e.Path] = e
@@ -184,7 +178,7 @@ func (c *Catalog) list(e Entry) {
 	c.byKind[e.Kind][e.Path] = e
 }
 
-// unlistPath takes a path off the list; mu is held.
+// unlistPath removes a path from the list; mu is held.
 func (c *Catalog) unlistPath(path string) {
 	if e, ok := c.byPath[path]; ok {
 		delete(c.byPath, path)
@@ -192,7 +186,7 @@ func (c *Catalog) unlistPath(path string) {
 	}
 }
 
-// change makes a change in memory.
+// change applies a change in memory.
 func (c *Catalog) change(added []Entry, removed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +204,7 @@ func (c *Catalog) change(added []Entry, removed []string) {
 	}
 }
 
-// changes says whether a change would change anything.
+// changes reports whether a change has any effect.
 func (c *Catalog) changes(added []Entry, removed []string) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -227,15 +221,15 @@ func (c *Catalog) changes(added []Entry, removed []string) bool {
 	})
 }
 
-// Store is where the files are.
+// Store returns the store that holds the files.
 func (c *Catalog) Store() storage.Store { return c.store }
 
-// Number counts the changes that were made to the catalogue of a run directory, from its
-// first on. It is 0 for a view. It does not wait for a change that is being written.
+// Number returns the number of changes to the catalogue of a run directory, counted from its first. It is 0 for a view. It does not wait
+// for a change that is being written.
 func (c *Catalog) Number() uint64 { return c.number.Load() }
 
-// Entries returns the files of a kind, or of all kinds for "", that were made under the
-// plan which the catalogue is bound to. They are sorted by interval, block and path.
+// Entries returns the files of a kind, or of all kinds for "", that were made under the plan to which the catalogue is bound. They are
+// sorted by interval, block and path.
 func (c *Catalog) Entries(kind string) []Entry {
 	c.mu.RLock()
 	from := c.byKind[kind]
@@ -253,7 +247,7 @@ func (c *Catalog) Entries(kind string) []Entry {
 	return out
 }
 
-// All returns every listed file, whatever plan made it, sorted as Entries does.
+// All returns every listed file, whatever plan made it, in the order of Entries.
 func (c *Catalog) All() []Entry {
 	c.mu.RLock()
 	out := slices.Collect(maps.Values(c.byPath))
@@ -262,8 +256,7 @@ func (c *Catalog) All() []Entry {
 	return out
 }
 
-// Lookup returns the entry of a path, if the file was made under the plan which the
-// catalogue is bound to.
+// Lookup returns the entry of a path, if the file was made under the plan to which the catalogue is bound.
 func (c *Catalog) Lookup(path string) (Entry, bool) {
 	e, ok := c.lookup(path)
 	return e, ok && c.binding.holds(e)
@@ -278,15 +271,14 @@ func (c *Catalog) lookup(path string) (Entry, bool) {
 
 // File is a file being written. Set Rows before the commit.
 type File struct {
-	// Rows is what the entry will say.
+	// Rows is the number of rows for the entry.
 	Rows  int64
 	entry Entry
 	w     storage.Writer
 }
 
-// Create starts an attempt at a file that e describes; see [Describe]. What its path
-// named before stays until Commit. Bytes and Checksum of e are set by Commit, Stage and
-// Plan by the binding.
+// Create starts an attempt at a file that e describes; see [Describe]. The file that has this path stays until Commit. Commit sets Bytes
+// and Checksum of e; the binding sets Stage and Plan.
 func (c *Catalog) Create(ctx context.Context, e Entry) (*File, error) {
 	if e.Kind == "" || IsRecord(e.Path) {
 		return nil, fmt.Errorf("create %q of kind %q", e.Path, e.Kind)
@@ -301,28 +293,24 @@ func (c *Catalog) Create(ctx context.Context, e Entry) (*File, error) {
 	return &File{w: w, entry: e, Rows: e.Rows}, nil
 }
 
-// Path is the path the file will have.
+// Path returns the path that the file will have.
 func (f *File) Path() string { return f.entry.Path }
 
 // Write implements io.Writer.
 func (f *File) Write(p []byte) (int, error) { return f.w.Write(p) }
 
-// Sum is the SHA-256, in lower-case hex, of all that was written. Nothing may be
-// written after it.
+// Sum returns the SHA-256, in lower-case hex, of all bytes written. Nothing may be written after it.
 func (f *File) Sum() string { return f.w.Sum() }
 
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
-// commitsTogether is how many files of a commit are made durable at the same time. Each of them
-// mostly waits for the disk or for the store.
+// commitsTogether is the number of files of a commit that are made durable at the same time. Each mostly waits for the disk or the store.
 const commitsTogether = 8
 
-// Commit makes the files durable and lists all of them in one step: a reopened
-// catalogue has all or none. On an error none is listed and what was written
-// are orphans. The files must have different paths. A file that takes the place of a
-// listed one with the same bytes stays listed all the time; one with other bytes is off
-// the list from before its bytes change until the step.
+// Commit makes the files durable and lists all of them in one step: a reopened catalogue has all or none. After an error none is listed,
+// and the written files are orphans. The files must have different paths. A file that replaces a listed one with the same bytes stays
+// listed throughout. One with other bytes is unlisted from before its bytes change until the step.
 func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 	defer func() {
 		for _, f := range files {
@@ -330,7 +318,7 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 		}
 	}()
 	added := make([]Entry, len(files))
-	var others []string // paths whose listed bytes are others
+	var others []string // paths listed with other bytes
 	for i, f := range files {
 		if slices.ContainsFunc(added[:i], func(e Entry) bool { return e.Path == f.entry.Path }) {
 			return fmt.Errorf("commit %s twice in one step", f.entry.Path)
@@ -360,8 +348,8 @@ func (c *Catalog) Commit(ctx context.Context, files ...*File) error {
 	return c.Apply(ctx, added, nil, false)
 }
 
-// Remove takes every entry that matches off the list, in one step, then deletes
-// the files. It looks at entries of every plan. match must not call the catalogue.
+// Remove removes every entry that matches from the list, in one step, then deletes the files. It includes entries of every plan. match must
+// not call the catalogue.
 func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
 	var gone []string
 	for _, e := range c.All() {
@@ -376,10 +364,9 @@ func (c *Catalog) Remove(ctx context.Context, match func(Entry) bool) error {
 	return c.Apply(ctx, nil, gone, true)
 }
 
-// Apply takes removed paths off the list and puts added on it, in one step; with
-// del the removed files that are not added are deleted after that, but for those that the owner
-// neither lists nor has listed lately. A change that was applied may be applied again. Changes of several callers that come while one is
-// written are written together.
+// Apply removes paths from the list and adds entries to it, in one step. With del it then deletes the removed files that are not added,
+// except files that the owner neither lists nor has listed recently. A change that was applied may be applied again. Changes of several
+// callers that arrive while one is written are written together.
 func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, del bool) error {
 	if c.publish != nil {
 		c.changing.Lock()
@@ -408,7 +395,7 @@ func (c *Catalog) Apply(ctx context.Context, added []Entry, removed []string, de
 	return nil
 }
 
-// knows returns those of some paths that are listed, or that one of the latest changes has taken off the list.
+// knows returns those of the paths that are listed, or that one of the latest changes removed from the list.
 func (c *Catalog) knows(paths []string) (known []string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -425,7 +412,7 @@ func (c *Catalog) knows(paths []string) (known []string) {
 	return known
 }
 
-// batch is changes that are written as one.
+// batch holds changes that are written as one.
 type batch struct {
 	changes []change
 	files   int
@@ -433,7 +420,7 @@ type batch struct {
 	err     error
 }
 
-// write makes a change durable, and then true here, with those of others that are waiting.
+// write makes a change durable and then applies it, together with waiting changes of other callers.
 func (c *Catalog) write(ctx context.Context, added []Entry, removed []string) error {
 	files := len(added) + len(removed)
 	c.adding.Lock()
@@ -456,7 +443,7 @@ func (c *Catalog) write(ctx context.Context, added []Entry, removed []string) er
 	c.adding.Unlock()
 	b.written = true
 	x := merged(b.changes)
-	// Changes of others are in it, whose callers are not gone.
+	// The batch includes changes of other callers, who still wait.
 	b.err = c.log.add(context.WithoutCancel(ctx), x.Added, x.Removed, func(x change) { c.change(x.Added, x.Removed) })
 	c.number.Store(c.log.number)
 	if b.err == nil {
@@ -465,7 +452,7 @@ func (c *Catalog) write(ctx context.Context, added []Entry, removed []string) er
 	return b.err
 }
 
-// merged is what some changes come to, one after the other.
+// merged returns one change with the effect of several, applied in order.
 func merged(changes []change) change {
 	if len(changes) == 1 {
 		return changes[0]
@@ -499,8 +486,7 @@ func merged(changes []change) change {
 	return all
 }
 
-// delete deletes a file that is not listed. No change is written meanwhile, which might list
-// it.
+// delete deletes a file that is not listed. Meanwhile no change is written that might list it.
 func (c *Catalog) delete(ctx context.Context, path string) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -513,9 +499,8 @@ func (c *Catalog) delete(ctx context.Context, path string) error {
 	return nil
 }
 
-// compact writes a snapshot when enough has changed since the last one, while others change
-// the catalogue. The change before it is durable: if the snapshot fails, a later change tries
-// again.
+// compact writes a snapshot when enough has changed since the last one, while others change the catalogue. The preceding change is durable:
+// if the snapshot fails, a later change tries again.
 func (c *Catalog) compact(ctx context.Context) {
 	c.changing.Lock()
 	c.mu.RLock()
@@ -542,8 +527,7 @@ func (c *Catalog) compact(ctx context.Context) {
 	}
 }
 
-// Publish writes the catalogue as one Parquet file, under Name. The owner calls it
-// after each stage.
+// Publish writes the catalogue as one Parquet file, under Name. The owner calls it after each stage.
 func (c *Catalog) Publish(ctx context.Context) error {
 	c.changing.Lock()
 	entries, number := c.All(), c.log.number
@@ -556,7 +540,7 @@ func (c *Catalog) Publish(ctx context.Context) error {
 	if err := c.log.snapshot(ctx, number, data); err != nil {
 		return err
 	}
-	// Its bytes depend on what is listed, not on how that came about.
+	// The bytes depend on the list, not on its history.
 	if data, err = encodeCatalog(entries, 0); err == nil {
 		err = replace(ctx, c.store, Name, data)
 	}
@@ -569,8 +553,8 @@ func (c *Catalog) Publish(ctx context.Context) error {
 	return nil
 }
 
-// Check reads the Parquet file under Name, which must be there once a stage has ended. With
-// all, when no change came after that, it must list what the catalogue lists.
+// Check reads the Parquet file under Name, which must exist once a stage has ended. With all, if no change came after that, the file must
+// list what the catalogue lists.
 func (c *Catalog) Check(ctx context.Context, all bool) error {
 	entries, _, err := readSnapshot(ctx, c.store, Name)
 	if errors.Is(err, storage.ErrNotExist) {
@@ -585,22 +569,20 @@ func (c *Catalog) Check(ctx context.Context, all bool) error {
 	return nil
 }
 
-// Open opens a listed file for reading at any offset. Its size must be what the
-// entry says; its bytes are not checked.
+// Open opens a listed file for reading at any offset. It compares the size with the entry, but not the bytes.
 func (c *Catalog) Open(ctx context.Context, e Entry) (storage.Reader, error) {
 	sum, _ := strings.CutPrefix(e.Checksum, "sha256:")
 	r, err := storage.OpenDigest(ctx, c.store, e.Path, storage.Digest{Bytes: e.Bytes, SHA256: sum})
 	return e.opened(r, err)
 }
 
-// OpenOnce is Open for a file that is read once, or in part: no local copy of it
-// is made.
+// OpenOnce is Open for a file that is read once, or in part: it makes no local copy.
 func (c *Catalog) OpenOnce(ctx context.Context, e Entry) (storage.Reader, error) {
 	r, err := storage.OpenOnce(ctx, c.store, e.Path)
 	return e.opened(r, err)
 }
 
-// opened compares what was opened with its entry.
+// opened compares an opened file with its entry.
 func (e Entry) opened(r storage.Reader, err error) (storage.Reader, error) {
 	switch {
 	case errors.Is(err, storage.ErrNotExist):
@@ -618,9 +600,8 @@ func (e Entry) opened(r storage.Reader, err error) (storage.Reader, error) {
 	return r, nil
 }
 
-// Stream reads a listed file from start to end, ahead of its caller. In place of
-// io.EOF the last Read returns ErrCorrupt if the bytes are not those of the
-// entry.
+// Stream reads a listed file from start to end, ahead of its caller. The last Read returns ErrCorrupt in place of io.EOF if the checksum of
+// the entry does not match.
 func (c *Catalog) Stream(ctx context.Context, e Entry) (io.ReadCloser, error) {
 	r, err := c.Open(ctx, e)
 	if err != nil {
@@ -670,9 +651,8 @@ func (c *Catalog) Verify(ctx context.Context, e Entry) error {
 	return err
 }
 
-// Orphans returns the files in the store that no entry names, attempts
-// included. Records of the run are no orphans. Files whose names ndls never gives
-// are foreign: nobody but their owner may remove them.
+// Orphans returns the files in the store that no entry names, including attempts. Records of the run are not orphans. Files whose names
+// ndls never gives are foreign: only their owner may remove them.
 func (c *Catalog) Orphans(ctx context.Context) (orphans, foreign []storage.Info, err error) {
 	all, err := c.store.List(ctx, "")
 	if err != nil {
@@ -690,7 +670,7 @@ func (c *Catalog) Orphans(ctx context.Context) (orphans, foreign []storage.Info,
 	return orphans, foreign, nil
 }
 
-// brief is the beginning of a checksum: enough for a reader to see that two differ.
+// brief returns the beginning of a checksum, long enough to show that two differ.
 func brief(checksum string) string {
 	const long = len("sha256:") + 8
 	if len(checksum) <= long {

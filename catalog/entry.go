@@ -8,7 +8,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// How the values of a tile are stored.
+// Types of the values of a tile.
 const (
 	Float32 = "float32"
 	Float16 = "float16"
@@ -60,14 +60,12 @@ const (
 	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
 )
 
-// NotApplicable stands in the fields of an Entry that say where a file belongs, for
-// files that belong to no interval, panel, hop or run.
+// NotApplicable is the value of the fields of an Entry that do not apply to a file, because it belongs to no interval, panel, hop or run.
 const NotApplicable = -1
 
 // Entry describes one committed file. It is one row of the catalogue.
 type Entry struct {
-	// Stage wrote the file, under a plan whose part that decides the file's bytes has
-	// the hash Plan. Both are empty where the catalogue is bound to no plan.
+	// Stage is the stage that wrote the file. It is empty if the catalogue is bound to no plan.
 	Stage string `parquet:"name=stage, type=BYTE_ARRAY, convertedtype=UTF8" json:"stage,omitempty"`
 	Kind  string `parquet:"name=kind, type=BYTE_ARRAY, convertedtype=UTF8" json:"kind"`
 	// Path is relative to the run directory, with slashes.
@@ -76,72 +74,69 @@ type Entry struct {
 	Bytes int64  `parquet:"name=bytes, type=INT64" json:"bytes"`
 	// Checksum is "sha256:" and the lower-case hex sum of the file's bytes.
 	Checksum string `parquet:"name=checksum, type=BYTE_ARRAY, convertedtype=UTF8" json:"checksum"`
-	// Interval of rows and Block, the first panel of columns, place the file in a
-	// matrix, or are NotApplicable.
+	// Interval is the interval of rows and Block the first panel of columns of the file, or NotApplicable.
 	Interval int32 `parquet:"name=interval, type=INT32" json:"interval"`
 	Block    int32 `parquet:"name=block, type=INT32" json:"block"`
-	// Lo and Hi are the rows [Lo, Hi) that the file holds of a matrix or table, First and
-	// Last its panels [First, Last), the pieces of a step of a partition, or the hops that it
-	// takes until K of nodes is known; all 0 where the file is no such thing.
+	// Lo and Hi are the rows [Lo, Hi) of a matrix or table that the file holds. First and Last are its panels [First, Last); or its pieces
+	// of a step of a partition; or the hop of the file and the hop at which K is expected to be known ([Entry.Awaits]). All are 0 if they
+	// do not apply.
 	Lo    int64 `parquet:"name=lo, type=INT64" json:"lo,omitempty"`
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
 	Last  int32 `parquet:"name=last_panel, type=INT32" json:"last_panel,omitempty"`
-	// Hop is the number of hops that the file's rows have made, Run the model, the split or
-	// the step of a partition that they are of, or which half of each panel they have ([Entry.OfSide]); or NotApplicable.
+	// Hop is the number of hops of the file's rows. Run is the number of the model, of the split, of the step of a partition or of the ε of
+	// a K table; or the half of each panel ([Entry.OfSide]). Both are NotApplicable if they do not apply.
 	Hop int32 `parquet:"name=hop, type=INT32" json:"hop"`
 	Run int32 `parquet:"name=run, type=INT32" json:"run"`
-	// ValueType is how the values of a tile are stored, [Float32] or [Float16], or the weights
-	// in sorted edges of a partition, [Float32]. It is empty for other files, and for tiles
-	// that versions before this field committed.
+	// ValueType is the type of the values of a tile, [Float32] or [Float16], or of the weights in sorted edges of a partition, [Float32].
+	// It is empty for other files, and for tiles that earlier versions committed.
 	ValueType string `parquet:"name=value_type, type=BYTE_ARRAY, convertedtype=UTF8" json:"value_type,omitempty"`
 	// Plan is the hash of the part of the plan that decides the file's bytes.
 	Plan string `parquet:"name=plan, type=BYTE_ARRAY, convertedtype=UTF8" json:"plan,omitempty"`
 }
 
-// Describe begins the description of a file: it belongs to no interval, panel, hop or
-// run.
+// Describe returns the description of a file that belongs to no interval, panel, hop or run.
 func Describe(kind, path string) Entry {
 	return Entry{Kind: kind, Path: path, Interval: NotApplicable, Block: NotApplicable, Hop: NotApplicable, Run: NotApplicable}
 }
 
-// In says which interval of rows the file belongs to.
+// In sets the interval of rows of the file.
 func (e Entry) In(interval int) Entry {
 	e.Interval = int32(interval)
 	return e
 }
 
-// Holding says which rows [lo, hi) the file holds, and sets Rows to their number.
+// Holding sets the rows [lo, hi) that the file holds, and Rows to their number.
 func (e Entry) Holding(lo, hi int64) Entry {
 	e.Lo, e.Hi, e.Rows = lo, hi, hi-lo
 	return e
 }
 
-// Panels says which panels [first, last) of 16 columns the file is about.
+// Panels sets the panels [first, last) of 16 columns of the file.
 func (e Entry) Panels(first, last int) Entry {
 	e.Block, e.First, e.Last = int32(first), int32(first), int32(last)
 	return e
 }
 
-// Awaits says after which hop the file's rows are expected to be known.
+// Awaits sets the hop of the file, and the hop at which K of its rows is expected to be known.
 func (e Entry) Awaits(hop, last int) Entry {
 	e.First, e.Last = int32(hop), int32(last)
 	return e
 }
 
-// AtHop says how many hops the file's rows have made.
+// AtHop sets the number of hops of the file's rows.
 func (e Entry) AtHop(hop int) Entry {
 	e.Hop = int32(hop)
 	return e
 }
 
-// OfRun says which model or part the file is of.
+// OfRun sets the model or part of the file.
 func (e Entry) OfRun(run int) Entry {
 	e.Run = int32(run)
 	return e
 }
 
-// OfSide says which columns of each panel the file has.
+// OfSide sets the columns of each panel that the file has.
 func (e Entry) OfSide(side packed.Side) Entry {
 	if side != packed.Both {
 		e.Run = int32(side)
@@ -149,10 +144,10 @@ func (e Entry) OfSide(side packed.Side) Entry {
 	return e
 }
 
-// Side is what OfSide said of a file that belongs to no model, split or step.
+// Side returns the side that OfSide set, for a file that belongs to no model, split or step.
 func (e Entry) Side() packed.Side { return packed.Side(max(e.Run, 0)) }
 
-// Of says which stage writes the file, where its kind does not tell.
+// Of sets the stage that writes the file, if its kind does not tell.
 func (e Entry) Of(stage string) Entry {
 	e.Stage = stage
 	return e
@@ -162,13 +157,11 @@ func compareEntries(a, b Entry) int {
 	return cmp.Or(cmp.Compare(a.Interval, b.Interval), cmp.Compare(a.Block, b.Block), strings.Compare(a.Path, b.Path))
 }
 
-// Binding ties files to the plan that made them.
+// Binding binds files to the plan that made them.
 type Binding struct {
-	// Stages says for each kind which stage writes it. It need not say so of kinds
-	// whose entries name their stage ([Entry.Of]).
+	// Stages maps each kind to the stage that writes it. It may omit kinds whose entries name their stage ([Entry.Of]).
 	Stages map[string]string
-	// Plans has the hash of the part of the plan that decides what a stage writes,
-	// by stage.
+	// Plans maps each stage to the hash of the part of the plan that decides its output.
 	Plans map[string]string
 }
 
@@ -181,17 +174,16 @@ func (b Binding) stamp(e Entry) Entry {
 	return e
 }
 
-// holds says whether an entry was made under the plan.
+// holds reports whether an entry was made under the plan.
 func (b Binding) holds(e Entry) bool {
 	return b.Plans == nil || e.Plan == b.Plans[e.Stage]
 }
 
-// records are the files of a run directory that are not in the catalogue: they say
-// how the run goes. Names that end in a slash or a dot are prefixes.
+// records lists the files of a run directory that the catalogue never lists, because they describe the progress of the run. Names that end
+// in a slash or a dot are prefixes.
 var records = []string{Name, logPrefix, "run.json", "report.", "journal/", "cluster/"}
 
-// IsRecord says whether a name is that of a file which says how the run goes, and
-// which the catalogue therefore never lists.
+// IsRecord reports whether name belongs to such a file.
 func IsRecord(name string) bool {
 	return slices.ContainsFunc(records, func(r string) bool {
 		return name == r || strings.HasPrefix(name, r) && strings.ContainsAny(r[len(r)-1:], "/.")

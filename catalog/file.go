@@ -19,19 +19,18 @@ import (
 	"ndls/internal/storage"
 )
 
-// The catalogue's version has a key of its own: the rows are another format
-// than those of the tables.
+// The version of the catalogue has a key of its own, because its rows have another format than tables.
 const (
 	catalogVersionKey = "ndls.catalog.version"
 	catalogVersion    = "2"
-	// catalogNumberKey has the number of the last change that the file includes.
+	// catalogNumberKey holds the number of the last change that the file includes.
 	catalogNumberKey = "ndls.catalog.number"
 )
 
-// maxCatalogBytes bounds what is read into memory: some million entries.
+// maxCatalogBytes bounds the size of a file that is read into memory: some million entries.
 const maxCatalogBytes = 256 << 20
 
-// encodeCatalog returns what is listed after a change as a sealed Parquet file.
+// encodeCatalog returns the list after a change as a sealed Parquet file.
 func encodeCatalog(rows []Entry, number uint64) ([]byte, error) {
 	var out bytes.Buffer
 	sink := seal.NewWriter(&out)
@@ -57,8 +56,7 @@ func encodeCatalog(rows []Entry, number uint64) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readSnapshot reads a catalogue file: what it lists, and the number of the last change
-// that it includes.
+// readSnapshot reads a catalogue file: its entries, and the number of the last change that it includes.
 func readSnapshot(ctx context.Context, store storage.Store, name string) ([]Entry, uint64, error) {
 	r, err := store.Open(ctx, name)
 	if err != nil {
@@ -68,14 +66,14 @@ func readSnapshot(ctx context.Context, store storage.Store, name string) ([]Entr
 	return readCatalog(r, name)
 }
 
-// readCatalog checks the seal, and only then decodes.
+// readCatalog checks the seal before it decodes.
 func readCatalog(r storage.Reader, name string) ([]Entry, uint64, error) {
 	marks, err := seal.ReadMarks(r, name, seal.Parquet)
 	if err != nil {
 		return nil, 0, err
 	}
 	if r.Size() > maxCatalogBytes || len(marks) != 1 {
-		return nil, 0, damagedLog(name, "it is no catalogue")
+		return nil, 0, damagedLog(name, "it is not a catalogue")
 	}
 	data := make([]byte, r.Size())
 	if err := seal.ReadFull(r, name, data, 0); err != nil {
@@ -128,8 +126,7 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 	return rows, number, nil
 }
 
-// rowOf is an Entry with the fields of which a file has columns: earlier versions wrote
-// fewer, and what they did not write stays empty.
+// rowOf returns an Entry type with the fields for which a file has columns. Earlier versions wrote fewer; the others stay empty.
 func rowOf(footer *parquet.FileMetaData) reflect.Type {
 	there := map[string]bool{}
 	for _, e := range footer.Schema {
@@ -144,13 +141,13 @@ func rowOf(footer *parquet.FileMetaData) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// columnName is the name of a field's column.
+// columnName returns the name of a field's column.
 func columnName(f reflect.StructField) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(f.Tag.Get("parquet"), "name="), ",")
 	return name
 }
 
-// metadata is a value that the footer has for a key, or "".
+// metadata returns the value of a key in the footer, or "".
 func metadata(footer *parquet.FileMetaData, key string) string {
 	for _, kv := range footer.KeyValueMetadata {
 		if kv.Key == key && kv.Value != nil {
@@ -160,7 +157,7 @@ func metadata(footer *parquet.FileMetaData, key string) string {
 	return ""
 }
 
-// parquetBytes is a file in memory as the Parquet library wants it.
+// parquetBytes is a file in memory for the Parquet library.
 type parquetBytes struct {
 	*bytes.Reader
 	data []byte

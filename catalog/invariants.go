@@ -5,8 +5,8 @@ import "ndls/internal/invariants"
 // checkedEntries is the largest catalogue that is checked after each change.
 const checkedEntries = 1000
 
-// checkLists sees that the two lists of the catalogue hold the same entries, and that
-// these can be what a run directory holds; mu is held.
+// checkLists checks that the two lists of the catalogue hold the same entries, and that the entries are possible in a run directory; mu is
+// held.
 func (c *Catalog) checkLists() {
 	listed := 0
 	for kind, entries := range c.byKind {

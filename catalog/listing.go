@@ -5,28 +5,27 @@ import (
 	"slices"
 )
 
-// Version says up to which change a view follows its owner. It means something as long as that
-// owner has the catalogue open. The zero Version is that of a view which follows no owner yet.
+// Version says up to which change a view follows its owner. It is valid while that owner has the catalogue open. The zero Version belongs
+// to a view that follows no owner yet.
 type Version struct {
 	Owner  uint64 // drawn when the owner opens the catalogue
 	Number uint64 // of changes since then
 }
 
-// Listing is what has changed since a version of a catalogue, or all that it lists.
+// Listing holds the changes since a version of a catalogue, or its whole list.
 type Listing struct {
 	Version Version
-	// Whole says that Added is all that is listed.
+	// Whole says that Added is the whole list.
 	Whole   bool
 	Added   []Entry
 	Removed []string
 }
 
-// fewestRecent is how many entries changes may have that are kept in any case.
+// fewestRecent is the number of entries up to which changes are always kept.
 const fewestRecent = 1000
 
-// recent holds the latest changes of an owner's catalogue, in order. Together they have at most as
-// many entries as the catalogue lists, or fewestRecent if that is more: for a large catalogue, what
-// has changed is never longer than the whole list.
+// recent holds the latest changes of an owner's catalogue, in order. Together they have at most as many entries as the catalogue lists, or
+// fewestRecent if that is more: for a large catalogue, the changes are never longer than the whole list.
 type recent struct {
 	version Version
 	changes []change
@@ -35,7 +34,7 @@ type recent struct {
 
 func newRecent() *recent { return &recent{version: Version{Owner: 1 + rand.Uint64N(1<<63)}} }
 
-// add notes a change, after which the catalogue lists so many files.
+// add adds a change, after which the catalogue lists this number of files.
 func (r *recent) add(x change, listed int) {
 	r.version.Number++
 	r.changes = append(r.changes, x)
@@ -47,7 +46,7 @@ func (r *recent) add(x change, listed int) {
 	}
 }
 
-// since is what the changes after a version come to, if they are all known.
+// since returns the changes after a version merged into one, if all of them are known.
 func (r *recent) since(v Version) (x change, ok bool) {
 	oldest := r.version.Number - uint64(len(r.changes))
 	if v.Owner != r.version.Owner || v.Number < oldest || v.Number > r.version.Number {
@@ -56,7 +55,7 @@ func (r *recent) since(v Version) (x change, ok bool) {
 	return merged(r.changes[v.Number-oldest:]), true
 }
 
-// removed holds the paths that the changes have taken off the list.
+// removed returns the paths that the changes removed from the list.
 func (r *recent) removed() map[string]bool {
 	gone := map[string]bool{}
 	for _, x := range r.changes {
@@ -69,8 +68,7 @@ func (r *recent) removed() map[string]bool {
 
 func (x change) files() int { return len(x.Added) + len(x.Removed) }
 
-// Since says what has changed since a version of an owner's catalogue. Where the owner does not
-// know that any more, it lists all files.
+// Since returns the changes since a version of an owner's catalogue. If the owner no longer knows them, it lists all files.
 func (c *Catalog) Since(v Version) Listing {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -85,8 +83,7 @@ func (c *Catalog) Since(v Version) Listing {
 	return Listing{Version: c.recent.version, Whole: true, Added: all}
 }
 
-// Update brings a view up to date with a listing since the version that it had. A change that the
-// view is making itself is complete before or after that.
+// Update brings a view up to date with a listing since its version. A change that the view itself is making completes before or after it.
 func (c *Catalog) Update(l Listing) {
 	c.changing.Lock()
 	defer c.changing.Unlock()

@@ -15,22 +15,21 @@ import (
 	"ndls/internal/storage"
 )
 
-// The catalogue is a log of changes in the folder catalog/ of a run directory: change n
-// is catalog/<n>.json, written once, and catalog/<n>.parquet is a snapshot of what is
-// listed after change n. A change costs the same however many files are listed: one
-// small file. A snapshot is written when there have been as many changes since the last
-// one as there are files, and after each stage; what it replaces is removed then.
+// The catalogue is a log of changes in the folder catalog/ of a run directory. Change n is catalog/<n>.json, written once;
+// catalog/<n>.parquet is a snapshot of the list after change n. A change always costs one small file, however many files are listed. A
+// snapshot is written when the changes since the last one are as many as the files, and after each stage. The files that it replaces are
+// then removed.
 const (
 	// LogPrefix is the folder of the catalogue in a run directory.
 	LogPrefix = "catalog/"
 	logPrefix = LogPrefix
-	// minChanges is the smallest number of changes between two snapshots, Publish apart.
+	// minChanges is the smallest number of changes between two snapshots, except for Publish.
 	minChanges = 256
-	// maxChangeBytes bounds a change, of which some hundred thousand files take a tenth of a GB.
+	// maxChangeBytes bounds the size of a change; some hundred thousand files take a tenth of a GB.
 	maxChangeBytes = 256 << 20
-	// mostTogether bounds how many files changes name that are written together.
+	// mostTogether bounds the number of files in changes that are written together.
 	mostTogether = 1 << 14
-	// maxRivals bounds how many changes of others are met while one is written.
+	// maxRivals bounds the number of changes by others that are met while one is written.
 	maxRivals = 1000
 )
 
@@ -45,21 +44,21 @@ type change struct {
 func changeName(n uint64) string   { return fmt.Sprintf("%s%010d.json", logPrefix, n) }
 func snapshotName(n uint64) string { return fmt.Sprintf("%s%010d.parquet", logPrefix, n) }
 
-// log is where the changes of the owner go.
+// log writes the changes of the owner.
 type log struct {
 	store  storage.Store
-	number uint64 // of the last change
-	since  int    // changes after the last snapshot
+	number uint64 // number of the last change
+	since  int    // number of changes after the last snapshot
 	lacks  []string
 }
 
-// damagedLog is an ErrCorrupt for what no stage can write again.
+// damagedLog returns an ErrCorrupt for a file that no stage can write again.
 func damagedLog(name, format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %w: the list of committed files is not whole; restore the file from a copy of the run directory, or start in a new one",
 		name, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
-// openLog reads the last snapshot and the changes after it. p is what is known of the file under Name.
+// openLog reads the last snapshot and the changes after it. p describes the file under Name.
 func openLog(ctx context.Context, store storage.Store, p Published) (*log, []Entry, []change, error) {
 	l := &log{store: store}
 	snapshots, changes, err := l.files(ctx)
@@ -88,7 +87,7 @@ func openLog(ctx context.Context, store storage.Store, p Published) (*log, []Ent
 	return l, entries, list, nil
 }
 
-// base reads the last snapshot, or the file under Name where that has all that the snapshot had.
+// base reads the last snapshot, or the file under Name if that holds the content of the snapshot.
 func (l *log) base(ctx context.Context, snapshots, changes []uint64, p Published) ([]Entry, error) {
 	lacks := ""
 	switch {
@@ -122,13 +121,13 @@ func (l *log) base(ctx context.Context, snapshots, changes []uint64, p Published
 	case err != nil:
 		return nil, err
 	case sum != p.SHA256:
-		return nil, damagedLog(snapshotName(p.Number), "%s, and %s is another one than run.json knows", strings.TrimPrefix(lacks, snapshotName(p.Number)+" is "), Name)
+		return nil, damagedLog(snapshotName(p.Number), "%s, and %s does not match run.json", strings.TrimPrefix(lacks, snapshotName(p.Number)+" is "), Name)
 	}
 	l.number, l.lacks = p.Number, []string{lacks}
 	return entries, nil
 }
 
-// readPublished reads the file under Name, and what its bytes are.
+// readPublished reads the file under Name, and returns its entries and its checksum.
 func readPublished(ctx context.Context, store storage.Store) (entries []Entry, sum string, err error) {
 	r, err := store.Open(ctx, Name)
 	if err != nil {
@@ -136,7 +135,7 @@ func readPublished(ctx context.Context, store storage.Store) (entries []Entry, s
 	}
 	defer r.Close()
 	if r.Size() > maxCatalogBytes {
-		return nil, "", damagedLog(Name, "it is no catalogue")
+		return nil, "", damagedLog(Name, "it is not a catalogue")
 	}
 	data, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
 	if err != nil {
@@ -146,7 +145,7 @@ func readPublished(ctx context.Context, store storage.Store) (entries []Entry, s
 	return entries, sumOf(data), err
 }
 
-// sumOf is the SHA-256 of some bytes in lower-case hex.
+// sumOf returns the SHA-256 of data in lower-case hex.
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
@@ -171,7 +170,7 @@ func (l *log) files(ctx context.Context) (snapshots, changes []uint64, err error
 		case err == nil && f.Name == snapshotName(n) && kind == "parquet":
 			snapshots = append(snapshots, n)
 		default:
-			return nil, nil, damagedLog(f.Name, "it is no part of a catalogue")
+			return nil, nil, damagedLog(f.Name, "it does not belong to a catalogue")
 		}
 	}
 	slices.Sort(snapshots)
@@ -211,8 +210,7 @@ func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
 	return c, nil
 }
 
-// add writes a change. Where another coordinator has written one under the next
-// number, adopt makes that one, and the change comes after it.
+// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it.
 func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt func(change)) error {
 	for range maxRivals {
 		c := change{Seal: seal.Unsealed, Number: l.number + 1, Added: added, Removed: removed}
@@ -221,7 +219,7 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 			return fmt.Errorf("write catalogue: %w", err)
 		}
 		if len(text) > maxChangeBytes {
-			return fmt.Errorf("write catalogue: one change takes %d bytes, %d are the most: list fewer files at a time", len(text), maxChangeBytes)
+			return fmt.Errorf("write catalogue: one change takes %d bytes; at most %d are possible: list fewer files at a time", len(text), maxChangeBytes)
 		}
 		err = createNew(ctx, l.store, changeName(c.Number), text)
 		if err == nil {
@@ -231,8 +229,7 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 		if !errors.Is(err, storage.ErrExist) {
 			return fmt.Errorf("write catalogue: %w", err)
 		}
-		// It may be ours, where a store said no after it had said nothing: to make it
-		// twice does no harm.
+		// The change may be ours, if a store refused it after an answer was lost. Applying it twice does no harm.
 		rival, err := l.load(ctx, c.Number)
 		if err != nil {
 			return err
@@ -240,11 +237,11 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 		adopt(rival)
 		l.number, l.since = rival.Number, l.since+1
 	}
-	return errors.New("write catalogue: another coordinator writes to it all the time")
+	return errors.New("write catalogue: another coordinator keeps writing to it")
 }
 
-// snapshot writes what is listed after change number, then removes what it replaces.
-// What cannot be removed now is removed after a later snapshot.
+// snapshot writes the list after change number, then removes the files that it replaces. Files that cannot be removed now are removed after
+// a later snapshot.
 func (l *log) snapshot(ctx context.Context, number uint64, data []byte) error {
 	err := createNew(ctx, l.store, snapshotName(number), data)
 	if err != nil && !errors.Is(err, storage.ErrExist) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// made matches the names of all files that ndls makes in a run directory. A stage
-// that writes files of other names needs a line here: gc removes only what matches, and a
-// catalogue that is bound to a plan creates no others.
+// made matches the names of all files that ndls makes in a run directory. A stage that writes files with other names needs a line here: gc
+// removes only files that match, and a catalogue that is bound to a plan creates no others.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `journal/\d{8,}\.json`, `cluster/[0-9a-z.-]+`,
 	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,
@@ -28,14 +27,13 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`scratch/(?:[^/]+/)*cache/[0-9a-f]{16}(?:\.[a-z]+)?`,
 }, "|") + `)(?:\.[0-9a-f]{16}\.tmp)?$`)
 
-// Made says whether a file of a run directory has a name that ndls gives, finished or
-// not.
+// Made reports whether a file of a run directory has a name that ndls gives, finished or not.
 func Made(name string) bool { return made.MatchString(name) }
 
 // attempt matches the name of an unfinished file.
 var attempt = regexp.MustCompile(`^(.+)\.[0-9a-f]{16}\.tmp$`)
 
-// AttemptAt returns the name of the file that an unfinished file was to become, "" for a name that none has.
+// AttemptAt returns the final name of an unfinished file, or "" for any other name.
 func AttemptAt(name string) string {
 	if m := attempt.FindStringSubmatch(name); m != nil {
 		return m[1]
@@ -43,8 +41,8 @@ func AttemptAt(name string) string {
 	return ""
 }
 
-// IsOutput says whether a name that ndls gives ([Made]) is that of a file, finished or not, which a
-// stage commits: no record, no part of the catalogue, no temporary file.
+// IsOutput reports whether a name that ndls gives ([Made]) belongs to a file, finished or not, that a stage commits: not a record, a part
+// of the catalogue or a temporary file.
 func IsOutput(name string) bool {
 	folder, _, inside := strings.Cut(name, "/")
 	return inside && folder != "scratch" && !IsRecord(name)

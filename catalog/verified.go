@@ -12,26 +12,24 @@ import (
 	"ndls/internal/storage"
 )
 
-// Verified is a listed file that is checked while it is read. Whoever reads it does so
-// from its start to its end, calls Finish, and commits nothing before Finish has
-// returned without an error. It is not safe for concurrent use.
+// Verified checks a listed file while it is read. The caller reads it from start to end, calls Finish, and commits nothing before Finish
+// returns without an error. It is not safe for concurrent use.
 type Verified struct {
 	entry Entry
 	file  storage.Reader
 	sum   hash.Hash
-	done  int64  // bytes of the file that sum has
-	skip  []byte // for bytes that the reader leaves out
+	done  int64  // bytes of the file in sum
+	skip  []byte // for bytes that the reader skips
 }
 
 const (
-	// tailBytes is how near to its end a file may be read before what is in front of that
-	// was read: formats with a footer are opened so.
+	// tailBytes is the size of the end of a file that may be read before the bytes in front of it: formats with a footer are opened so.
 	tailBytes = 1 << 20
 	skipBytes = 256 << 10
 )
 
-// OpenVerified opens a listed file whose bytes are compared with its checksum while they
-// are read. It takes no more memory than Open, and 256 KiB once bytes are left out.
+// OpenVerified opens a listed file that is compared with its checksum while it is read. It uses no more memory than Open, and 256 KiB once
+// bytes are skipped.
 func (c *Catalog) OpenVerified(ctx context.Context, e Entry) (*Verified, error) {
 	r, err := c.Open(ctx, e)
 	if err != nil {
@@ -46,8 +44,7 @@ func (v *Verified) Size() int64 { return v.file.Size() }
 // Close implements [storage.Reader].
 func (v *Verified) Close() error { return v.file.Close() }
 
-// ReadAt implements [storage.Reader]. Bytes in front of what is asked for that were not
-// read yet are read too, but for those in front of the last MiB of the file.
+// ReadAt implements [storage.Reader]. It first reads the unread bytes in front of off, unless off lies in the last MiB of the file.
 func (v *Verified) ReadAt(p []byte, off int64) (int, error) {
 	if off > v.done && off < v.Size()-tailBytes {
 		if err := v.advance(off); err != nil {
@@ -59,11 +56,10 @@ func (v *Verified) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Fetch is ReadAt for bytes that [Verified.Add] takes later. Both may be called at the same time.
+// Fetch is ReadAt for bytes that the caller later passes to [Verified.Add]. Both may be called at the same time.
 func (v *Verified) Fetch(p []byte, off int64) (int, error) { return v.file.ReadAt(p, off) }
 
-// Add takes bytes that were fetched, in the order of the file. Those in front of them are read if they were
-// not yet.
+// Add adds fetched bytes to the checksum, in the order of the file. It first reads the unread bytes in front of them.
 func (v *Verified) Add(p []byte, off int64) error {
 	if off > v.done {
 		if err := v.advance(off); err != nil {
@@ -74,7 +70,7 @@ func (v *Verified) Add(p []byte, off int64) error {
 	return nil
 }
 
-// add sums bytes at off, as far as they come next.
+// add adds the bytes at off to the sum, as far as they continue it.
 func (v *Verified) add(p []byte, off int64) {
 	if end := off + int64(len(p)); off <= v.done && end > v.done {
 		v.sum.Write(p[v.done-off:])
@@ -101,8 +97,7 @@ func (v *Verified) advance(off int64) error {
 	return nil
 }
 
-// Finish reads what was left out, and fails with ErrCorrupt if the file is not the one
-// that was committed.
+// Finish reads the skipped bytes, and returns ErrCorrupt if the file is not the committed one.
 func (v *Verified) Finish() error {
 	if err := v.advance(v.Size()); err != nil {
 		return err

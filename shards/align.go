@@ -7,21 +7,20 @@ import (
 	"ndls/internal/seal"
 )
 
-// fileHead is the size of what precedes the first message of an Arrow file.
+// fileHead is the size of the bytes before the first message of an Arrow file.
 const fileHead = 8
 
-// aligner lengthens the messages of an Arrow file, which the library pads to 8
-// bytes, so that the buffers after them start on a line. A message is
-// 0xffffffff, the length of the metadata as int32, the metadata.
+// aligner lengthens the messages of an Arrow file, which the library pads to 8 bytes, so that the buffers after them start on a line. A
+// message is 0xffffffff, the length of the metadata as int32, then the metadata.
 type aligner struct {
 	*seal.Writer
-	head     int // bytes of the file head to come
-	messages int // messages to come
+	head     int // bytes of the file head still to come
+	messages int // messages still to come
 	message  []byte
-	lengths  []int // of the messages that were written, the schema first
+	lengths  []int // of the written messages, the schema first
 }
 
-// newAligner expects the file head and the schema first.
+// newAligner returns an aligner that expects the file head and the schema first.
 func newAligner(w io.Writer) *aligner {
 	return &aligner{Writer: seal.NewWriter(w), head: fileHead, messages: 1}
 }
@@ -49,8 +48,7 @@ func (a *aligner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// missing is how many bytes of the message's metadata, or of what precedes it,
-// are to come.
+// missing returns the number of bytes of the message, or of its prefix, that are still to come.
 func (a *aligner) missing() int {
 	if len(a.message) < 8 {
 		return 8 - len(a.message)
@@ -69,9 +67,9 @@ func (a *aligner) flush() error {
 	return err
 }
 
-// padBlocks gives the blocks of the footer at the end of held the lengths that the messages of
-// their record batches have now; lengths begins with that of the schema. In the flatbuffer Footer, record batches are field 3, a
-// vector of structs {offset int64, metadata int32, 4 bytes, body int64}.
+// padBlocks sets the metadata lengths of the blocks in the footer, which is at the end of held, to those of the written record batches;
+// lengths begins with the length of the schema. In the flatbuffer Footer, record batches are field 3, a vector of structs {offset int64,
+// metadata int32, 4 bytes, body int64}.
 func padBlocks(held []byte, lengths []int) {
 	n, ok := seal.FooterLength(held, seal.Arrow)
 	if !ok || n > int64(len(held)) {

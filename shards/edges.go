@@ -23,8 +23,7 @@ import (
 	"ndls/internal/storage"
 )
 
-// edgeGroupRows is the number of edges in a row group: one column of it is held
-// in memory, compressed, while the other is written.
+// edgeGroupRows is the number of edges in a row group. One of its columns is held in memory, compressed, while the other is written.
 const edgeGroupRows = 1 << 20
 
 // edgeCodec compresses the pages of shards.
@@ -35,10 +34,10 @@ var (
 	weightColumn = column{"weight", parquet.Types.Float, schema.NoLogicalType{}}
 )
 
-// weightsType is that of weights, as metadata spell it.
+// weightsType is the type of weights, as metadata spell it.
 const weightsType = "float32"
 
-// columns are those of a shard.
+// columns returns the columns of a shard.
 func (m EdgeMeta) columns() []column {
 	if m.Weighted {
 		return append(edgeColumns[:2:2], weightColumn)
@@ -46,9 +45,8 @@ func (m EdgeMeta) columns() []column {
 	return edgeColumns
 }
 
-// EdgeMeta says which part of the matrix a shard holds: the edges whose
-// destination is in [Lo, Hi) of NumNodes nodes, in blocks of BlockRows
-// destinations, counted from 0.
+// EdgeMeta describes the part of the matrix that a shard holds: the edges whose destination is in [Lo, Hi) of NumNodes nodes, in blocks of
+// BlockRows destinations, counted from 0.
 type EdgeMeta struct {
 	Interval  int
 	Lo, Hi    int64
@@ -75,51 +73,49 @@ func (m EdgeMeta) pairs() []string {
 	return pairs
 }
 
-// EdgeWriter writes an edge shard. Its pages are encoded apart from each other, on any
-// thread ([EdgePage.Encode]), and written in their order.
+// EdgeWriter writes an edge shard. Pages are encoded independently, on any thread ([EdgePage.Encode]), and written in order.
 type EdgeWriter struct {
 	meta   EdgeMeta
 	sink   *seal.Writer
 	footer *metadata.FileMetaDataBuilder
 	props  *parquet.WriterProperties
-	rows   int64 // of the row groups that are complete
+	rows   int64 // in complete row groups
 	groups int
 
 	group   *metadata.RowGroupMetaDataBuilder // nil between two row groups
 	inGroup int                               // rows
-	bytes   int64                             // of the pages
+	bytes   int64                             // in the pages
 	columns []file.PageWriter
-	// later has the pages of the columns behind the first: in a file, a row group's first
-	// column comes first.
+	// later holds the pages of all columns but the first, because a file has the first column of a row group first.
 	later []laterPages
 
-	page    EdgePage  // that Write fills
+	page    EdgePage  // filled by Write
 	written edgeOrder // after the last edge of Write
 	last    edgeOrder // after the last page
 }
 
-// laterPages are the pages of a column, one after the other.
+// laterPages holds the pages of a column, one after the other.
 type laterPages struct {
 	pages []byte
 	ends  []pageEnd
 }
 
-// pageEnd says where in laterPages a page ends, and how many rows it has.
+// pageEnd is the end of a page in laterPages, and its number of rows.
 type pageEnd struct{ at, rows int }
 
-// EdgePageRows is the number of edges of an [EdgePage].
+// EdgePageRows is the number of edges in an [EdgePage].
 const EdgePageRows = pageBytes / 4
 
-// EdgePage is edges that follow each other in a shard: a page of each column.
+// EdgePage holds consecutive edges of a shard: a page of each column.
 type EdgePage struct {
-	// Src and Dst are the edges, EdgePageRows of them in all pages but the last one.
+	// Src and Dst are the edges, EdgePageRows in all pages but the last.
 	Src, Dst []uint32
-	// Weights are those of the edges, in a graph that has weights.
+	// Weights are the weights of the edges, in a graph with weights.
 	Weights []float32
 
 	packed [3][]byte
 	last   edgeOrder
-	wrong  string // about edge at, if it is in no place
+	wrong  string // what is wrong with edge at; "" if nothing is
 	at     int
 }
 
@@ -131,8 +127,8 @@ func NewEdgePage() EdgePage {
 // Clear empties the page.
 func (p *EdgePage) Clear() { p.Src, p.Dst, p.Weights = p.Src[:0], p.Dst[:0], p.Weights[:0] }
 
-// Encode compresses the edges of a page, and notes for [EdgeWriter.WritePage] whether they are in
-// order and inside the bounds of the shard.
+// Encode compresses the edges of a page, and records for [EdgeWriter.WritePage] whether they are in order and inside the bounds of the
+// shard.
 func (p *EdgePage) Encode(m EdgeMeta) error {
 	if err := p.look(m); err != nil {
 		return err
@@ -151,8 +147,8 @@ func (p *EdgePage) Encode(m EdgeMeta) error {
 	return nil
 }
 
-// Check refuses a page whose edges are not in order, outside the bounds of m, or have weights that
-// no edge can have: it is for pages that no shard gets.
+// Check returns an error for a page whose edges are out of order or outside the bounds of m, or whose weights are invalid. It is for pages
+// that are not written to a shard.
 func (p *EdgePage) Check(m EdgeMeta) error {
 	if err := p.look(m); err != nil || p.wrong == "" {
 		return err
@@ -160,7 +156,7 @@ func (p *EdgePage) Check(m EdgeMeta) error {
 	return fmt.Errorf("edge %d → %d of the interval [%d, %d) %s", p.Src[p.at], p.Dst[p.at], m.Lo, m.Hi, p.wrong)
 }
 
-// look notes the first edge that is in no place.
+// look records the first edge that is wrong.
 func (p *EdgePage) look(m EdgeMeta) error {
 	weights := 0
 	if m.Weighted {
@@ -180,7 +176,7 @@ func (p *EdgePage) look(m EdgeMeta) error {
 	return nil
 }
 
-// NewEdgeWriter starts a shard on w, which the caller commits after Close.
+// NewEdgeWriter starts a shard on w. The caller commits w after Close.
 func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 	if !m.valid() {
 		return nil, fmt.Errorf("shards: edge shard with impossible bounds %+v", m)
@@ -201,11 +197,11 @@ func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 	return e, err
 }
 
-// Write appends edges src[i] → dst[i]. Edges must come in ascending order of
-// (block of dst, src, dst), none twice, inside the bounds of the shard.
+// Write appends edges src[i] → dst[i]. Edges must come in ascending order of (block of dst, src, dst), without repetitions, inside the
+// bounds of the shard.
 func (w *EdgeWriter) Write(src, dst []uint32) error { return w.WriteWeighted(src, dst, nil) }
 
-// WriteWeighted is [EdgeWriter.Write] of edges with weights.
+// WriteWeighted is [EdgeWriter.Write] for edges with weights.
 func (w *EdgeWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
 	if len(src) != len(dst) || w.meta.Weighted && len(src) != len(weights) {
 		return fmt.Errorf("%d sources for %d destinations and %d weights", len(src), len(dst), len(weights))
@@ -247,8 +243,7 @@ func (w *EdgeWriter) endPage() error {
 	return err
 }
 
-// WritePage appends the edges of an encoded page. Only the last page of a shard may have
-// less than EdgePageRows.
+// WritePage appends the edges of an encoded page. Only the last page of a shard may have fewer edges than EdgePageRows.
 func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
 	defer func() { recovered(w.sink, &err, recover()) }()
 	if p.wrong != "" {
@@ -334,20 +329,20 @@ func (w *EdgeWriter) endGroup() error {
 	return nil
 }
 
-// position is a sink that tells the Parquet library how much was written.
+// position is a sink that tells the Parquet library the number of bytes written.
 type position struct{ *seal.Writer }
 
 // Tell implements the library's interface.
 func (p position) Tell() int64 { return p.Pos() }
 
-// edgeOrder is the last edge so far, by which the next ones are checked.
+// edgeOrder is the last edge so far, against which the next ones are checked.
 type edgeOrder struct {
-	block uint64 // one more than that of the edge, 0 before the first edge
-	edge  uint64 // source and destination, one number
+	block uint64 // block of the edge plus one, 0 before the first edge
+	edge  uint64 // source and destination in one number
 }
 
-// follow says which edge is the first one that is out of order or out of bounds, and why.
-// It keeps the promise that readers rely on: sums in a fixed order.
+// follow returns the first edge that is out of order or out of bounds, and the reason. Readers rely on the order: it fixes the order of
+// sums.
 func (o *edgeOrder) follow(m EdgeMeta, src, dst []uint32) (at int, wrong string) {
 	lo, hi, nodes, blockRows := uint64(m.Lo), uint64(m.Hi), uint64(m.NumNodes), uint64(m.BlockRows)
 	last := *o
@@ -378,13 +373,12 @@ func (o *edgeOrder) follow(m EdgeMeta, src, dst []uint32) (at int, wrong string)
 	return 0, ""
 }
 
-// misplaced is the error about edge i of a page.
+// misplaced returns the error about edge i of a page.
 func (w *EdgeWriter) misplaced(i int, src, dst uint32, why string) error {
 	return fmt.Errorf("edge %d → %d at row %d of interval %d %s", src, dst, w.rows+int64(w.inGroup+i), w.meta.Interval, why)
 }
 
-// Close writes the footer and returns the number of edges. It does not close
-// or commit what is below.
+// Close writes the footer and returns the number of edges. It neither closes nor commits the underlying writer.
 func (w *EdgeWriter) Close() (rows int64, err error) {
 	defer func() { recovered(w.sink, &err, recover()) }()
 	if err := w.endPage(); err != nil {
@@ -419,8 +413,7 @@ type EdgeReader struct {
 	cols  []file.ColumnChunkReader
 }
 
-// OpenEdges checks the shard's footer and metadata; name stands for it in
-// errors. r stays open when reading is done.
+// OpenEdges checks the shard's footer and metadata; errors use name. r stays open when reading is done.
 func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
 	in, err := openSealed(r, name)
 	if err != nil {
@@ -453,10 +446,10 @@ func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
 	return e, nil
 }
 
-// Meta says which part of the matrix the shard holds.
+// Meta returns the part of the matrix that the shard holds.
 func (e *EdgeReader) Meta() EdgeMeta { return e.meta }
 
-// NumEdges is the number of edges in the shard.
+// NumEdges returns the number of edges in the shard.
 func (e *EdgeReader) NumEdges() int64 { return e.in.rows }
 
 // Read fills src and dst, which have the same length, from the front and
@@ -464,8 +457,7 @@ func (e *EdgeReader) NumEdges() int64 { return e.in.rows }
 // gives seal.ErrCorrupt before any of its edges.
 func (e *EdgeReader) Read(src, dst []uint32) (n int, err error) { return e.ReadWeighted(src, dst, nil) }
 
-// ReadWeighted is [EdgeReader.Read] that also fills weights, unless they are nil. Edges of a
-// graph without weights have the weight 1.
+// ReadWeighted is [EdgeReader.Read] that also fills weights, unless they are nil. Edges of a graph without weights have the weight 1.
 func (e *EdgeReader) ReadWeighted(src, dst []uint32, weights []float32) (n int, err error) {
 	if len(src) != len(dst) || weights != nil && len(src) != len(weights) {
 		return 0, fmt.Errorf("%d sources for %d destinations and %d weights", len(src), len(dst), len(weights))
@@ -493,7 +485,7 @@ func (e *EdgeReader) ReadWeighted(src, dst []uint32, weights []float32) (n int, 
 	return n, nil
 }
 
-// readWeights fills weights with the next ones of the row group.
+// readWeights fills weights with the next weights of the row group.
 func (e *EdgeReader) readWeights(weights []float32) error {
 	if !e.meta.Weighted {
 		for i := range weights {
@@ -520,7 +512,7 @@ func (e *EdgeReader) nextGroup() (err error) {
 	return nil
 }
 
-// asInt32 views values as the physical type that Parquet has for them.
+// asInt32 views values as their physical type in Parquet.
 func asInt32(values []uint32) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(values))), len(values))
 }

@@ -13,12 +13,9 @@ import (
 	"ndls/internal/packed"
 )
 
-// FilterHops copies the edges of src whose destination keep accepts, and sets a bit of
-// read, unless that is nil, for the source of each. The copy goes to a nameless scratch
-// file in dir, or, if it has at most that many bytes, to memory charged to b. FilterHops
-// works on that many threads, each of which holds two frames beside what src reads ahead.
-// Errors are the source's, the disk's, and those of ctx, which ends the reads of later
-// passes too.
+// FilterHops copies the edges of src whose destination keep accepts. Unless read is nil, it sets a bit of read for the source of each. The
+// copy goes to a nameless scratch file in dir or, if it has at most this number of bytes, to memory charged to b. Each thread holds two
+// frames beside what src reads ahead. Errors come from the source, the disk or ctx; ctx also ends the reads of later passes.
 func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget, bytes int64, threads int) (_ *HopStream, err error) {
 	scratch, err := direct.NewScratch(dir)
 	if err != nil {
@@ -39,7 +36,7 @@ func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) boo
 		s.Close()
 		return nil, err
 	}
-	// Every read is from memory now: the disk space can go.
+	// All reads come from memory now, so the disk space can be freed.
 	return s, scratch.Close()
 }
 
@@ -48,7 +45,7 @@ type filter struct {
 	ctx     context.Context
 	src     packed.Source
 	keep    func(dst int64) bool
-	read    []uint32 // a bit for each source of an edge, nil where it is not wanted
+	read    []uint32 // a bit for each source of an edge; nil if not requested
 	scratch *direct.Scratch
 	pages   atomic.Int64
 	next    atomic.Int64 // strip
@@ -63,7 +60,7 @@ func (f *filter) run(threads int) error {
 	for i := range errs {
 		wg.Go(func() {
 			if errs[i] = f.work(); errs[i] != nil {
-				f.next.Store(int64(len(f.frames))) // the others need not go on
+				f.next.Store(int64(len(f.frames))) // the other threads can stop
 			}
 		})
 	}
@@ -71,7 +68,7 @@ func (f *filter) run(threads int) error {
 	return errors.Join(errs...)
 }
 
-// work filters strip after strip.
+// work filters one strip after the other.
 func (f *filter) work() error {
 	var enc *packed.Encoder
 	var kept [packed.StripRows]bool
@@ -98,8 +95,8 @@ func (f *filter) work() error {
 	}
 }
 
-// strip copies the edges of a strip with an encoder, which it returns, and which it makes if
-// that is nil: the first frame says whether edges have weights.
+// strip copies the edges of a strip with an encoder and returns the encoder. It creates one if enc is nil, because the first frame tells
+// whether edges have weights.
 func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]bool) (_ *packed.Encoder, err error) {
 	frames, err := f.src.Open(f.ctx, strip, 0, uint32(f.src.NumNodes()))
 	if err != nil {
@@ -129,7 +126,7 @@ func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]b
 	}
 }
 
-// frame copies the edges of a frame into rows lo, lo+1, …
+// frame copies the edges of a frame into rows lo, lo+1, ….
 func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept *[packed.StripRows]bool, weighted bool) (err error) {
 	if !weighted {
 		frame.Into(kept, func(src, row uint32) {
@@ -151,19 +148,19 @@ func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept 
 	return err
 }
 
-// mark notes that an edge comes from a row.
+// mark records that an edge comes from a row.
 func (f *filter) mark(src uint32) {
 	if f.read == nil {
 		return
 	}
-	// Most rows have many edges: a load is cheaper than an atomic store.
+	// Most rows have many edges, and a load is cheaper than an atomic store.
 	word, bit := &f.read[src/32], uint32(1)<<(src%32)
 	if atomic.LoadUint32(word)&bit == 0 {
 		atomic.OrUint32(word, bit)
 	}
 }
 
-// emit writes a frame behind those of all threads.
+// emit writes a frame after those of all threads.
 func (f *filter) emit(frame packed.Frame, data []byte) error {
 	pages := int64(len(data) / packed.Align)
 	page := f.pages.Add(pages) - pages
@@ -171,7 +168,7 @@ func (f *filter) emit(frame packed.Frame, data []byte) error {
 	return f.scratch.WriteAt(data, page*packed.Align)
 }
 
-// file gives what was written the form of a hop stream of one interval.
+// file returns the written frames in the form of a hop stream of one interval.
 func (f *filter) file() *HopFile {
 	n := f.src.NumNodes()
 	h := &HopFile{
@@ -187,7 +184,7 @@ func (f *filter) file() *HopFile {
 	return h
 }
 
-// scratchReader reads a scratch file as any other.
+// scratchReader reads a scratch file like any other.
 type scratchReader struct{ *direct.Scratch }
 
 func (s scratchReader) ReadAt(p []byte, off int64) (int, error) {

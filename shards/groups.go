@@ -13,34 +13,33 @@ import (
 	"ndls/internal/storage"
 )
 
-// Readers says on how many threads the row groups of a table are read. Each thread has memory for one row group and for
-// what is decoded of it: the first thread on the heap, the others from the budget. There are at most as many threads as
-// row groups, at most [MostReaders], and at most as many as an eighth of the free budget has memory for. The zero value
-// is one thread.
+// Readers says on how many threads the row groups of a table are read. Each thread has memory for one row group and its decoded values: the
+// first thread on the heap, the others from the budget. The number of threads is at most that of row groups, at most [MostReaders], and at
+// most what an eighth of the free budget allows. The zero value means one thread.
 type Readers struct {
 	Threads int
 	Budget  *mem.Budget
 }
 
 const (
-	// MostReaders is how many threads read a table at most. One of them at a time computes the SHA-256 of the file, and
-	// more threads would wait for that (go test ./shards -run xxx -bench VisitNodes).
+	// MostReaders is the largest number of threads that read a table. One of them at a time computes the SHA-256 of the file, for which
+	// more threads would wait (go test ./shards -run xxx -bench VisitNodes).
 	MostReaders = 6
-	// readersShare is the part of what is free of the budget that readers take at most.
+	// readersShare is the part of the free budget that readers may use.
 	readersShare = 8
-	// codecBytes bounds what the library holds to decode the columns of a row group: for each, a page before and after
-	// compression, and what it reads ahead.
+	// codecBytes bounds the memory of the library for decoding the columns of a row group: for each, a page before and after compression,
+	// and what it reads ahead.
 	codecBytes = 4 << 20
 )
 
-// ReaderBytes is the memory in bytes that each further reader takes from the budget. The table has so many rows; a row takes
-// stored bytes in the file, and decoded bytes in memory.
+// ReaderBytes returns the memory that each further reader takes from the budget. A row of the table has stored bytes in the file and
+// decoded bytes in memory.
 func ReaderBytes(rows, stored, decoded int64) int64 {
 	return min(rows, tableGroupRows)*(stored+decoded) + codecBytes
 }
 
-// NumReaders is how many threads read a table of so many rows, where each further one takes bytes from a budget that has
-// free bytes left.
+// NumReaders returns the number of threads that read a table of this number of rows, if each further one takes bytes from a budget with
+// free bytes.
 func NumReaders(threads int, rows, bytes, free int64) int {
 	return numReaders(threads, int((rows+tableGroupRows-1)/tableGroupRows), bytes, free)
 }
@@ -49,28 +48,28 @@ func numReaders(threads, groups int, bytes, free int64) int {
 	return max(min(threads, groups, MostReaders, int(1+free/readersShare/bytes)), 1)
 }
 
-// A table says how row groups of a table are decoded.
+// A table describes how row groups of a table are decoded.
 type table[B any] struct {
-	// rowBytes is what a row takes in a batch.
+	// rowBytes is the memory of a row in a batch.
 	rowBytes int64
-	// batch takes memory for a row group of so many rows.
+	// batch allocates a row group of this number of rows.
 	batch func(s *slot, rows int) (B, error)
-	// decode fills a batch with a row group whose first row is that of first. Its columns are those of group.
+	// decode fills a batch with a row group whose first row is first. group has its columns.
 	decode func(s *slot, group *file.RowGroupReader, first int64, b B) error
-	// part is rows [from, to) of a batch.
+	// part returns rows [from, to) of a batch.
 	part func(b B, from, to int) B
 }
 
-// A slot is what one thread reads row groups with.
+// A slot holds what one thread needs to read row groups.
 type slot struct {
 	*parquetReader
-	threads  int         // that decode columns side by side
+	threads  int         // threads that decode columns side by side
 	budget   *mem.Budget // nil: memory is on the heap
 	reserved int64
 	release  []func()
 }
 
-// slotOf returns a slot for row groups of at most so many bytes, with memory of a budget unless that is nil.
+// slotOf returns a slot for row groups of at most `most` bytes, with memory from budget unless that is nil.
 func (p *parquetReader) slotOf(budget *mem.Budget, threads int, most int64) (s *slot, err error) {
 	s = &slot{parquetReader: p, threads: threads, budget: budget}
 	if budget == nil {
@@ -90,7 +89,7 @@ func (p *parquetReader) slotOf(budget *mem.Budget, threads int, most int64) (s *
 	return s, nil
 }
 
-// slotArray takes memory for n values that a slot decodes.
+// slotArray allocates n values for a slot to decode.
 func slotArray[T any](s *slot, n int) ([]T, error) {
 	if s.budget == nil {
 		return make([]T, n), nil
@@ -113,7 +112,7 @@ func (s *slot) free() {
 	s.release, s.reserved = nil, 0
 }
 
-// turns has threads take row groups in their order, at each of two steps.
+// turns makes threads take row groups in order, at each of two steps.
 type turns struct {
 	mu    sync.Mutex
 	moved *sync.Cond
@@ -121,7 +120,7 @@ type turns struct {
 	err   error  // of the first row group that failed
 }
 
-// The steps at which the order counts.
+// The steps at which the order matters.
 const (
 	summed = iota
 	visited
@@ -133,7 +132,7 @@ func newTurns() *turns {
 	return t
 }
 
-// wait returns when it is the turn of a row group, and whether none has failed.
+// wait waits for the turn of a row group, and reports whether none has failed.
 func (t *turns) wait(step, group int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +142,7 @@ func (t *turns) wait(step, group int) bool {
 	return t.err == nil
 }
 
-// done gives the turn to the next row group, or ends them all where err is one.
+// done passes the turn to the next row group, or ends all turns if err is not nil.
 func (t *turns) done(step int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,9 +153,9 @@ func (t *turns) done(step int, err error) {
 	t.moved.Broadcast()
 }
 
-// eachGroup decodes the row groups of a table side by side, and calls visit for batches of at most batchRows of their
-// rows, in order and one at a time, though on several goroutines. The error is that of the first row group which cannot be read, or of
-// visit: what is in front of it was visited.
+// eachGroup decodes the row groups of a table side by side, and calls visit for batches of at most batchRows of their rows, in order and
+// one at a time, though on several goroutines. The error belongs to the first row group that cannot be read, or comes from visit; all rows
+// in front of it were visited.
 func eachGroup[B any](p *parquetReader, by Readers, t table[B], visit func(first int64, b B) error) error {
 	first, most, bytes := make([]int64, len(p.marks)+1), 0, int64(0)
 	for g, m := range p.marks {
@@ -208,7 +207,7 @@ func eachGroup[B any](p *parquetReader, by Readers, t table[B], visit func(first
 	return order.err
 }
 
-// slotsOf returns a slot for each thread that reads, and a batch for each.
+// slotsOf returns a slot and a batch for each thread that reads.
 func slotsOf[B any](p *parquetReader, by Readers, t table[B], rows int, bytes int64) (slots []*slot, batches []B, err error) {
 	n := 1
 	if by.Budget != nil {
@@ -229,14 +228,14 @@ func slotsOf[B any](p *parquetReader, by Readers, t table[B], rows int, bytes in
 			s.free()
 		}
 		if i > 0 && errors.Is(err, mem.ErrBudget) {
-			break // others have taken the memory since: those before it read
+			break // others have taken the memory since: the threads before this one read
 		}
 		return slots, batches, err
 	}
 	return slots, batches, nil
 }
 
-// fetch brings row group g into memory.
+// fetch reads row group g into memory.
 func (s *slot) fetch(g int) error {
 	s.src.group, s.src.first = s.groupIn(s.src.group, g), s.groupAt(g)
 	if v, ok := s.src.Reader.(inOrder); ok {
@@ -245,7 +244,7 @@ func (s *slot) fetch(g int) error {
 	return s.readGroup(s.src.group, g)
 }
 
-// sum adds row group g to the checksum of the file, where its reader has one.
+// sum adds row group g to the checksum of the file, if its reader has one.
 func (s *slot) sum(g int) error {
 	if v, ok := s.src.Reader.(inOrder); ok {
 		return v.Add(s.src.group, s.src.first)
@@ -253,13 +252,13 @@ func (s *slot) sum(g int) error {
 	return nil
 }
 
-// inOrder is a reader that sums bytes in the order of the file, and lets others be fetched before it is their turn.
+// inOrder is a reader that sums bytes in the order of the file, and can fetch bytes before their turn.
 type inOrder interface {
 	Fetch(p []byte, off int64) (int, error)
 	Add(p []byte, off int64) error
 }
 
-// fetching is such a reader whose bytes are not summed when they are read.
+// fetching is such a reader that does not sum bytes when they are read.
 type fetching struct {
 	storage.Reader
 	from inOrder

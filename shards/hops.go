@@ -22,13 +22,10 @@ import (
 	"ndls/internal/storage"
 )
 
-// A hop stream file is the frames of package packed, then a footer. The strips of
-// a block are filled side by side and their frames lie in the order in which they
-// became full; all of a block come before those of the next. The footer has 20
-// bytes a frame, in order: strip counted from the interval's first, size in
-// multiples of packed.Align, first source, last source, edges, each uint32. It is
-// padded so that the file ends on a multiple of packed.Align with a trailer of 96
-// bytes:
+// A hop stream file consists of frames of package packed, then a footer. The strips of a block are filled side by side, and their frames
+// lie in the order in which they became full; all frames of a block precede those of the next. The footer has 20 bytes per frame, in order:
+// strip counted from the interval's first, size in multiples of packed.Align, first source, last source, edges, each uint32. It is padded
+// so that the file ends on a multiple of packed.Align with a trailer of 96 bytes:
 //
 //	bytes  0..7   "NDLSHOPS"
 //	bytes  8..11  format version
@@ -44,20 +41,19 @@ import (
 const (
 	hopMagic   = "NDLSHOPS"
 	hopVersion = 4
-	// hopWeighted is the version with weights, which programs that know none refuse.
+	// hopWeighted is the version with weights, which programs without weights refuse.
 	hopWeighted = 5
 	hopEntry    = 20
 	hopTrailer  = 96
 	// hopTrailer2 is the trailer of versions 1 and 2.
 	hopTrailer2 = 64
-	hopShard    = 56 // where the trailer has the shard's checksum
-	// hopReads is how many reads are under way where strips are open, shared
-	// evenly among them, as far as leaves each hopLeast.
+	hopShard    = 56 // offset of the shard's checksum in the trailer
+	// hopReads is the number of reads in progress, divided evenly among the open strips, but at least hopLeast for each.
 	hopReads = 64
 	hopLeast = 4
-	// ReadAheadBytes is the heap that those reads take where few strips are open.
+	// ReadAheadBytes is the heap memory of these reads if few strips are open.
 	ReadAheadBytes = hopReads * packed.FrameBytes
-	// hopLoad is how much is read at a time to make a stream resident.
+	// hopLoad is the number of bytes that are read at a time to make a stream resident.
 	hopLoad = 4 << 20
 )
 
@@ -87,7 +83,7 @@ func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
 // Write appends edges, sorted by (block of dst, src, dst) over all calls.
 func (h *HopWriter) Write(src, dst []uint32) error { return h.WriteWeighted(src, dst, nil) }
 
-// WriteWeighted is [HopWriter.Write] of edges with weights.
+// WriteWeighted is [HopWriter.Write] for edges with weights.
 func (h *HopWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
 	if h.meta.Weighted && len(weights) != len(dst) {
 		return fmt.Errorf("%d edges with %d weights", len(dst), len(weights))
@@ -135,13 +131,12 @@ func (h *HopWriter) emit(f packed.Frame, frame []byte) error {
 	return err
 }
 
-// Close writes the footer, with the SHA-256 of the shard of the same edges in hex, or ""
-// where there is none, and returns the number of edges. It does not close the
-// underlying writer.
+// Close writes the footer and returns the number of edges. shard is the SHA-256, in hex, of the shard with the same edges, or "" if there
+// is none. Close does not close the underlying writer.
 func (h *HopWriter) Close(shard string) (int64, error) {
 	sum, err := hex.DecodeString(shard)
 	if err != nil || len(sum) != sha256.Size && shard != "" {
-		return h.edges, fmt.Errorf("the checksum %q of a shard is no SHA-256", shard)
+		return h.edges, fmt.Errorf("the checksum %q of a shard is not a SHA-256", shard)
 	}
 	if err := h.strips.Flush(); err != nil {
 		return h.edges, err
@@ -172,8 +167,7 @@ func hopChecksum(footer []byte) uint32 {
 	return crc32.Update(crc32.Checksum(footer[:t], seal.Castagnoli), seal.Castagnoli, footer[t+16:])
 }
 
-// hopFrame says where a frame is, in multiples of packed.Align, and what is in
-// it.
+// hopFrame is the place of a frame, in multiples of packed.Align, and its content.
 type hopFrame struct{ page, pages, first, last, edges uint32 }
 
 // HopFile is the hop stream of one interval, open for reading.
@@ -183,24 +177,23 @@ type HopFile struct {
 	name     string
 	meta     EdgeMeta
 	frames   []hopFrame    // by strip, in order of source
-	start    []uint32      // of each strip in frames, then the end
+	start    []uint32      // first frame of each strip, then the end
 	seen     []atomic.Bool // frames that were checked
-	bytes    int64         // of all frames
+	bytes    int64         // in all frames
 	resident residentHops
 }
 
-// residentHops are the frames of some strips of a file in memory, in the order of the file.
+// residentHops holds the frames of some strips of a file in memory, in the order of the file.
 type residentHops struct {
 	first, last int // strips
 	frames      []byte
-	page        []uint32 // where each of them begins, strip by strip
+	page        []uint32 // start of each frame, strip by strip
 }
 
-// has says whether a strip is in memory.
+// has reports whether a strip is in memory.
 func (r *residentHops) has(strip int) bool { return r.first <= strip && strip < r.last }
 
-// OpenHops reads the footer of a hop stream; name is for messages. Damage gives
-// seal.ErrCorrupt, another format version seal.ErrVersion.
+// OpenHops reads the footer of a hop stream; errors use name. Damage gives seal.ErrCorrupt, another format version seal.ErrVersion.
 func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	h := &HopFile{r: r, c: r, name: name}
 	size := r.Size()
@@ -226,11 +219,11 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	return h, h.index(footer[:frames*hopEntry])
 }
 
-// trailer reads the trailer of a file of so many bytes. It finds that of earlier
-// versions too, which was shorter, and refuses it as one of another version.
+// trailer reads the trailer of a file of this size. It also finds the shorter trailer of earlier versions, and refuses it as one of another
+// version.
 func (h *HopFile) trailer(size int64) ([]byte, error) {
 	if size < packed.Align || size%packed.Align != 0 {
-		return nil, h.bad("%d bytes is no whole number of pages", size)
+		return nil, h.bad("%d bytes is not a whole number of pages", size)
 	}
 	last := make([]byte, packed.Align)
 	if _, err := h.r.ReadAt(last, size-packed.Align); err != nil && err != io.EOF {
@@ -249,9 +242,8 @@ func (h *HopFile) trailer(size int64) ([]byte, error) {
 	return t, nil
 }
 
-// ReadHopShard reads from a hop stream the SHA-256 of the shard with the same edges, in
-// hex. Errors are those of [OpenHops], but only the trailer is read, and damage to the
-// rest is not found.
+// ReadHopShard reads the SHA-256, in hex, of the shard with the same edges from a hop stream. It returns the errors of [OpenHops], but
+// reads only the trailer and does not find damage elsewhere.
 func ReadHopShard(r storage.Reader, name string) (string, error) {
 	t, err := (&HopFile{r: r, name: name}).trailer(r.Size())
 	if err != nil {
@@ -304,7 +296,7 @@ func (h *HopFile) index(footer []byte) error {
 // Meta describes the interval.
 func (h *HopFile) Meta() EdgeMeta { return h.meta }
 
-// Bytes is what the frames take up.
+// Bytes returns the size of the frames.
 func (h *HopFile) Bytes() int64 { return h.bytes }
 
 func (h *HopFile) strips() int { return len(h.start) - 1 }
@@ -325,7 +317,7 @@ func (h *HopFile) StripEdges() []int64 {
 	return all
 }
 
-// find gives the frames of a strip that may have sources in [lo, hi).
+// find returns the frames of a strip that may have sources in [lo, hi).
 func (h *HopFile) find(strip int, lo, hi uint32) (from, to int) {
 	from, to = int(h.start[strip]), int(h.start[strip+1])
 	for from < to && h.frames[from].last < lo {
@@ -337,8 +329,7 @@ func (h *HopFile) find(strip int, lo, hi uint32) (from, to int) {
 	return from, to
 }
 
-// decode reads the frame of an index entry. Its words are checked against the
-// graph the first time they are read by this process.
+// decode decodes the frame of an index entry. It checks the words against the graph when this process first reads them.
 func (h *HopFile) decode(buf []byte, strip, at int) (packed.Frame, error) {
 	frame, size, err := packed.Decode(buf)
 	if err == nil {
@@ -355,13 +346,13 @@ func (h *HopFile) decode(buf []byte, strip, at int) (packed.Frame, error) {
 	return frame, nil
 }
 
-// compare says how a frame differs from its index entry.
+// compare returns an error if a frame differs from its index entry.
 func (h *HopFile) compare(frame packed.Frame, size, strip int, f hopFrame) error {
 	switch {
 	case int64(frame.Strip) != h.meta.Lo>>packed.StripShift+int64(strip):
 		return fmt.Errorf("frame belongs to strip %d of the graph: %w", frame.Strip, packed.ErrFrame)
 	case frame.Src != f.first || frame.Last != f.last || frame.Edges != f.edges || size != int(f.pages)*packed.Align:
-		return fmt.Errorf("frame is another than the footer says: %w", packed.ErrFrame)
+		return fmt.Errorf("frame differs from its footer entry: %w", packed.ErrFrame)
 	case (len(frame.Weights) > 0) != h.meta.Weighted:
 		return fmt.Errorf("frame has %d bytes of weights in a graph where edges have weights: %v: %w", len(frame.Weights), h.meta.Weighted, packed.ErrFrame)
 	}
@@ -422,21 +413,20 @@ func (r *residentFrames) Close() error { return nil }
 
 var hopBuffers = sync.Pool{New: func() any { b := direct.AlignedBytes(packed.FrameBytes); return &b }}
 
-// diskFrames reads frames ahead of the pass: the frame whose number is i modulo the
-// number of buffers goes to buffer i, as soon as the pass is done with the one
-// before.
+// diskFrames reads frames ahead of the pass. Frame i goes to buffer i modulo the number of buffers, as soon as the pass has finished with
+// the frame that held it.
 type diskFrames struct {
 	hopFrames
 	queue *direct.Queue
 	bufs  []*[]byte
-	next  int  // frame to be read next
-	taken bool // whether the frame before at is the pass's
+	next  int  // next frame to read
+	taken bool // the pass uses the frame before at
 	err   error
 }
 
 func (r *diskFrames) slot(frame int) int { return frame % len(r.bufs) }
 
-// start begins to read the next frame, if there is one.
+// start starts reading the next frame, if there is one.
 func (r *diskFrames) start() {
 	if r.next == r.end {
 		return
@@ -499,8 +489,8 @@ func (r *diskFrames) Close() error {
 	return nil
 }
 
-// HopStream is the whole graph's edges as packed.Source, read from the hop
-// streams of all intervals, or from memory once they are resident.
+// HopStream is a packed.Source of the whole graph's edges, read from the hop streams of all intervals, or from memory once they are
+// resident.
 type HopStream struct {
 	files    []*HopFile
 	first    []int // first strip of each file, then the end
@@ -508,8 +498,7 @@ type HopStream struct {
 	resident *mem.Array[byte]
 }
 
-// OpenHopStream opens the hop stream of every interval the catalogue holds: of the edges as
-// the dataset gives them, where edges have directions.
+// OpenHopStream opens the hop stream of every interval in the catalogue: of the edges as the dataset has them, if edges have directions.
 func OpenHopStream(ctx context.Context, c *catalog.Catalog) (*HopStream, error) {
 	return OpenHopStreamOf(ctx, c, catalog.KindHops)
 }
@@ -542,8 +531,7 @@ func OpenHopStreamOf(ctx context.Context, c *catalog.Catalog, kind string) (*Hop
 	return s, nil
 }
 
-// NewHopStream joins the hop streams of all intervals of a graph, in order. The
-// stream closes them.
+// NewHopStream joins the hop streams of all intervals of a graph, in order. Closing it closes them.
 func NewHopStream(files ...*HopFile) (*HopStream, error) {
 	s := &HopStream{files: files, first: []int{0}}
 	rows := int64(0)
@@ -563,7 +551,7 @@ func NewHopStream(files ...*HopFile) (*HopStream, error) {
 	return s, nil
 }
 
-// Bytes is what the frames take up on disk, or in memory once resident.
+// Bytes returns the size of the frames on disk, or in memory once resident.
 func (s *HopStream) Bytes() int64 {
 	var n int64
 	for _, f := range s.files {
@@ -572,7 +560,7 @@ func (s *HopStream) Bytes() int64 {
 	return n
 }
 
-// RowsBytes is what of [HopStream.Bytes] the frames of rows [lo, hi) take, whole strips.
+// RowsBytes returns the part of [HopStream.Bytes] for the frames of rows [lo, hi), whole strips.
 func (s *HopStream) RowsBytes(lo, hi int64) (n int64) {
 	s.eachFile(lo, hi, func(f *HopFile, first, last int) {
 		for _, x := range f.frames[f.start[first]:f.start[last]] {
@@ -582,7 +570,7 @@ func (s *HopStream) RowsBytes(lo, hi int64) (n int64) {
 	return n
 }
 
-// eachFile calls do for each file that has some of rows [lo, hi), with the strips of the file that have them.
+// eachFile calls do for each file with some of rows [lo, hi), and the strips of the file that have them.
 func (s *HopStream) eachFile(lo, hi int64, do func(f *HopFile, first, last int)) {
 	for i, f := range s.files {
 		first, last := int(lo>>packed.StripShift)-s.first[i], packed.Strips(hi)-s.first[i]
@@ -592,13 +580,12 @@ func (s *HopStream) eachFile(lo, hi int64, do func(f *HopFile, first, last int))
 	}
 }
 
-// Load reads all frames into memory charged to b, on so many threads, so that later passes do
-// no I/O.
+// Load reads all frames into memory charged to b, on threads, so that later passes need no I/O.
 func (s *HopStream) Load(ctx context.Context, b *mem.Budget, threads int) error {
 	return s.LoadRows(ctx, b, 0, s.nodes, threads)
 }
 
-// LoadRows is [HopStream.Load] for the edges of rows [lo, hi), whole strips. It is called once.
+// LoadRows is [HopStream.Load] for the edges of rows [lo, hi), whole strips. It may be called once.
 func (s *HopStream) LoadRows(ctx context.Context, b *mem.Budget, lo, hi int64, threads int) error {
 	a, err := mem.Alloc[byte](b, s.RowsBytes(lo, hi), "resident hop stream")
 	if err != nil {
@@ -621,17 +608,17 @@ func (s *HopStream) LoadRows(ctx context.Context, b *mem.Budget, lo, hi int64, t
 	return nil
 }
 
-// load reads and checks the frames of strips [first, last) of a file, and returns the memory that is left.
+// load reads and checks the frames of strips [first, last) of a file, and returns the unused memory.
 func (h *HopFile) load(ctx context.Context, to []byte, first, last, threads int) (rest []byte, err error) {
 	base := h.start[first]
 	frames := h.frames[base:h.start[last]]
-	order := make([]int, len(frames)) // as the file has them
+	order := make([]int, len(frames)) // in the order of the file
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(frames[a].page, frames[b].page) })
 	in := residentHops{first: first, last: last, page: make([]uint32, len(frames))}
-	// Frames that follow each other are read together.
+	// Consecutive frames are read together.
 	type piece struct{ from, to, size int64 }
 	var pieces []piece
 	pages := int64(0)
@@ -675,13 +662,13 @@ func (h *HopFile) load(ctx context.Context, to []byte, first, last, threads int)
 	return rest, nil
 }
 
-// find is the file that has a strip, and its number there.
+// find returns the file that has a strip, and the number of the strip in it.
 func (s *HopStream) find(strip int) (*HopFile, int) {
 	next, _ := slices.BinarySearch(s.first, strip+1)
 	return s.files[next-1], strip - s.first[next-1]
 }
 
-// Weighted says whether edges have weights.
+// Weighted reports whether edges have weights.
 func (s *HopStream) Weighted() bool { return s.files[0].meta.Weighted }
 
 // NumNodes implements packed.Source.
@@ -696,7 +683,7 @@ func (s *HopStream) Edges(strip int) int64 {
 	return f.edges(i)
 }
 
-// NumEdges is the number of directed edges.
+// NumEdges returns the number of directed edges.
 func (s *HopStream) NumEdges() int64 {
 	var n int64
 	for _, h := range s.files {
@@ -723,5 +710,5 @@ func (s *HopStream) Close() {
 	s.resident.Free()
 }
 
-// Resident says whether Load, or LoadRows, has put frames in memory.
+// Resident reports whether Load or LoadRows has read frames into memory.
 func (s *HopStream) Resident() bool { return s.resident != nil }

@@ -16,7 +16,7 @@ import (
 	"ndls/internal/storage"
 )
 
-// IDsPath is where the table of input ids is, in graphs whose ids are numbered.
+// IDsPath is the path of the table of input ids, in graphs whose ids are numbered.
 const IDsPath = "graph/ids.parquet"
 
 // Keys of the metadata of tables whose ids have a column of their own.
@@ -26,17 +26,16 @@ const (
 	keyDoubts  = "ndls.doubts"
 )
 
-// IDs describes the input ids of a table. The zero value stands for ids that are numbers
-// already, and are kept as such.
+// IDs describes the input ids of a table. The zero value stands for ids that are numbers and stored as such.
 type IDs struct {
 	Type inputid.Type
 	// Longest is the length of the longest key.
 	Longest int
-	// Doubts says, a sentence a line, which ids may stand for something else, such as NA for a missing value.
+	// Doubts names, one sentence per line, ids that may stand for something else, such as NA for a missing value.
 	Doubts string
 }
 
-// pairs are the metadata of a table with such ids.
+// pairs returns the metadata of a table with these ids.
 func (ids IDs) pairs() []string {
 	if ids.Type == inputid.Number {
 		return nil
@@ -48,11 +47,11 @@ func (ids IDs) pairs() []string {
 	return pairs
 }
 
-// idGroupBytes bounds the ids of a row group.
+// idGroupBytes bounds the size of the ids in a row group.
 const idGroupBytes = 16 << 20
 
-// GroupRows is the number of rows of a row group of a table of nodes with such ids: its group
-// stays far below maxGroupBytes, however long the ids are.
+// GroupRows returns the number of rows of a row group of a table of nodes with these ids. The group stays far below maxGroupBytes, however
+// long the ids are.
 func (ids IDs) GroupRows() int64 {
 	if ids.Type == inputid.Number {
 		return tableGroupRows
@@ -60,8 +59,7 @@ func (ids IDs) GroupRows() int64 {
 	return min(tableGroupRows, int64(idGroupBytes/(ids.Longest+8)))
 }
 
-// idColumns are the columns of ids of a type: where they are numbered, the id as it was
-// given, and its number.
+// idColumns returns the columns of ids of a type: if they are numbered, the original id and its number.
 func idColumns(t inputid.Type) []column {
 	switch t {
 	case inputid.Int64:
@@ -78,7 +76,7 @@ func uint64Column(name string) column {
 	return column{name, parquet.Types.Int64, schema.NewIntLogicalType(64, false)}
 }
 
-// writeIDs writes ids to the first columns of cols.
+// writeIDs writes ids to the first columns of cols. read fills the batch with the ids of n rows.
 func writeIDs(p *parquetWriter, cols []file.ColumnChunkWriter, t inputid.Type, keys [][]byte, numbers []int64) error {
 	if t == inputid.Number {
 		return writeColumn(p, cols[0], numbers)
@@ -133,7 +131,7 @@ func (b *keyBatch) read(p *parquetReader, col file.ColumnChunkReader, t inputid.
 	return b.readText(p, col)
 }
 
-// readText decodes page by page: a byte array is valid until the next page.
+// readText decodes page by page, because a byte array is valid until the next page.
 func (b *keyBatch) readText(p *parquetReader, col file.ColumnChunkReader) (err error) {
 	defer p.recovered(&err)
 	typed, ok := col.(*file.ByteArrayColumnChunkReader)
@@ -159,8 +157,8 @@ func (b *keyBatch) readText(p *parquetReader, col file.ColumnChunkReader) (err e
 	return nil
 }
 
-// openIDTable opens a table whose ids may have a column of their own; columns gives its
-// columns for the type of its ids and its metadata.
+// openIDTable opens a table whose ids may have a column of their own. columns returns its columns, given the type of its ids and its
+// metadata.
 func openIDTable(r storage.Reader, name, format string, columns func(t inputid.Type, meta func(key string) string) []column) (_ *parquetReader, ids IDs, err error) {
 	p, err := openSealed(r, name)
 	if err != nil {
@@ -184,24 +182,23 @@ func openIDTable(r storage.Reader, name, format string, columns func(t inputid.T
 	return p, ids, p.check(format, columns(ids.Type, p.meta))
 }
 
-// whateverMeta is for tables whose columns follow from the type of their ids alone.
+// whateverMeta adapts columns for tables whose columns depend only on the type of their ids.
 func whateverMeta(columns func(inputid.Type) []column) func(inputid.Type, func(string) string) []column {
 	return func(t inputid.Type, _ func(string) string) []column { return columns(t) }
 }
 
-// The table of ids has one column: row i is the id with number i.
+// idTableColumns returns the one column of the table of ids: row i is the id with number i.
 func idTableColumns(t inputid.Type) []column { return idColumns(t)[:1] }
 
-// WriteIDs writes the table of input ids. give calls its argument with each key, in
-// ascending order. longest is the length of the longest key, or more. It returns the number
-// of ids.
+// WriteIDs writes the table of input ids. give calls put with each key, in ascending order. ids.Longest is the length of the longest key,
+// or more. WriteIDs returns the number of ids.
 func WriteIDs(w io.Writer, ids IDs, give func(put func(key []byte) error) error) (n int64, err error) {
 	p, err := newParquetWriter(w, catalog.KindIDs, idTableColumns(ids.Type), ids.pairs(), writerProperties())
 	if err != nil {
 		return 0, err
 	}
 	defer p.recovered(&err)
-	// The keys of a row group; the library writes them at once.
+	// The keys of a row group, which the library writes at once.
 	var (
 		keys [][]byte
 		text []byte
@@ -259,7 +256,7 @@ type IDTable struct {
 	ids IDs
 }
 
-// OpenIDs opens a table of input ids; name stands for it in errors.
+// OpenIDs opens a table of input ids; errors use name.
 func OpenIDs(r storage.Reader, name string) (*IDTable, error) {
 	p, ids, err := openIDTable(r, name, catalog.KindIDs, whateverMeta(idTableColumns))
 	if err != nil {
@@ -271,16 +268,16 @@ func OpenIDs(r storage.Reader, name string) (*IDTable, error) {
 // IDs describes the ids.
 func (t *IDTable) IDs() IDs { return t.ids }
 
-// Rows is the number of ids.
+// Rows returns the number of ids.
 func (t *IDTable) Rows() int64 { return t.p.rows }
 
-// Dense says whether the ids are the whole numbers from 0 to n-1.
+// Dense reports whether the ids are the whole numbers from 0 to n-1.
 func (t *IDTable) Dense() (_ bool, err error) {
 	defer t.p.recovered(&err)
 	if t.ids.Type != inputid.Int64 || t.p.rows == 0 {
 		return false, nil
 	}
-	// Ids are ascending: the first and the last tell.
+	// Ids are ascending, so the first and the last decide.
 	ends := [2]int64{}
 	for i, group := range []int{0, len(t.p.marks) - 1} {
 		cols, rows, err := t.p.columns(group, 1)
@@ -299,8 +296,8 @@ func (t *IDTable) Dense() (_ bool, err error) {
 	return ends == [2]int64{0, t.p.rows - 1}, nil
 }
 
-// Each visits the keys of all ids in ascending order, some at a time; first is the number
-// of the first of them. They are valid until visit returns.
+// Each visits the keys of all ids in ascending order, some at a time; first is the number of the first of them. The keys are valid until
+// visit returns.
 func (t *IDTable) Each(visit func(first int64, keys [][]byte) error) error {
 	var b keyBatch
 	return t.p.batches(1, func(cols []file.ColumnChunkReader, first int64, rows int) error {
@@ -311,16 +308,16 @@ func (t *IDTable) Each(visit func(first int64, keys [][]byte) error) error {
 	})
 }
 
-// IDReader finds input ids by their numbers, in the node table or in the table of ids. It
-// goes through the table from front to back. A nil IDReader is for graphs whose ids are not numbered.
+// IDReader finds input ids by their numbers, in the node table or in the table of ids, which it reads from front to back. A nil IDReader is
+// for graphs whose ids are not numbered.
 type IDReader struct {
 	p       *parquetReader
 	ids     IDs
-	inOrder bool // the table is that of ids: row i is the id with number i
+	inOrder bool // the table of ids: row i is the id with number i
 	passed  int64
-	group   int // the next
+	group   int // next row group
 	cols    []file.ColumnChunkReader
-	left    int64 // rows of the group that are to come
+	left    int64 // rows of the group that are left
 	numbers []int64
 	batch   keyBatch
 	at      int
@@ -328,8 +325,7 @@ type IDReader struct {
 	text    []byte
 }
 
-// OpenNodeIDs opens the ids of a node table; name stands for it in errors. r stays open
-// when reading is done.
+// OpenNodeIDs opens the ids of a node table; errors use name. r stays open when reading is done.
 func OpenNodeIDs(r storage.Reader, name string) (*IDReader, error) {
 	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
@@ -341,7 +337,7 @@ func OpenNodeIDs(r storage.Reader, name string) (*IDReader, error) {
 	return &IDReader{p: p, ids: ids}, nil
 }
 
-// Reader finds the ids of numbers that ascend.
+// Reader returns a reader that finds the ids of ascending numbers.
 func (t *IDTable) Reader() *IDReader { return &IDReader{p: t.p, ids: t.ids, inOrder: true} }
 
 // Each visits the keys of all nodes from the next one on, some at a time.
@@ -366,7 +362,7 @@ func (r *IDReader) IDs() IDs {
 	return r.ids
 }
 
-// SkipTo goes on to the row group that holds a node, if the reader has not passed it.
+// SkipTo skips to the row group that holds a node, if the reader has read nothing yet.
 func (r *IDReader) SkipTo(node int64) {
 	if r == nil || r.cols != nil || r.group > 0 {
 		return
@@ -378,12 +374,11 @@ func (r *IDReader) SkipTo(node int64) {
 	}
 }
 
-// nameRows is how many rows of the node table are decoded at a time.
+// nameRows is the number of rows of the node table that are decoded at a time.
 const nameRows = 1 << 14
 
-// Keys gives the keys of the ids with these numbers. The nodes follow each other in the
-// table, and all come behind those of the call before; nodes between them are passed over.
-// The keys are valid until the next call. A nil reader gives none.
+// Keys returns the keys of the ids with these numbers. Their nodes are in the order of the table, after those of the preceding call; nodes
+// between them are skipped. The keys are valid until the next call. A nil reader returns none.
 func (r *IDReader) Keys(numbers []int64) ([][]byte, error) {
 	if r == nil {
 		return nil, nil
@@ -414,7 +409,7 @@ func (r *IDReader) Keys(numbers []int64) ([][]byte, error) {
 	return r.keys, nil
 }
 
-// pass passes over row groups that end in front of a number, where the rows are in the order of the numbers.
+// pass skips row groups that end before a number, if the rows are in order of number.
 func (r *IDReader) pass(number int64) {
 	for r.inOrder && r.left == 0 && r.group < len(r.p.marks) && r.passed+int64(r.p.marks[r.group].Rows) <= number {
 		r.passed += int64(r.p.marks[r.group].Rows)
@@ -427,7 +422,7 @@ func (r *IDReader) fill() (err error) {
 	defer r.p.recovered(&err)
 	if r.left == 0 {
 		if r.group == len(r.p.marks) {
-			return seal.Corrupt(r.p.name, "it has no such node behind those before")
+			return seal.Corrupt(r.p.name, "it has no such node after the preceding ones")
 		}
 		columns := 3
 		if r.inOrder {

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// batchRows is how many rows of a table pass through memory at a time.
+	// batchRows is the number of rows of a table that pass through memory at a time.
 	batchRows = 1 << 16
 	// pageBytes is the size of a data page before compression.
 	pageBytes = 256 << 10
 	// pageBatch is the number of values after each of which a page may end.
 	pageBatch = 16 << 10
-	// maxGroupBytes bounds a row group: every table's fits several times.
+	// maxGroupBytes bounds the size of a row group; every table's is several times smaller.
 	maxGroupBytes = 64 << 20
 )
 
@@ -34,7 +34,7 @@ const (
 const (
 	keyFormat  = "ndls.format"
 	keyVersion = "ndls.version"
-	// formatVersion goes up when an older program would misread a file.
+	// formatVersion increases when an older program would misread a file.
 	formatVersion = "1"
 )
 
@@ -68,8 +68,7 @@ func stringColumn(name string) column {
 	return column{name, parquet.Types.ByteArray, schema.StringLogicalType{}}
 }
 
-// parquetSchema names the root's repetition REQUIRED: hyparquet counts a
-// REPEATED root, arrow's default, as a level of nesting.
+// parquetSchema sets the root's repetition to REQUIRED: hyparquet counts a REPEATED root, arrow's default, as a level of nesting.
 func parquetSchema(columns []column) (*schema.GroupNode, error) {
 	fields := make(schema.FieldList, len(columns))
 	for i, c := range columns {
@@ -82,9 +81,8 @@ func parquetSchema(columns []column) (*schema.GroupNode, error) {
 	return schema.NewGroupNode("schema", parquet.Repetitions.Required, fields, -1)
 }
 
-// writerProperties: PLAIN, because v14 reads DELTA pages wrongly; no dictionary;
-// no statistics, because v14 writes a false distinct count; snappy, because v14
-// makes a new zstd encoder for every page.
+// writerProperties returns the properties of our files: PLAIN, because v14 reads DELTA pages wrongly; no dictionary; no statistics, because
+// v14 writes a false distinct count; snappy, because v14 makes a new zstd encoder for every page.
 func writerProperties(extra ...parquet.WriterProperty) *parquet.WriterProperties {
 	return parquet.NewWriterProperties(append([]parquet.WriterProperty{
 		parquet.WithAllocator(allocator),
@@ -106,7 +104,7 @@ type parquetWriter struct {
 	rows int64
 }
 
-// newParquetWriter starts a file; pairs are keys and values of its metadata.
+// newParquetWriter starts a file; pairs holds keys and values of its metadata.
 func newParquetWriter(w io.Writer, format string, columns []column, pairs []string, props *parquet.WriterProperties) (_ *parquetWriter, err error) {
 	p := &parquetWriter{sink: seal.NewWriter(w)}
 	defer p.recovered(&err)
@@ -122,7 +120,7 @@ func newParquetWriter(w io.Writer, format string, columns []column, pairs []stri
 	return p, nil
 }
 
-// parquetPairs are the metadata of a file: its format, and keys and values of its own.
+// parquetPairs returns the metadata of a file: its format, then its own keys and values.
 func parquetPairs(format string, own []string) (metadata.KeyValueMetadata, error) {
 	all := metadata.NewKeyValueMetadata()
 	for i, pairs := 0, append([]string{keyFormat, format, keyVersion, formatVersion}, own...); i < len(pairs); i += 2 {
@@ -133,8 +131,7 @@ func parquetPairs(format string, own []string) (metadata.KeyValueMetadata, error
 	return all, nil
 }
 
-// recovered turns a panic of the library into an error, and prefers the error
-// of the file below, where there is one.
+// recovered turns a panic of the library into an error, and prefers the error of the file below, if there is one.
 func (p *parquetWriter) recovered(err *error) { recovered(p.sink, err, recover()) }
 
 func recovered(sink *seal.Writer, err *error, panicked any) {
@@ -164,8 +161,7 @@ func (p *parquetWriter) close() error {
 	return p.sink.Finish(seal.Parquet, nil)
 }
 
-// parquetReader reads a sealed Parquet file row group by row group. A row group
-// is loaded whole, and checked, before any of it is decoded.
+// parquetReader reads a sealed Parquet file by row group. It loads and checks a whole row group before it decodes any of it.
 type parquetReader struct {
 	name  string
 	src   *groupSource
@@ -174,15 +170,14 @@ type parquetReader struct {
 	rows  int64
 }
 
-// groupSource gives the library a file's footer from the file, and its row
-// group from memory.
+// groupSource serves a file's footer to the library from the file, and a row group from memory.
 type groupSource struct {
 	storage.Reader
 	off    int64
 	first  int64
 	group  []byte
 	failed sync.Mutex
-	err    error // of the storage, the first one; behind failed
+	err    error // first error of the storage; guarded by failed
 }
 
 func (s *groupSource) fail(err error) {
@@ -228,10 +223,10 @@ func (s *groupSource) Seek(offset int64, whence int) (int64, error) {
 	return s.off, nil
 }
 
-// Close leaves the storage open: it belongs to whoever opened it.
+// Close leaves the storage open, because its opener closes it.
 func (s *groupSource) Close() error { return nil }
 
-// checked is check, with a panic of the library as an error.
+// checked calls check and turns a panic of the library into an error.
 func (p *parquetReader) checked(format string, columns []column) (err error) {
 	defer p.recovered(&err)
 	return p.check(format, columns)
@@ -255,7 +250,7 @@ func openSealed(r storage.Reader, name string) (_ *parquetReader, err error) {
 	return p, nil
 }
 
-// open has the library open the file.
+// open makes the library open the file.
 func (p *parquetReader) open(options ...file.ReadOption) (err error) {
 	defer p.recovered(&err)
 	props := parquet.NewReaderProperties(allocator)
@@ -267,14 +262,13 @@ func (p *parquetReader) open(options ...file.ReadOption) (err error) {
 	return nil
 }
 
-// another is a reader of the same file for another row group at the same time.
+// another returns a second reader of the same file, for another row group at the same time.
 func (p *parquetReader) another() (*parquetReader, error) {
 	q := &parquetReader{name: p.name, src: &groupSource{Reader: p.src.Reader}, marks: p.marks, rows: p.rows}
 	return q, q.open(file.WithMetadata(p.file.MetaData()))
 }
 
-// recovered turns a panic of the library into seal.ErrCorrupt, unless the storage
-// failed below it.
+// recovered turns a panic of the library into seal.ErrCorrupt, unless the storage failed below it.
 func (p *parquetReader) recovered(err *error) {
 	if x := recover(); x != nil {
 		*err = seal.Corrupt(p.name, "decoding: %v", x)
@@ -284,7 +278,7 @@ func (p *parquetReader) recovered(err *error) {
 	}
 }
 
-// meta is the value of a metadata key, "" if there is none.
+// meta returns the value of a metadata key, or "" if there is none.
 func (p *parquetReader) meta(key string) string {
 	if v := p.file.MetaData().KeyValueMetadata().FindValue(key); v != nil {
 		return *v
@@ -292,7 +286,7 @@ func (p *parquetReader) meta(key string) string {
 	return ""
 }
 
-// metaInt is the value of a metadata key that must be a number ≥ 0.
+// metaInt returns the value of a metadata key that must be a number ≥ 0.
 func (p *parquetReader) metaInt(key string) (int64, error) {
 	v, err := strconv.ParseInt(p.meta(key), 10, 64)
 	if err != nil || v < 0 {
@@ -336,7 +330,7 @@ func (p *parquetReader) check(format string, columns []column) error {
 	return nil
 }
 
-// badEncoding says which column is encoded in a way that must not be read.
+// badEncoding names the column whose encoding must not be read.
 func badEncoding(f *file.Reader) string {
 	for g := range f.NumRowGroups() {
 		rg := f.MetaData().RowGroup(g)
@@ -356,8 +350,7 @@ func badEncoding(f *file.Reader) string {
 	return ""
 }
 
-// foreignEncoding looks for a better reason to refuse a file than that it has
-// no seal.
+// foreignEncoding looks for a better reason to refuse a file than its missing seal.
 func foreignEncoding(r storage.Reader) (reason string) {
 	defer func() {
 		if recover() != nil {
@@ -378,8 +371,7 @@ func foreignEncoding(r storage.Reader) (reason string) {
 	return badEncoding(f)
 }
 
-// columns brings row group i into memory, checks it and returns readers of its
-// columns, and its number of rows.
+// columns loads and checks row group i, and returns readers of its columns and its number of rows.
 func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows int64, err error) {
 	if err := p.load(i); err != nil {
 		return nil, 0, err
@@ -395,7 +387,7 @@ func (p *parquetReader) columns(i, n int) (cols []file.ColumnChunkReader, rows i
 	return cols, group.NumRows(), nil
 }
 
-// load brings row group i into memory and checks it.
+// load reads row group i into memory and checks it.
 func (p *parquetReader) load(i int) error {
 	p.src.group, p.src.first = p.groupIn(p.src.group, i), p.groupAt(i)
 	if err := p.readGroup(p.src.group, i); err != nil {
@@ -404,7 +396,7 @@ func (p *parquetReader) load(i int) error {
 	return p.checkGroup(p.src.group, i)
 }
 
-// groupAt is where row group i begins in the file.
+// groupAt returns the offset of row group i in the file.
 func (p *parquetReader) groupAt(i int) int64 {
 	if i == 0 {
 		return 0
@@ -412,7 +404,7 @@ func (p *parquetReader) groupAt(i int) int64 {
 	return p.marks[i-1].End
 }
 
-// groupIn is a buffer of the size of row group i: b, or a new one.
+// groupIn returns a buffer of the size of row group i: b, or a new one.
 func (p *parquetReader) groupIn(b []byte, i int) []byte {
 	size := int(p.marks[i].End - p.groupAt(i))
 	if cap(b) < size {
@@ -434,7 +426,7 @@ func (p *parquetReader) checkGroup(group []byte, i int) error {
 	return nil
 }
 
-// columnReader is the part of arrow's typed column readers that is used here.
+// columnReader is the part of arrow's typed column readers that this package uses.
 type columnReader[T any] interface {
 	ReadBatch(batchSize int64, values []T, defLvls, repLvls []int16) (total int64, valuesRead int, err error)
 }
@@ -459,7 +451,7 @@ func readColumn[T any](p *parquetReader, col file.ColumnChunkReader, values []T)
 	return nil
 }
 
-// columnWriter is the part of arrow's typed column writers that is used here.
+// columnWriter is the part of arrow's typed column writers that this package uses.
 type columnWriter[T any] interface {
 	WriteBatch(values []T, defLevels, repLevels []int16) (int64, error)
 }

@@ -16,18 +16,17 @@ import (
 	"ndls/internal/storage"
 )
 
-// A part of a node table is a table of the nodes [lo, hi), where lo is a multiple of
-// [IDs.GroupRows], and so is hi unless it is the number of nodes. Several workers write parts,
-// and [JoinNodes] makes of them the table that one writer would have written: it copies the
-// pages, and writes only anew where they are.
+// A part of a node table is a table of the nodes [lo, hi), where lo is a multiple of [IDs.GroupRows], and so is hi unless it is the number
+// of nodes. Several workers write parts, and [JoinNodes] makes the table that one writer would have written: it copies the pages and
+// rewrites only their offsets.
 
-// WriteNodePart writes the part of the nodes [lo, hi), as [WriteNodes] does. more is the column that the table has more: NodeStrength
-// as [WriteWeightedNodes] does, NodeOutDegree as [WriteDirectedNodes] does, or 0.
+// WriteNodePart writes the part of the nodes [lo, hi), like [WriteNodes]. more is the additional column of the table: NodeStrength as in
+// [WriteWeightedNodes], NodeOutDegree as in [WriteDirectedNodes], or 0.
 func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, more NodeColumns, threads int, fill func(first int64, b NodeBatch) error) error {
 	return writeNodes(w, lo, hi, ids, threads, more, fill)
 }
 
-// ReadNodePart visits some columns of the part of the nodes from lo on, as [ReadNodeColumns] does.
+// ReadNodePart visits some columns of the part of the nodes from lo on, like [ReadNodeColumns].
 func ReadNodePart(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	return readNodes(r, name, lo, want, by, visit)
 }
@@ -38,17 +37,16 @@ type NodePart struct {
 	Reader storage.Reader
 }
 
-// JoinNodes writes the node table of which next gives the parts, in the order of their nodes, and
-// the number of its rows. next returns [io.EOF] after the last one; a part is read until next is
-// called again, or JoinNodes has returned. All parts were written with the same ids and more. With more than one thread
-// row groups are read and checked while those before them are written, and next is called by another goroutine.
+// JoinNodes writes the node table from the parts that next returns, in order of their nodes, and returns the number of rows. next returns
+// [io.EOF] after the last part. A part is read until the next call of next, or until JoinNodes returns. All parts must have the same ids
+// and more. With several threads, row groups are read and checked while those before them are written, and another goroutine calls next.
 func JoinNodes(w io.Writer, ids IDs, more NodeColumns, threads int, next func() (NodePart, error)) (rows int64, err error) {
 	columns, pairs := nodeColumnsOf(ids, more)
 	j, err := newJoiner(w, catalog.KindNodes, columns, pairs)
 	if err != nil {
 		return 0, err
 	}
-	var part *parquetReader // the one that is read
+	var part *parquetReader // part being read
 	at := 0                 // its next row group
 	groups := ahead.New(threads, make([]partGroup, 3), func(g *partGroup) (err error) {
 		for part == nil || at == len(part.marks) {
@@ -96,7 +94,7 @@ type partGroup struct {
 	bytes  []byte
 }
 
-// joiner writes a table of row groups that are encoded already.
+// joiner writes a table from row groups that are already encoded.
 type joiner struct {
 	sink   *seal.Writer
 	footer *metadata.FileMetaDataBuilder

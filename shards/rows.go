@@ -30,10 +30,9 @@ const (
 	rowAlign = 64
 	// batchValueBytes is the size of the values of a full record batch.
 	batchValueBytes = 16 << 20
-	// maxBatchHead bounds what precedes a batch's buffers: its message and, for
-	// the first, the schema.
+	// maxBatchHead bounds the bytes before a batch's buffers: its message and, for the first batch, the schema.
 	maxBatchHead = 64 << 10
-	// MaxValues is the most values of a row, which keeps its size far from overflow.
+	// MaxValues is the largest number of values in a row, which keeps its size far from overflow.
 	MaxValues = 1 << 20
 
 	formatRows = "rows"
@@ -42,11 +41,9 @@ const (
 // endOfStream ends the part of a file that is also an Arrow stream.
 var endOfStream = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// RowSchema is the shape of an Arrow row file: column id (int64), label (int32)
-// where Label is set, then Column, a fixed-size list of Width float32 or, where
-// Half is set, float16. Where ids are numbered, id has their type, and a column number
-// (int64) follows it. A file may have several lists of Width values: Column then has their
-// names with commas between them (see [HopSchema]).
+// RowSchema is the schema of an Arrow row file: column id (int64), label (int32) if Label is set, then Column, a fixed-size list of Width
+// float32, or float16 if Half is set. If ids are numbered, id has their type, and a column number (int64) follows it. A file may have
+// several lists of Width values; Column then has their names, separated by commas (see [HopSchema]).
 type RowSchema struct {
 	ID     inputid.Type
 	Column string // "feature", "probability", or the names of several lists
@@ -55,8 +52,7 @@ type RowSchema struct {
 	Half   bool
 }
 
-// HopSchema is the shape of a file of hops: a list of width values for each hop, named
-// hop_K.
+// HopSchema returns the schema of a file of hops: a list of width values for each hop, named hop_K.
 func HopSchema(hops []int, width int, half bool) RowSchema {
 	names := make([]string, len(hops))
 	for i, hop := range hops {
@@ -72,13 +68,13 @@ func NamedHops(names []string, width int, half bool) RowSchema {
 
 const hopPrefix = "hop_"
 
-// IsHop says whether a list of that name is a hop.
+// IsHop reports whether a list with this name is a hop.
 func IsHop(name string) bool { return strings.HasPrefix(name, hopPrefix) }
 
-// Lists are the names of the lists of a row.
+// Lists returns the names of the lists of a row.
 func (s RowSchema) Lists() []string { return strings.Split(s.Column, ",") }
 
-// Values is the number of values of a row, in all its lists.
+// Values returns the number of values of a row, in all its lists.
 func (s RowSchema) Values() int { return s.Width * s.lists() }
 
 func (s RowSchema) lists() int { return strings.Count(s.Column, ",") + 1 }
@@ -128,7 +124,7 @@ var idTypes = []arrow.DataType{
 	inputid.Uint64: arrow.PrimitiveTypes.Uint64, inputid.String: arrow.BinaryTypes.String,
 }
 
-// maxHead is the most that precedes the numbers of a batch of n rows.
+// maxHead bounds the bytes before the numbers of a batch of n rows.
 func (s RowSchema) maxHead(n int64) int64 {
 	if s.ID == inputid.Number {
 		return maxBatchHead
@@ -136,7 +132,7 @@ func (s RowSchema) maxHead(n int64) int64 {
 	return maxBatchHead + n*(8+inputid.MaxKey)
 }
 
-// bodyBytes is the size of the buffers of a batch of n rows, from the numbers on.
+// bodyBytes returns the size of the buffers of a batch of n rows, from the numbers on.
 func (s RowSchema) bodyBytes(n int64) int64 {
 	size := padded(8*n) + int64(s.lists())*s.listBytes(n)
 	if s.Label {
@@ -145,13 +141,13 @@ func (s RowSchema) bodyBytes(n int64) int64 {
 	return size
 }
 
-// listBytes is the size of the values of a list of n rows.
+// listBytes returns the size of the values of a list of n rows.
 func (s RowSchema) listBytes(n int64) int64 { return padded(n * int64(s.Width) * s.valueSize()) }
 
 func padded(n int64) int64 { return (n + rowAlign - 1) &^ (rowAlign - 1) }
 
-// BatchRows is the number of rows of a full record batch: some 16 MiB of
-// float32 values, at least one row, a multiple of 64 from 64 on.
+// BatchRows returns the number of rows of a full record batch: some 16 MiB of float32 values, at least one row, a multiple of 64 from 64
+// on.
 func BatchRows(width int) int {
 	n := batchValueBytes / (4 * max(width, 1))
 	if n >= 64 {
@@ -166,18 +162,17 @@ type RowWriter struct {
 	arrow  *arrow.Schema
 	sink   *aligner
 	out    *ipc.FileWriter
-	half   [][]uint16 // of each list
+	half   [][]uint16 // by list
 	rows   int64
 	names  *IDReader
 }
 
-// namedRows is the most rows of a record batch where ids are numbered: their ids are in
-// memory at a time. It is a multiple of 64.
+// namedRows is the largest number of rows of a record batch if ids are numbered, because their ids are in memory at the same time. It is a
+// multiple of 64.
 const namedRows = 1 << 15
 
-// NewRowWriter starts a file on w, which the caller commits after Close. names finds the ids
-// of the nodes where they are numbered, and is nil elsewhere: its type becomes that of the
-// schema.
+// NewRowWriter starts a file on w. The caller commits w after Close. names finds the ids of the nodes if they are numbered, and is nil
+// otherwise; its type becomes that of the schema.
 func NewRowWriter(w io.Writer, s RowSchema, names *IDReader) (*RowWriter, error) {
 	s.ID = names.IDs().Type
 	if !s.valid() {
@@ -192,12 +187,10 @@ func NewRowWriter(w io.Writer, s RowSchema, names *IDReader) (*RowWriter, error)
 	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, half: make([][]uint16, s.lists()), names: names}, nil
 }
 
-// Write appends one record batch of len(id) ≥ 1 rows: values holds them one
-// after the other; of several lists, all rows of the first list, then all of the second.
-// label is ignored without a label column. Slices of a multiple
-// of 64 bytes, as [BatchRows] rows give, are written without a copy; float16
-// values and the odd last batch need one. Where ids are numbered, id has the numbers, and
-// many rows are written as several record batches.
+// Write appends one record batch of len(id) ≥ 1 rows. values holds them one after the other; with several lists, all rows of the first
+// list, then all of the second. label is ignored without a label column. Slices of a multiple of 64 bytes, such as those of [BatchRows]
+// rows, are written without a copy; float16 values and the last, smaller batch need one. If ids are numbered, id has the numbers, and many
+// rows are written as several record batches.
 func (w *RowWriter) Write(id []int64, label []int32, values []float32) error {
 	n, s := len(id), w.schema
 	if n == 0 || n > math.MaxInt32 || len(values) != n*s.Values() || s.Label && len(label) != n {
@@ -269,8 +262,8 @@ func (w *RowWriter) writeRecord(columns []arrow.ArrayData, n int) error {
 	return nil
 }
 
-// fixedData wraps memory of the caller where it fills whole lines. The library
-// pads buffers to 8 bytes only, so others are copied to a padded buffer.
+// fixedData wraps memory of the caller if it fills whole lines. The library pads buffers to 8 bytes only, so others are copied to a padded
+// buffer.
 func fixedData(t arrow.DataType, n int, b []byte) *array.Data {
 	if size := padded(int64(len(b))); size != int64(len(b)) {
 		b = append(make([]byte, 0, size), b...)[:size]
@@ -278,7 +271,7 @@ func fixedData(t arrow.DataType, n int, b []byte) *array.Data {
 	return array.NewData(t, n, []*memory.Buffer{nil, memory.NewBufferBytes(b)}, nil, 0, 0)
 }
 
-// keyData is a column of ids.
+// keyData returns a column of ids.
 func keyData(t inputid.Type, keys [][]byte) arrow.ArrayData {
 	if t != inputid.String {
 		bits := make([]int64, len(keys))
@@ -296,7 +289,7 @@ func keyData(t inputid.Type, keys [][]byte) arrow.ArrayData {
 	return array.NewData(idTypes[t], len(keys), []*memory.Buffer{nil, memory.NewBufferBytes(mem.AsBytes(ends)), memory.NewBufferBytes(text)}, nil, 0, 0)
 }
 
-// valueBytes are the values of a list as they are stored.
+// valueBytes returns the values of a list in stored form.
 func (w *RowWriter) valueBytes(list int, values []float32) []byte {
 	if !w.schema.Half {
 		return mem.AsBytes(values)
@@ -309,8 +302,7 @@ func (w *RowWriter) valueBytes(list int, values []float32) []byte {
 	return mem.AsBytes(to)
 }
 
-// recovered turns a panic of the library into an error, and prefers the error
-// of the file below, where there is one.
+// recovered turns a panic of the library into an error, and prefers the error of the file below, if there is one.
 func (w *RowWriter) recovered(err *error) {
 	if x := recover(); x != nil {
 		*err = fmt.Errorf("shards: writing Arrow: %v", x)
@@ -320,8 +312,7 @@ func (w *RowWriter) recovered(err *error) {
 	}
 }
 
-// Close writes the footer and returns the number of rows. It does not close or
-// commit what is below.
+// Close writes the footer and returns the number of rows. It neither closes nor commits the underlying writer.
 func (w *RowWriter) Close() (rows int64, err error) {
 	defer w.recovered(&err)
 	w.sink.Hold()
@@ -332,8 +323,7 @@ func (w *RowWriter) Close() (rows int64, err error) {
 	return w.rows, w.sink.Finish(seal.Arrow, endOfStream)
 }
 
-// RowBatch receives the rows of a record batch, in the memory of its slices up
-// to their capacity, or more where that is too small.
+// RowBatch receives the rows of a record batch in the memory of its slices, or in new memory if their capacity is too small.
 type RowBatch struct {
 	First  int64 // row of the file
 	ID     []int64
@@ -341,8 +331,7 @@ type RowBatch struct {
 	Values []float32
 }
 
-// RowSlack is how many values longer than the rows memory has to be, and aligned
-// to pages, for reading rows into it without a copy.
+// RowSlack is the number of values by which memory must exceed the rows, and be aligned to pages, for reading rows into it without a copy.
 const RowSlack = 3 * direct.Align / 4
 
 // RowReader reads an Arrow row file. It is safe for concurrent use.
@@ -351,12 +340,12 @@ type RowReader struct {
 	src     storage.Reader
 	schema  RowSchema
 	batches []seal.Mark
-	first   []int64 // row of the file at which a batch starts
+	first   []int64 // first row of each batch in the file
 	rows    int64
 }
 
-// OpenRows checks the file's footer and schema; name stands for it in errors. r
-// stays open when reading is done. It reads files of [RowWriter] only.
+// OpenRows checks the file's footer and schema; errors use name. r stays open when reading is done. OpenRows reads only files of
+// [RowWriter].
 func OpenRows(r storage.Reader, name string) (*RowReader, error) {
 	marks, err := seal.ReadMarks(r, name, seal.Arrow)
 	if err != nil {
@@ -378,7 +367,7 @@ func OpenRows(r storage.Reader, name string) (*RowReader, error) {
 	return f, nil
 }
 
-// readSchema decodes the footer, which has been checked.
+// readSchema decodes the footer, which is already checked.
 func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	src := &groupSource{Reader: r}
 	defer func() {
@@ -425,7 +414,7 @@ func readSchema(r storage.Reader, name string) (s RowSchema, err error) {
 	return s, nil
 }
 
-// start is where the stretch of batch i starts.
+// start returns the offset of the stretch of batch i.
 func (f *RowReader) start(i int) int64 {
 	if i == 0 {
 		return 0
@@ -433,33 +422,31 @@ func (f *RowReader) start(i int) int64 {
 	return f.batches[i-1].End
 }
 
-// body is where the buffers of batch i start.
+// body returns the offset of the buffers of batch i.
 func (f *RowReader) body(i int) int64 {
 	return f.batches[i].End - f.schema.bodyBytes(int64(f.batches[i].Rows))
 }
 
-// Schema is the shape of the rows.
+// Schema returns the schema of the rows.
 func (f *RowReader) Schema() RowSchema { return f.schema }
 
-// NumRows is the number of rows in the file.
+// NumRows returns the number of rows in the file.
 func (f *RowReader) NumRows() int64 { return f.rows }
 
-// NumBatches is the number of record batches in the file.
+// NumBatches returns the number of record batches in the file.
 func (f *RowReader) NumBatches() int { return len(f.batches) }
 
-// BatchRows is the number of rows of batch i, and First its first row.
+// BatchRows returns the first row of batch i and its number of rows.
 func (f *RowReader) BatchRows(i int) (first, rows int64) {
 	return f.first[i], int64(f.batches[i].Rows)
 }
 
-// ReadBatch reads record batch i into dst; dst.ID has the numbers where ids are numbered, and
-// dst.Values one row after the other, each with the values of all its lists. Where the memory of dst.Values has
-// [RowSlack], dst.Values may start inside it. A damaged batch gives seal.ErrCorrupt,
-// and dst holds nothing of use.
+// ReadBatch reads record batch i into dst. dst.ID has the numbers if ids are numbered. dst.Values has one row after the other, each with
+// the values of all its lists; it may start inside its memory if that has [RowSlack]. A damaged batch gives seal.ErrCorrupt, and the
+// content of dst is then undefined.
 func (f *RowReader) ReadBatch(i int, dst *RowBatch) error { return f.readBatch(i, dst, true) }
 
-// ReadLists is [RowReader.ReadBatch] with dst.Values one list after the other, each with the
-// values of all rows.
+// ReadLists is [RowReader.ReadBatch] with dst.Values one list after the other, each with the values of all rows.
 func (f *RowReader) ReadLists(i int, dst *RowBatch) error { return f.readBatch(i, dst, false) }
 
 func (f *RowReader) readBatch(i int, dst *RowBatch, byRow bool) error {
@@ -500,17 +487,14 @@ func (f *RowReader) readBatch(i int, dst *RowBatch, byRow bool) error {
 	return nil
 }
 
-// ReadIDs reads the ids of consecutive rows of batch i, from its row at on, or their numbers
-// where ids are numbered. They
-// are not checked: the checksum is that of the whole batch.
+// ReadIDs reads the ids, or their numbers if ids are numbered, of consecutive rows of batch i from its row at on. It does not check them,
+// because the checksum covers the whole batch.
 func (f *RowReader) ReadIDs(i int, at int64, dst []int64) error {
 	return seal.ReadFull(f.src, f.name, mem.AsBytes(dst), f.body(i)+8*at)
 }
 
-// ReadValues reads the values of so many rows of batch i, from its row at on, into
-// space and returns where they are: at its start, unless it has [RowSlack]. A row has the
-// values of all its lists. They
-// are not checked, as in [RowReader.ReadIDs].
+// ReadValues reads the values of rows of batch i from its row at on into space, and returns them: at the start of space, unless it has
+// [RowSlack]. A row has the values of all its lists. They are not checked, as in [RowReader.ReadIDs].
 func (f *RowReader) ReadValues(i int, at, rows int64, space []float32) ([]float32, error) {
 	s := f.schema
 	size, row := s.listBytes(int64(f.batches[i].Rows)), int64(s.Width)*s.valueSize()
@@ -544,17 +528,16 @@ func (b *batchReader) read(p []byte) {
 	b.off += int64(len(p))
 }
 
-// skipPadding reads what follows a buffer of so many bytes.
+// skipPadding reads the padding after a buffer of size bytes.
 func (b *batchReader) skipPadding(size int) {
 	var pad [rowAlign]byte
 	b.read(pad[:padded(int64(size))-int64(size)])
 }
 
-// listBytes is how many bytes of a list are read at a time, or one row.
+// listBytes is the number of bytes of a list that are read at a time, unless one row is longer.
 const listBytes = 256 << 10
 
-// list reads the values of so many rows of a list; those of a row go to the start of stride
-// values of to.
+// list reads the values of rows of a list; a row's values go to the start of each stride values of to.
 func (b *batchReader) list(to []float32, stride, rows int) {
 	width := b.f.schema.Width
 	size := width * int(b.f.schema.valueSize())
@@ -580,10 +563,9 @@ func (b *batchReader) list(to []float32, stride, rows int) {
 	}
 }
 
-// values reads n values into space and returns where they are. If space is
-// longer by RowSlack, they lie in it as they lie in the pages of the file, which
-// the disk then writes without a copy. float16 values are read behind where
-// their float32 values go, each of which takes the place of those that are done.
+// values reads n values into space and returns them. If space is longer by RowSlack, they lie in it as in the pages of the file, so that
+// the disk writes them without a copy. float16 values are read to the end of the place of their float32 values, which replace them one by
+// one.
 func (b *batchReader) values(space []float32, n int) []float32 {
 	raw, size := mem.AsBytes(space), n*int(b.f.schema.valueSize())
 	first := 4*n - size
@@ -604,8 +586,7 @@ func (b *batchReader) values(space []float32, n int) []float32 {
 	return space[:n]
 }
 
-// readPages fills whole pages of memory, of which size bytes from skip on are
-// those that follow.
+// readPages fills whole pages of memory; the next size bytes of the stretch begin at skip.
 func (b *batchReader) readPages(p []byte, skip, size int) {
 	if b.err != nil {
 		return
@@ -623,8 +604,7 @@ func (b *batchReader) readPages(p []byte, skip, size int) {
 	b.off += int64(size)
 }
 
-// halfTable lists the values of all float16: looking one up takes a quarter of
-// the time of converting it.
+// halfTable lists the values of all float16: a lookup takes a quarter of the time of a conversion.
 var halfTable = sync.OnceValue(func() *[1 << 16]float32 {
 	table := new([1 << 16]float32)
 	for h := range table {

@@ -11,7 +11,7 @@ import (
 	"ndls/internal/seal"
 )
 
-// SummaryPath is where the graph summary is.
+// SummaryPath is the path of the graph summary.
 const SummaryPath = "graph/summary.json"
 
 // Summary describes a partitioned graph.
@@ -22,15 +22,13 @@ type Summary struct {
 	InputRows int64  `json:"input_rows"`
 	SelfLoops int64  `json:"self_loops"`
 	Repeated  int64  `json:"repeated"`
-	// Dropped is how many edges were left out at random, and Blanked how many nodes have zeros
-	// in place of their features.
+	// Dropped is the number of edges dropped at random. Blanked is the number of nodes with zeros in place of their features.
 	Dropped          int64 `json:"dropped,omitempty"`
 	Blanked          int64 `json:"blanked,omitempty"`
 	Components       int64 `json:"components"`
 	LargestComponent int64 `json:"largest_component"` // in nodes
 	Features         int   `json:"features"`          // width of a row
-	// FeatureType is how tiles hold features: Float16 if every value is exactly
-	// a float16, else Float32 or "".
+	// FeatureType is the type of the values in tiles: Float16 if every value is exactly a float16, else Float32 or "".
 	FeatureType  string           `json:"feature_type,omitempty"`
 	Classes      []string         `json:"classes,omitempty"`
 	Labelled     int64            `json:"labelled"`
@@ -38,22 +36,22 @@ type Summary struct {
 	BlockRows    int64            `json:"block_rows"`
 	IntervalRows int64            `json:"interval_rows"`
 	Normalized   bool             `json:"normalized"` // features have L1 norm 1
-	// Normalization says whether rows were normalised, and why, where the option was auto.
+	// Normalization describes the normalisation of rows and its reason, if the option was auto.
 	Normalization string `json:"normalization,omitempty"`
 	HasSplits     bool   `json:"has_splits"`
 	// Weighted says that edges have weights.
 	Weighted bool `json:"weighted,omitempty"`
 	// Directed says that edges have directions.
 	Directed bool `json:"directed,omitempty"`
-	// FewHops says that the graph is generated without chains: few hops reach all of it.
+	// FewHops says that the graph is generated without chains, so that few hops reach all of it.
 	FewHops bool `json:"few_hops,omitempty"`
-	// IDs is the type of the input ids where they are numbered (inputid.Type), "" elsewhere.
+	// IDs is the type of the input ids if they are numbered (inputid.Type), else "".
 	IDs string `json:"ids,omitempty"`
-	// Warnings are what a user should know of the graph before trusting a result.
+	// Warnings holds what a user should know of the graph before trusting a result.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// HalfFeatures says whether feature tiles are float16.
+// HalfFeatures reports whether feature tiles are float16.
 func (s Summary) HalfFeatures() bool { return s.FeatureType == Float16 }
 
 // WriteSummary commits the summary of a graph.
@@ -74,10 +72,10 @@ func WriteSummary(ctx context.Context, c *catalog.Catalog, s Summary) error {
 	return c.Commit(ctx, f)
 }
 
-// maxSummaryBytes bounds what is read into memory: the class names.
+// maxSummaryBytes bounds the size of a summary that is read into memory, mainly class names.
 const maxSummaryBytes = 64 << 20
 
-// ReadSummary reads the summary that was committed and checks it.
+// ReadSummary reads and checks the committed summary.
 func ReadSummary(ctx context.Context, c *catalog.Catalog) (Summary, error) {
 	e, ok := c.Lookup(SummaryPath)
 	if !ok {

@@ -19,43 +19,38 @@ import (
 	"ndls/internal/storage"
 )
 
-// tableGroupRows is the number of rows in a row group of a table. Its
-// compressed pages are in memory until it is complete.
+// tableGroupRows is the number of rows in a row group of a table. Its compressed pages are in memory until it is complete.
 const tableGroupRows = 1 << 18
 
 // NodeBatch is a part of the node table; all slices have the same length.
 type NodeBatch struct {
-	// ID is the input id, or the number of the input id where the table has a column of
-	// its own for those.
+	// ID is the input id, or its number if the table has a separate column for input ids.
 	ID                []int64
 	Degree, Component []uint32
 	Label             []int32 // -1 none
 	Split             []uint8 // index into the spellings "", train, valid, test
-	// Key is the key of the input id where ID is its number. [ReadNodes] leaves it out.
+	// Key is the key of the input id if ID is its number. [ReadNodes] leaves it empty.
 	Key [][]byte
-	// Strength is the sum of the weights of the node's edges. It is empty in a graph without
-	// weights.
+	// Strength is the sum of the weights of the node's edges. It is empty in a graph without weights.
 	Strength []float64
-	// OutDegree is how many of the node's edges begin there, of all that Degree counts. It is
-	// empty in a graph without directions.
+	// OutDegree counts those of the node's edges in Degree that begin at the node. It is empty in a graph without directions.
 	OutDegree []uint32
 }
 
-// nodeColumns are those of a node table with ids of a type.
+// nodeColumns returns the columns of a node table with ids of a type.
 func nodeColumns(t inputid.Type) []column {
 	columns := append([]column{uint32Column("node")}, idColumns(t)...)
 	return append(columns, uint32Column("degree"), uint32Column("component"), int32Column("label"), stringColumn("split"))
 }
 
-// keyWeights is in the metadata of files of a graph with weights: the type of the weights.
+// keyWeights is the metadata key for the type of the weights, in files of a graph with weights.
 const keyWeights = "ndls.weights"
 
-// keyDirections is in the metadata of the node table of a graph with directions: the word
-// "edges".
+// keyDirections is a metadata key of the node table of a graph with directions. Its value is "edges".
 const keyDirections = "ndls.directions"
 
-// nodeColumnsBy are those of a node table with such metadata. In a graph with weights there is
-// one column more, the last, and in a graph with directions another one.
+// nodeColumnsBy returns the columns of a node table with this metadata. A graph with weights has one more column, the last; so does a graph
+// with directions.
 func nodeColumnsBy(t inputid.Type, meta func(key string) string) []column {
 	columns := nodeColumns(t)
 	if meta(keyWeights) != "" {
@@ -71,24 +66,23 @@ var strengthColumn = column{"strength", parquet.Types.Double, schema.NoLogicalTy
 
 var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"), []byte("test")}
 
-// WriteNodes writes the table of n nodes with such ids, on so many threads: each encodes
-// another column. It calls fill for batches of at most 65,536 rows in order; first is the node
-// of the batch's row 0. fill sets Key where the ids have a column of their own.
+// WriteNodes writes the table of n nodes with these ids, on threads, each of which encodes another column. It calls fill for batches of at
+// most 65,536 rows in order; first is the node of row 0 of the batch. fill sets Key if the ids have a column of their own.
 func WriteNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
 	return writeNodes(w, 0, n, ids, threads, 0, fill)
 }
 
-// WriteWeightedNodes is [WriteNodes] for a graph with weights: fill sets Strength too.
+// WriteWeightedNodes is [WriteNodes] for a graph with weights: fill also sets Strength.
 func WriteWeightedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
 	return writeNodes(w, 0, n, ids, threads, NodeStrength, fill)
 }
 
-// WriteDirectedNodes is [WriteNodes] for a graph with directions: fill sets OutDegree too.
+// WriteDirectedNodes is [WriteNodes] for a graph with directions: fill also sets OutDegree.
 func WriteDirectedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
 	return writeNodes(w, 0, n, ids, threads, NodeOutDegree, fill)
 }
 
-// nodeColumnsOf are the columns and the metadata of a node table with one column more, unless that is 0.
+// nodeColumnsOf returns the columns and the metadata of a node table with an additional column, unless more is 0.
 func nodeColumnsOf(ids IDs, more NodeColumns) (columns []column, pairs []string) {
 	columns, pairs = nodeColumns(ids.Type), ids.pairs()
 	switch more {
@@ -100,7 +94,7 @@ func nodeColumnsOf(ids IDs, more NodeColumns) (columns []column, pairs []string)
 	return columns, pairs
 }
 
-// writeNodes writes a node table of the nodes [lo, hi) with one column more, unless that is 0.
+// writeNodes writes a node table of the nodes [lo, hi) with an additional column, unless more is 0.
 func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumns, fill func(first int64, b NodeBatch) error) error {
 	if lo < 0 || hi < lo || hi > 1<<32 {
 		return fmt.Errorf("shards: node table of the rows %d to %d", lo, hi)
@@ -149,7 +143,7 @@ func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumn
 	})
 }
 
-// NodeColumns says which columns of a node table are wanted.
+// NodeColumns is a set of columns of a node table.
 type NodeColumns uint8
 
 // The columns of a [NodeBatch].
@@ -165,8 +159,8 @@ const (
 	AllNodeColumns = NodeID | NodeDegree | NodeComponent | NodeLabel | NodeSplit | NodeStrength | NodeOutDegree
 )
 
-// ReadNodes calls visit for batches of at most 65,536 rows of a node table, in
-// order, one at a time. The batch's slices are valid during the call.
+// ReadNodes calls visit for batches of at most 65,536 rows of a node table, in order, one at a time. The batch's slices are valid during
+// the call.
 func ReadNodes(r storage.Reader, name string, by Readers, visit func(first int64, b NodeBatch) error) error {
 	return ReadNodeColumns(r, name, AllNodeColumns, by, visit)
 }
@@ -176,7 +170,7 @@ func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, by Readers
 	return readNodes(r, name, 0, want, by, visit)
 }
 
-// nodeRow is what a row takes in a batch of some columns.
+// nodeRow returns the memory of a row in a batch of some columns.
 func nodeRow(want NodeColumns) (bytes int64) {
 	for i, size := range []int64{8, 4, 4, 4, 1, 8, 4} {
 		if want>>i&1 != 0 {
@@ -208,7 +202,7 @@ func readNodes(r storage.Reader, name string, lo int64, want NodeColumns, by Rea
 	}, func(first int64, b NodeBatch) error { return visit(lo+first, b) })
 }
 
-// slotNodes is memory for some columns of so many rows.
+// slotNodes allocates some columns of this number of rows.
 func slotNodes(s *slot, want NodeColumns, rows int) (b NodeBatch, err error) {
 	err = firstError(
 		func() error { return slotColumn(s, want&NodeID, rows, &b.ID) },
@@ -222,7 +216,7 @@ func slotNodes(s *slot, want NodeColumns, rows int) (b NodeBatch, err error) {
 	return b, err
 }
 
-// slotColumn takes memory for a column, if it is wanted.
+// slotColumn allocates a column, if it is wanted.
 func slotColumn[T any](s *slot, want NodeColumns, rows int, to *[]T) (err error) {
 	if want != 0 {
 		*to, err = slotArray[T](s, rows)
@@ -230,8 +224,7 @@ func slotColumn[T any](s *slot, want NodeColumns, rows int, to *[]T) (err error)
 	return err
 }
 
-// decodeNodes decodes some columns of a row group of nodes from first on; number is the column of
-// the ids, or of their numbers.
+// decodeNodes decodes some columns of a row group of nodes from first on; number is the column of the ids, or of their numbers.
 func decodeNodes(s *slot, group *file.RowGroupReader, number int, first int64, want NodeColumns, b NodeBatch) error {
 	reads := []func() error{func() error { return checkNodes(s, group, first, group.NumRows()) }}
 	for _, c := range []struct {
@@ -253,10 +246,10 @@ func decodeNodes(s *slot, group *file.RowGroupReader, number int, first int64, w
 	return share.Each(s.threads, len(reads), func(i int) error { return reads[i]() })
 }
 
-// checkedRows is how many rows of the column of nodes are compared at a time.
+// checkedRows is the number of rows of the column of nodes that are compared at a time.
 const checkedRows = 1 << 14
 
-// checkNodes checks that a row group is about so many nodes from first on.
+// checkNodes checks that a row group holds the nodes first, first+1, … of this number of rows.
 func checkNodes(s *slot, group *file.RowGroupReader, first, rows int64) (err error) {
 	defer s.recovered(&err)
 	c, err := s.columnOf(group, 0)
@@ -278,7 +271,7 @@ func checkNodes(s *slot, group *file.RowGroupReader, first, rows int64) (err err
 	return nil
 }
 
-// decodeStrengths fills strengths, those of nodes first, first+1, …, from a column.
+// decodeStrengths fills strengths of nodes first, first+1, … from a column.
 func decodeStrengths(s *slot, group *file.RowGroupReader, column int, first int64, strengths []float64) error {
 	if err := decodeColumn(s, group, column, strengths); err != nil {
 		return err
@@ -291,7 +284,7 @@ func decodeStrengths(s *slot, group *file.RowGroupReader, column int, first int6
 	return nil
 }
 
-// decodeSplits fills splits from a column. It takes values from the pages themselves: the library makes a slice of each first.
+// decodeSplits fills splits from a column. It decodes the pages itself, because the library makes a slice for each value.
 func decodeSplits(s *slot, group *file.RowGroupReader, column int, to []uint8) (err error) {
 	defer s.recovered(&err)
 	pages, err := group.GetColumnPageReader(column)
@@ -315,7 +308,7 @@ func decodeSplits(s *slot, group *file.RowGroupReader, column int, to []uint8) (
 	return nil
 }
 
-// splitsOf fills splits from the bytes of a page: of each value its length, uint32, and its text.
+// splitsOf fills splits from the bytes of a page: for each value its length, uint32, and its text.
 func splitsOf(page []byte, to []uint8) error {
 	for i := range to {
 		if len(page) < 4 {
@@ -338,7 +331,7 @@ func newNodeBatch(n int) NodeBatch {
 	return NodeBatch{make([]int64, n), make([]uint32, n), make([]uint32, n), make([]int32, n), make([]uint8, n), nil, nil, nil}
 }
 
-// slice is rows [from, to) of a batch; columns that are empty stay so.
+// slice returns rows [from, to) of a batch; empty columns stay empty.
 func (b NodeBatch) slice(from, to int) NodeBatch {
 	return NodeBatch{
 		rowsOf(b.ID, from, to), rowsOf(b.Degree, from, to), rowsOf(b.Component, from, to), rowsOf(b.Label, from, to), rowsOf(b.Split, from, to),
@@ -360,13 +353,13 @@ type LSIBatch struct {
 	Capped []bool // Kmax was reached first
 }
 
-// lsiColumns are those of a K table with ids of a type.
+// lsiColumns returns the columns of a K table with ids of a type.
 func lsiColumns(t inputid.Type) []column {
 	return append(idColumns(t), int32Column("k"), boolColumn("capped"))
 }
 
-// WriteLSI writes a K table of n rows, as [WriteNodes] does. Where ids have a column of
-// their own, names finds them by their numbers; it is nil elsewhere.
+// WriteLSI writes a K table of n rows, like [WriteNodes]. If ids have a column of their own, names finds them by their numbers; otherwise
+// names is nil.
 func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
@@ -389,7 +382,7 @@ func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(firs
 	})
 }
 
-// ReadLSI reads a K table, as [ReadNodes] does.
+// ReadLSI reads a K table, like [ReadNodes].
 func ReadLSI(r storage.Reader, name string, by Readers, visit func(first int64, b LSIBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindLSI, whateverMeta(lsiColumns))
 	if err != nil {
@@ -418,20 +411,20 @@ func ReadLSI(r storage.Reader, name string, by Readers, visit func(first int64, 
 	}, visit)
 }
 
-// lsiRow is what a row of a K table takes in a batch.
+// lsiRow is the memory of a row of a K table in a batch.
 const lsiRow = 8 + 4 + 1
 
 func newLSIBatch(n int) LSIBatch {
 	return LSIBatch{make([]int64, n), make([]int32, n), make([]bool, n)}
 }
 
-// slice is rows [from, to) of a batch.
+// slice returns rows [from, to) of a batch.
 func (b LSIBatch) slice(from, to int) LSIBatch {
 	return LSIBatch{b.ID[from:to], b.K[from:to], b.Capped[from:to]}
 }
 
-// writeTable writes the rows [lo, hi) of nodes, step in each row group, with metadata of keys and
-// values; put writes rows of them to every column.
+// writeTable writes the rows [lo, hi) of nodes, step rows per row group, with metadata pairs of keys and values. put writes rows to every
+// column.
 func writeTable(w io.Writer, format string, columns []column, pairs []string, step, lo, hi int64,
 	put func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error,
 ) (err error) {
@@ -468,8 +461,7 @@ func writeGroup(p *parquetWriter, first, end int64,
 	return p.endGroup(group, int(end-first))
 }
 
-// batches hands the columns of all row groups to get, at most batchRows rows at
-// a time.
+// batches calls get with the columns of all row groups, at most batchRows rows at a time.
 func (p *parquetReader) batches(columns int, get func(cols []file.ColumnChunkReader, first int64, rows int) error) error {
 	var first int64
 	for g := range p.marks {

@@ -20,11 +20,9 @@ const (
 	Float16 = catalog.Float16
 )
 
-// TilePath is the name of the tile of an interval and a panel of TileColumns
-// columns, such as TilePath("graph/features", 0, 1, false) =
-// "graph/features/tile-00000-00001.f32". A tile holds the rows of the interval,
-// little-endian float32 or, in a file .f16, float16, row-major; columns past the
-// width are zero.
+// TilePath returns the name of the tile of an interval and a panel of TileColumns columns, such as TilePath("graph/features", 0, 1, false)
+// = "graph/features/tile-00000-00001.f32". A tile holds the rows of the interval, row-major, as little-endian float32, or as float16 in a
+// file .f16; columns past the width are zero.
 func TilePath(prefix string, interval, panel int, half bool) string {
 	suffix := "f32"
 	if half {
@@ -33,7 +31,7 @@ func TilePath(prefix string, interval, panel int, half bool) string {
 	return fmt.Sprintf("%s/tile-%05d-%05d.%s", prefix, interval, panel, suffix)
 }
 
-// TileRowBytes is the length of a row of a tile: 64 bytes, or 32 of float16.
+// TileRowBytes returns the length of a row of a tile: 64 bytes, or 32 for float16.
 func TileRowBytes(half bool) int {
 	if half {
 		return TileColumns * 2
@@ -41,8 +39,7 @@ func TileRowBytes(half bool) int {
 	return TileColumns * 4
 }
 
-// EncodeTile writes values as those of a tile to dst, which has room for all of
-// them. It returns false, and leaves dst undefined, if half is asked for and a
+// EncodeTile writes values in tile form to dst, which has room for them. It returns false, and leaves dst undefined, if half is set and a
 // value is not exactly a float16.
 func EncodeTile(dst []byte, values []float32, half bool) (exact bool) {
 	if half {
@@ -61,21 +58,19 @@ func DecodeTile(dst []float32, src []byte, half bool) {
 	copy(mem.AsBytes(dst), src[:4*len(dst)])
 }
 
-// Normal float16 numbers have exponents from 1 to 30, which are 112 more in a
-// float32, and 13 bits fewer; a shift turns one into the other. What is left is
-// rare but for zero.
+// Normal float16 numbers have exponents from 1 to 30. In a float32 the exponent is 112 more and the fraction has 13 more bits; a shift
+// converts one to the other. Other numbers except zero are rare.
 const (
 	moreBits     = 13
 	moreExponent = 112
 )
 
-// Constants of two float32 in one word of 64 bits.
+// Constants for two float32 in one word of 64 bits.
 const (
 	both      = 1<<32 | 1
 	bothSigns = both << 31
 	bothLost  = both * (1<<moreBits - 1)
-	// Added to the absolute value of a float32, they carry into the bit of its sign from the
-	// smallest normal float16 on, and from infinity on.
+	// Added to the absolute value of a float32, they carry into its sign bit from the smallest normal float16 on, and from infinity on.
 	bothLeast = both * (1<<31 - (moreExponent+1)<<23)
 	bothMost  = both * (1<<31 - (moreExponent+31)<<23)
 )
@@ -84,7 +79,7 @@ func encodeHalves(dst []byte, values []float32) bool {
 	dst = dst[:2*len(values)]
 	from := mem.AsBytes(values)
 	for len(from) >= 32 {
-		// Eight normal numbers at a time, two in a word, without a branch for each.
+		// Convert eight normal numbers at a time, two per word, without a branch for each.
 		a, b := binary.LittleEndian.Uint64(from), binary.LittleEndian.Uint64(from[8:])
 		c, d := binary.LittleEndian.Uint64(from[16:]), binary.LittleEndian.Uint64(from[24:])
 		if others(a)|others(b)|others(c)|others(d) != 0 {
@@ -100,24 +95,24 @@ func encodeHalves(dst []byte, values []float32) bool {
 	return encodeAnyHalves(dst, values)
 }
 
-// others is zero if both float32 of a word are normal float16 numbers.
+// others returns zero if both float32 of a word are normal float16 numbers.
 func others(two uint64) uint64 {
 	abs := two &^ bothSigns
 	return (^(abs+bothLeast)|(abs+bothMost))&bothSigns | two&bothLost
 }
 
-// normalHalves are both float32 of a word as normal float16 numbers, in the lower half.
+// normalHalves returns both float32 of a word as normal float16 numbers, in the lower half.
 func normalHalves(two uint64) uint64 {
 	h := two>>16&(both<<15) | (two&^bothSigns>>moreBits - both*(moreExponent<<10))
 	return h&0xffff | h>>16&0xffff0000
 }
 
-// isNormalHalf says whether a float32 has the exponent of a normal float16, and normalHalf
-// is that float16, of a float32 without the bits that a float16 lacks.
+// isNormalHalf reports whether a float32 has the exponent of a normal float16.
 func isNormalHalf(bits uint32) bool {
 	return bits&0x7fffffff-(moreExponent+1)<<23 < 30<<23
 }
 
+// normalHalf returns the float16 of a float32 without the bits that a float16 lacks.
 func normalHalf(bits uint32) uint64 {
 	return uint64(bits>>16&0x8000 | (bits&0x7fffffff>>moreBits - moreExponent<<10))
 }

@@ -9,8 +9,8 @@ import (
 	"ndls/internal/seal"
 )
 
-// VisitNodes visits some columns of the node table that a catalogue lists, as [ReadNodeColumns] does, and compares its bytes
-// with its checksum. An error of visit ends it.
+// VisitNodes visits some columns of the node table in a catalogue, like [ReadNodeColumns], and compares its bytes with its checksum. An
+// error of visit ends it.
 func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	entries := c.Entries(catalog.KindNodes)
 	if len(entries) != 1 {
@@ -35,8 +35,7 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Re
 	return errors.Join(err, r.Close())
 }
 
-// VisitK visits the K table in these files in order of node, and compares their bytes with their
-// checksums.
+// VisitK visits the K table in these files in order of node, and compares their bytes with their checksums.
 func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers, visit func(node int64, k int32, capped bool)) error {
 	return VisitLSI(ctx, c, files, by, func(first int64, b LSIBatch) {
 		for i, k := range b.K {
@@ -45,7 +44,7 @@ func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by R
 	})
 }
 
-// VisitLSI is VisitK for the rows of nodes from first on, with their ids.
+// VisitLSI is VisitK for batches of rows with their ids; first is the first node of a batch.
 func VisitLSI(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers, visit func(first int64, b LSIBatch)) error {
 	lo := int64(0)
 	for _, e := range files {

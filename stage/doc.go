@@ -25,7 +25,7 @@
 //
 // With n nodes, b columns of a block, C components and s bytes of packed edges:
 //
-//	graph          8·n, 4·n more with weights and 8·n more with directions, and s where that is
+//	graph          8·n, 4·n more with weights and 8·n more with directions, and s if that is
 //	               at most a quarter of what is free
 //	degrees        8·C
 //	lsi            2·n·b·4 + 6·n (+ 8·n with several blocks) + 8·C·b

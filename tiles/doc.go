@@ -1,38 +1,32 @@
-// Package tiles stores a matrix of float32 in column tiles: one file for each interval
-// of rows and panel of 16 columns. Hops take columns, and readers want rows; a tile
-// serves both.
+// Package tiles stores a matrix of float32 in column tiles: one file per interval of rows and panel of 16 columns. Hops read columns, and
+// other readers read rows; a tile serves both.
 //
 // # Model
 //
-// A [Matrix] has a number of rows for each interval, which may be fewer than the interval
-// has nodes where only some are stored. Workers that share the rows of a matrix write
-// parts of tiles, which [Matrix.Join] makes whole: some rows of a panel, or of one half of it ([Matrix.Of]). Where a tile or a part of one is
-// committed it is left alone: with the same plan its bytes would be the same.
+// A [Matrix] has a number of rows for each interval, at most the nodes of the interval, because a matrix may store only some of them.
+// Workers that share the rows of a matrix write parts of tiles: some rows of a panel, or of one half of it ([Matrix.Of]). [Matrix.Join]
+// joins them. A committed tile or part is never written again: with the same plan its bytes would be the same.
 //
 // # Format
 //
-// [shards.TilePath] and [shards.EncodeTile] have the name and the bytes of a tile. Parts
-// have the tile's name and their rows behind it, and then the half of the panel: rows of 8 values. The catalogue's entries say which rows
-// and columns a file holds, and whether its values are float32 or float16; [Features] is
-// the matrix of a graph's features. A matrix may have rows of another form
-// ([Layout.Encode]), which whoever writes it reads by itself ([Matrix.Pieces]).
+// [shards.TilePath] and [shards.EncodeTile] define the name and the bytes of a tile. The name of a part is the name of the tile, followed
+// by its rows and the half of the panel; a row of a half has 8 values. The entries of the catalogue say which rows and columns a file
+// holds, and whether its values are float32 or float16. [Features] is the matrix of a graph's features. A matrix may store rows in another
+// form ([Layout.Encode]), which its writer decodes ([Matrix.Pieces]).
 //
 // # Memory
 //
-// [Matrix.Read] takes, from the budget, a batch of rows, 4 bytes a value, and three pieces of
-// it as it is stored, at most 4 MiB each unless a row of all panels is longer than 4 KiB:
-// [Matrix.ReadBytes]. With several threads ([Matrix.On]) it takes a second batch where the
-// budget has room for it. A [Group] holds the buffers of one file for each of its panels, and
-// the rows of the last Put of each: callers write at most [Together] of them at a time.
+// [Matrix.Read] uses, from the budget, a batch of rows at 4 bytes a value, and three stored pieces, each at most 4 MiB unless a row of all
+// panels is longer than 4 KiB: [Matrix.ReadBytes]. With several threads ([Matrix.On]) it uses a second batch if the budget has room. A
+// [Group] holds the buffers of one file per panel, and the rows of the last Put of each: callers write at most [Together] panels at a time.
 //
 // # Threads
 //
-// Reading, comparing checksums, decoding and encoding are divided by panels. Pieces are read
-// and summed ahead, and while rows are visited those after them are read and decoded.
+// Threads divide reading, checksums, decoding and encoding by panel. Pieces are read and summed ahead; while rows are visited, the rows
+// after them are read and decoded.
 //
 // # Determinism
 //
-// What is read is compared with the catalogue's checksum while it is read. Read returns
-// an error at the end of a damaged tile: nothing that was made of its rows may be
-// committed before.
+// Reading compares the bytes with the catalogue's checksum. Read returns an error at the end of a damaged tile; results made from its rows
+// must not be committed before.
 package tiles

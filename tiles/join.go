@@ -6,10 +6,10 @@ import (
 	"ndls/catalog"
 )
 
-// joinRows is how many rows of a tile are copied at a time.
+// joinRows is the number of rows of a tile that are copied at a time.
 const joinRows = 1 << 14
 
-// Join commits the tiles of an interval of which there are parts, and removes the parts.
+// Join commits the tiles of an interval that exist in parts, and removes the parts.
 func (m *Matrix) Join(ctx context.Context, interval int) error {
 	for p := range m.Panels() {
 		if m.Has(interval, p) || m.isNeedless(interval, p) {
@@ -53,7 +53,7 @@ func (m *Matrix) join(ctx context.Context, interval, panel int) error {
 	return g.Commit(ctx)
 }
 
-// interleave puts rows together whose halves, of size bytes each, come half by half.
+// interleave appends whole rows to `to`, from the left halves of all rows followed by the right halves; a half has size bytes.
 func interleave(to, halves []byte, size int) []byte {
 	left, right := halves[:len(halves)/2], halves[len(halves)/2:]
 	to = to[:0]

@@ -11,58 +11,54 @@ import (
 	"ndls/shards"
 )
 
-// Together bounds how many tiles should be written at a time, because each open file
-// holds buffers.
+// Together bounds the number of tiles that should be written at a time, because each open file holds buffers.
 const Together = 8
 
-// Layout says what a matrix is and where its tiles lie.
+// Layout describes a matrix and where its tiles lie.
 type Layout struct {
-	// Kind is that of the tiles in the catalogue, PartKind that of parts of tiles, Prefix
-	// the folder.
+	// Kind is the kind of the tiles in the catalogue, PartKind that of the parts of tiles, Prefix their folder.
 	Kind, PartKind, Prefix string
 	// Width is the number of columns.
 	Width int
-	// Half says that values are stored as float16, else as float32.
+	// Half says that values are stored as float16, otherwise as float32.
 	Half bool
-	// Starts counts the rows before each interval, then all rows.
+	// Starts holds the number of rows before each interval, then the number of all rows.
 	Starts []int64
-	// Row, unless 0, is the size in bytes of a panel's row that is stored in another form
-	// than 16 values. Encode appends a row in that form; a matrix of which nothing is Put
-	// or Stored can do without. Such rows are read by [Matrix.Pieces].
+	// Row, if not 0, is the size in bytes of a panel's row that is stored in another form than 16 values. Encode appends a row in that
+	// form; a matrix on which neither Put nor Store is called does not need it. [Matrix.Pieces] reads such rows.
 	Row    int
 	Encode func(to []byte, panel int, row []float32) []byte
 }
 
-// Matrix is a matrix in column tiles, as the catalogue lists it at the time of [Open]. It
-// is safe for concurrent reading.
+// Matrix is a matrix in column tiles, as the catalogue lists it at the time of [Open]. It is safe for concurrent reading.
 type Matrix struct {
 	Layout
 	cat    *catalog.Catalog
 	budget *mem.Budget
-	// first and last bound the rows that the caller reads and writes: all, or its share.
+	// first and last bound the rows that the caller reads and writes: all rows, or its share.
 	first, last int64
 	// side says which columns of each panel the caller writes.
 	side     packed.Side
 	tiles    map[Place]catalog.Entry
 	parts    map[halfPlace][]catalog.Entry
-	needless func(Place) bool // nil where every tile is needed
+	needless func(Place) bool // nil if every tile is needed
 	stored   func(ctx context.Context, interval, first, last int) error
-	threads  int // that read and write; 0 is 1
+	threads  int // threads that read and write; 0 means 1
 }
 
-// Place is where a tile belongs.
+// Place is the place of a tile.
 type Place struct{ Interval, Panel int }
 
 func placeOf(e catalog.Entry) Place { return Place{int(e.Interval), int(e.Block)} }
 
-// halfPlace is where a part of a tile belongs, and which columns of the panel it has.
+// halfPlace is the place of a part of a tile, and the columns of the panel that it has.
 type halfPlace struct {
 	Place
 	side packed.Side
 }
 
-// Half says whether the values of a committed tile are float16. Entries of earlier
-// versions do not name the type, and the size of the tile tells it.
+// Half reports whether the values of a committed tile are float16. Entries of earlier versions do not name the type; the size of the tile
+// tells it.
 func Half(e catalog.Entry) bool {
 	if e.ValueType != "" {
 		return e.ValueType == catalog.Float16
@@ -70,18 +66,18 @@ func Half(e catalog.Entry) bool {
 	return e.Bytes == e.Rows*int64(shards.TileRowBytes(true))
 }
 
-// Committed are the tiles of a kind whose values have the given type.
+// Committed returns the tiles of a kind whose values have the given type.
 func Committed(cat *catalog.Catalog, kind string, half bool) map[Place]catalog.Entry {
 	list := map[Place]catalog.Entry{}
 	for _, e := range cat.Entries(kind) {
-		if Half(e) == half || e.Bytes == 0 { // of no rows, the type does not matter
+		if Half(e) == half || e.Bytes == 0 { // without rows, the type does not matter
 			list[placeOf(e)] = e
 		}
 	}
 	return list
 }
 
-// Features is the layout of a graph's feature tiles.
+// Features returns the layout of a graph's feature tiles.
 func Features(s shards.Summary) Layout {
 	return Layout{
 		Kind: catalog.KindFeatures, Prefix: "graph/features", Width: s.Features, Half: s.HalfFeatures(),
@@ -89,8 +85,7 @@ func Features(s shards.Summary) Layout {
 	}
 }
 
-// Starts are those of a matrix with a row for each of n nodes, cut into intervals of so
-// many rows.
+// Starts returns the starts of a matrix with a row for each of n nodes, cut into intervals of intervalRows rows.
 func Starts(n, intervalRows int64) []int64 {
 	starts := []int64{0}
 	for lo := int64(0); lo < n; lo += intervalRows {
@@ -99,7 +94,7 @@ func Starts(n, intervalRows int64) []int64 {
 	return starts
 }
 
-// Open looks up which tiles of a matrix are committed.
+// Open looks up the committed tiles of a matrix.
 func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 	m := &Matrix{
 		Layout: l, cat: cat, budget: budget, last: l.Starts[len(l.Starts)-1],
@@ -117,45 +112,41 @@ func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 	return m
 }
 
-// Share makes rows [first, last) those that the caller reads and writes.
+// Share restricts the caller to rows [first, last) and returns m.
 func (m *Matrix) Share(first, last int64) *Matrix {
 	m.first, m.last = first, last
 	return m
 }
 
-// Of says that the caller writes one side of each panel alone: parts of tiles, also where it has all rows of one. What
-// is read has whole rows.
+// Of restricts the caller to writing one side of each panel: parts of tiles, even if it has all their rows. Reads return whole rows.
 func (m *Matrix) Of(side packed.Side) *Matrix {
 	m.side = side
 	return m
 }
 
-// On lets so many threads read and write.
+// On sets the number of threads that read and write.
 func (m *Matrix) On(threads int) *Matrix {
 	m.threads = threads
 	return m
 }
 
-// Needless says which tiles are not needed any more: what they are for was made of them. They
-// are not written again.
+// Needless sets which tiles are no longer needed, because their results exist. They are not written again.
 func (m *Matrix) Needless(needless func(Place) bool) *Matrix {
 	m.needless = needless
 	return m
 }
 
-// AfterStore makes [Matrix.Store] call stored for each interval whose panels [first, last) it has
-// committed.
+// AfterStore makes [Matrix.Store] call stored for each interval after it commits panels [first, last) of it.
 func (m *Matrix) AfterStore(stored func(ctx context.Context, interval, first, last int) error) {
 	m.stored = stored
 }
 
-// Panels is the number of panels of the matrix, Intervals that of its intervals, NumRows
-// that of its rows.
+// Panels returns the number of panels of the matrix.
 func (m *Matrix) Panels() int    { return packed.Panels(m.Layout.Width) }
 func (m *Matrix) Intervals() int { return len(m.Starts) - 1 }
 func (m *Matrix) NumRows() int64 { return m.Starts[m.Intervals()] }
 
-// rowBytes is the length of a tile's row.
+// rowBytes returns the length of a tile's row.
 func (m *Matrix) rowBytes() int64 {
 	if m.Row > 0 {
 		return int64(m.Row)
@@ -163,28 +154,28 @@ func (m *Matrix) rowBytes() int64 {
 	return int64(shards.TileRowBytes(m.Half))
 }
 
-// sideBytes is the length of a row of some columns of a tile.
+// sideBytes returns the length of a row of one side of a tile.
 func (m *Matrix) sideBytes(side packed.Side) int64 {
 	first, last := side.Columns()
 	return m.rowBytes() * int64(last-first) / packed.PanelColumns
 }
 
-// columns is how many of a panel the caller writes.
+// columns returns the number of columns of a panel that the caller writes.
 func (m *Matrix) columns() int {
 	first, last := m.side.Columns()
 	return last - first
 }
 
-// Bounds are the rows [lo, hi) of an interval.
+// Bounds returns the rows [lo, hi) of an interval.
 func (m *Matrix) Bounds(interval int) (lo, hi int64) { return m.Starts[interval], m.Starts[interval+1] }
 
-// Mine are the caller's rows [lo, hi) of an interval.
+// Mine returns the caller's rows [lo, hi) of an interval.
 func (m *Matrix) Mine(interval int) (lo, hi int64) {
 	lo, hi = m.Bounds(interval)
 	return max(lo, min(m.first, hi)), min(hi, max(m.last, lo))
 }
 
-// path is the name of a tile.
+// path returns the name of a tile.
 func (m *Matrix) path(interval, panel int) string {
 	if m.Row > 0 {
 		return fmt.Sprintf("%s/tile-%05d-%05d.rows", m.Prefix, interval, panel)
@@ -192,7 +183,7 @@ func (m *Matrix) path(interval, panel int) string {
 	return shards.TilePath(m.Prefix, interval, panel, m.Half)
 }
 
-// describe is the entry of the caller's rows of a tile.
+// describe returns the entry for the caller's rows of a tile.
 func (m *Matrix) describe(interval, panel int) catalog.Entry {
 	kind, path := m.Kind, m.path(interval, panel)
 	lo, hi := m.Mine(interval)
@@ -213,25 +204,25 @@ func (m *Matrix) describe(interval, panel int) catalog.Entry {
 	return e
 }
 
-// whole is the entry of a tile that is there in one file.
+// whole returns the entry of a tile that exists in one file.
 func (m *Matrix) whole(interval, panel int) (catalog.Entry, bool) {
 	e, ok := m.tiles[Place{interval, panel}]
 	lo, hi := m.Bounds(interval)
 	return e, ok && e.Rows == hi-lo && e.Bytes == (hi-lo)*m.rowBytes()
 }
 
-// Has says whether a tile is there in one file.
+// Has reports whether a tile exists in one file.
 func (m *Matrix) Has(interval, panel int) bool {
 	_, ok := m.whole(interval, panel)
 	return ok
 }
 
-// isNeedless says whether a tile is not needed any more.
+// isNeedless reports whether a tile is no longer needed.
 func (m *Matrix) isNeedless(interval, panel int) bool {
 	return m.needless != nil && m.needless(Place{interval, panel})
 }
 
-// committed says whether the caller's rows of a tile are there, in one file.
+// committed reports whether the caller's rows of a tile exist in one file.
 func (m *Matrix) committed(interval, panel int) bool {
 	if _, ok := m.whole(interval, panel); ok {
 		return true
@@ -245,7 +236,7 @@ func (m *Matrix) committed(interval, panel int) bool {
 	return false
 }
 
-// files are the file of a tile, or the parts that make it up, in order of rows: a list, or one for each half of the panel.
+// files returns the file of a tile, or the parts that make it up, in order of rows: one list, or one per half of the panel.
 func (m *Matrix) files(interval, panel int) ([][]catalog.Entry, error) {
 	lo, hi := m.Bounds(interval)
 	if e, ok := m.whole(interval, panel); ok {
@@ -268,8 +259,7 @@ func (m *Matrix) files(interval, panel int) ([][]catalog.Entry, error) {
 	return halves, nil
 }
 
-// Cover chooses, of files that may overlap, those that together hold rows [lo, hi), in
-// order. What rows two of them share is the same.
+// Cover chooses, from files that may overlap, files that together hold rows [lo, hi), in order. Files agree on rows that they share.
 func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool) {
 	for lo < hi {
 		next := catalog.Entry{Hi: lo}
@@ -286,7 +276,7 @@ func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool)
 	return list, true
 }
 
-// Complete says whether all tiles of a panel are committed, but for needless ones: the columns that the caller writes.
+// Complete reports whether all needed tiles of a panel are committed, in the columns that the caller writes.
 func (m *Matrix) Complete(panel int) bool {
 	for i := range m.Intervals() {
 		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) && !m.hasHalf(i, panel) {
@@ -296,7 +286,7 @@ func (m *Matrix) Complete(panel int) bool {
 	return true
 }
 
-// hasHalf says whether the caller writes one half of each panel, and all rows of that of a tile are committed.
+// hasHalf reports whether the caller writes one half of each panel, and all rows of that half of a tile are committed.
 func (m *Matrix) hasHalf(interval, panel int) bool {
 	if m.side == packed.Both {
 		return false
@@ -306,8 +296,7 @@ func (m *Matrix) hasHalf(interval, panel int) bool {
 	return ok
 }
 
-// FirstMissing is the first panel from first on that is not complete, last if all below
-// last are.
+// FirstMissing returns the first panel, from first on, that is not complete, or last if all below last are.
 func (m *Matrix) FirstMissing(first, last int) int {
 	for first < last && m.Complete(first) {
 		first++

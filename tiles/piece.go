@@ -9,41 +9,40 @@ import (
 	"ndls/internal/share"
 )
 
-// Piece is some rows of some panels as they are stored.
+// Piece holds stored rows of some panels.
 type Piece struct {
-	Row  int64 // the first
+	Row  int64 // first row
 	Rows int
-	// First is the first of so many panels.
+	// First is the first panel; Panels is the number of panels.
 	First, Panels int
-	// Last says that the piece has the last of the panels that are read.
+	// Last says that the piece has the last of the panels being read.
 	Last bool
 
 	stored []byte // panel by panel
-	halved []bool // panels of which the rows of the left half are stored first, then those of the right half
+	halved []bool // by panel: all left halves of rows are stored before the right halves
 }
 
-// Panel are the stored rows of panel First+k.
+// Panel returns the stored rows of panel First+k.
 func (p *Piece) Panel(k int) []byte {
 	size := len(p.stored) / p.Panels
 	return p.stored[k*size : (k+1)*size]
 }
 
-// Pieces reads the stored rows of panels piece by piece: one is read, and one summed, while the caller
-// uses the one before. Pieces of the same rows follow each other, panels in ascending order,
-// and then come those of the rows behind them. The threads take a panel each, and compare it
-// with its checksum: at the end of each file, before the last piece of it is given.
+// Pieces reads the stored rows of panels piece by piece: one piece is read, and one summed, while the caller uses the one before. Pieces of
+// the same rows follow each other, panels in ascending order, before pieces of later rows. Each thread takes a panel. A file is compared
+// with its checksum at its end, before its last piece is returned.
 type Pieces struct {
 	next *ahead.Reader[Piece]
 	free []func()
 }
 
-// pieceSize is how many bytes a piece of panels has at most, of batches of so many rows.
+// pieceSize returns the largest number of bytes in a piece, for this number of panels and batches of batch rows.
 func pieceSize(panels, batch int, row int64) int64 {
 	rows, group := pieceShape(panels, batch, row)
 	return int64(rows) * int64(group) * row
 }
 
-// pieceShape is how many rows and panels a piece has.
+// pieceShape returns the number of rows and panels in a piece.
 func pieceShape(panels, batch int, row int64) (rows, group int) {
 	if panels == 0 || batch == 0 {
 		return 0, 0
@@ -58,11 +57,10 @@ func pieceShape(panels, batch int, row int64) (rows, group int) {
 	return rows, group
 }
 
-// alignedRows is a number of rows of 16 values that fill whole pages of the disk.
+// alignedRows is a number of rows of 16 values that fills whole pages of the disk.
 const alignedRows = 128
 
-// Pieces opens so many panels of the caller's rows of an interval, of which there are some.
-// No piece has rows of two batches.
+// Pieces opens panels of the caller's rows of an interval, which has some. No piece has rows of two batches.
 func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int) (_ *Pieces, err error) {
 	in := &Pieces{}
 	defer func() {
@@ -90,7 +88,7 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 	for i := range buffers {
 		buffers[i].stored = memory.S[int64(i)*size:][:0:size]
 	}
-	at, panel := lo, 0 // of the next piece
+	at, panel := lo, 0 // position of the next piece
 	in.next = ahead.New(max(m.threads, 1), buffers, func(p *Piece) error {
 		if at == hi {
 			return io.EOF
@@ -122,8 +120,7 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 	return in, nil
 }
 
-// panelReader reads the rows of a panel: from a file or parts that have whole rows, or from those of each half. Rows of
-// halves that are read together come half by half.
+// panelReader reads the rows of a panel from files with whole rows, or from files of each half. It returns rows of halves half by half.
 type panelReader []*PartReader
 
 // open opens the files of a panel that hold rows of [lo, hi).
@@ -152,17 +149,17 @@ func (r panelReader) Close() {
 	}
 }
 
-// fetch is [PartReader.fetch].
+// fetch calls [PartReader.fetch] on each reader.
 func (r panelReader) fetch(buf []byte, row int64) error {
 	return r.each(buf, func(x *PartReader, part []byte) error { return x.fetch(part, row) })
 }
 
-// add is [PartReader.add].
+// add calls [PartReader.add] on each reader.
 func (r panelReader) add(rows []byte, row int64, last bool) error {
 	return r.each(rows, func(x *PartReader, part []byte) error { return x.add(part, row, last) })
 }
 
-// each calls do for what each reader has of some rows.
+// each calls do with each reader and its share of the rows.
 func (r panelReader) each(rows []byte, do func(x *PartReader, part []byte) error) error {
 	size := len(rows) / len(r)
 	for i, x := range r {
@@ -173,8 +170,7 @@ func (r panelReader) each(rows []byte, do func(x *PartReader, part []byte) error
 	return nil
 }
 
-// readers is how many goroutines read: with several threads one more, since some wait for
-// the disk.
+// readers returns the number of goroutines that read: one more than several threads, because some wait for the disk.
 func readers(threads int) int {
 	if threads <= 1 {
 		return 1
@@ -182,7 +178,7 @@ func readers(threads int) int {
 	return threads + 1
 }
 
-// Next is the next piece, valid until the next call, or io.EOF.
+// Next returns the next piece, valid until the next call, or io.EOF.
 func (in *Pieces) Next() (*Piece, error) { return in.next.Next() }
 
 // Close closes the files.
@@ -195,8 +191,7 @@ func (in *Pieces) Close() {
 	}
 }
 
-// PiecesBytes is the memory that [Pieces] of so many panels take, of batches of so many rows
-// of row bytes.
+// PiecesBytes returns the memory of [Pieces] for this number of panels, and batches of batch rows of row bytes.
 func PiecesBytes(panels, batch int, row int64) int64 {
 	return pieces*pieceSize(panels, batch, row) + 4096
 }

@@ -17,34 +17,32 @@ import (
 )
 
 const (
-	// batchValues is how many values [Matrix.Rows] gives at a time, or one row.
+	// batchValues is the number of values that [Matrix.Rows] puts at a time, unless one row is longer.
 	batchValues = 1 << 18
-	// pieceBytes bounds the stored rows that are read at a time; so many pieces are in memory.
+	// pieceBytes bounds the stored rows that are read at a time; pieces is the number of such pieces in memory.
 	pieceBytes = 4 << 20
 	pieces     = 3
-	// leastRows is how many rows of a panel are read at a time, or all that are asked for
-	// at a time: of wide matrices, a piece has some of the panels.
+	// leastRows is the number of rows of a panel that are read at a time, or fewer if fewer are requested. In wide matrices, a piece has
+	// some of the panels.
 	leastRows = 1 << 10
 )
 
-// Width is the number of columns.
+// Width returns the number of columns.
 func (m *Matrix) Width() int { return m.Layout.Width }
 
-// pages is what the budget takes at most for rounding the two arrays of Read up.
+// pages bounds the memory by which the budget rounds up the two arrays of Read.
 const pages = 2 * 4096
 
-// ReadBytes is the least memory that Read takes for batches of rows of some columns. It
-// takes 4·width·batch bytes more where the budget has room for them and the caller has
-// several threads.
+// ReadBytes returns the least memory of Read for batches of rows of width columns. Read uses 4·width·batch bytes more if the budget has
+// room and the caller has several threads.
 func (m *Matrix) ReadBytes(width, batch int) int64 { return ReadBytes(width, batch, m.rowBytes()) }
 
-// ReadBytes is [Matrix.ReadBytes] of tiles whose rows have so many bytes.
+// ReadBytes is [Matrix.ReadBytes] for tiles whose rows have row bytes.
 func ReadBytes(width, batch int, row int64) int64 {
 	return int64(batch)*4*int64(width) + 4096 + PiecesBytes(packed.Panels(width), batch, row)
 }
 
-// Batch is how many rows of some columns Read can give at a time in so many bytes, at
-// least one.
+// Batch returns the number of rows of width columns that Read can return at a time in this number of bytes, at least one.
 func (m *Matrix) Batch(width int, bytes int64) int {
 	row, panels := 4*int64(width), int64(packed.Panels(width))
 	small := (bytes - pages) / (row + pieces*panels*m.rowBytes())
@@ -52,9 +50,8 @@ func (m *Matrix) Batch(width int, bytes int64) int {
 	return int(max(small, large, 1))
 }
 
-// Rows gives the caller's rows of columns [first, first+columns) in order, some at a time:
-// values are row-major, and valid during the call. first is a multiple of 16; columns past
-// the width are zero.
+// Rows puts the caller's rows of columns [first, first+columns) in order, some at a time. The rows are row-major and valid during the call.
+// first is a multiple of 16; columns past the width are zero.
 func (m *Matrix) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
 	for i := range m.Intervals() {
 		if lo, hi := m.Mine(i); lo == hi {
@@ -70,17 +67,15 @@ func (m *Matrix) Rows(ctx context.Context, first, columns int, put func(rows []f
 	return nil
 }
 
-// Read gives the caller's rows of an interval, batch rows or fewer at a time: columns
-// [0, width) of the panels from first on. values is row-major, and valid during the call.
-// Each file is read once; one that is damaged is found at its end. The threads take a panel
-// each. While visit uses rows, those after them are read and decoded, visit being called on
-// another goroutine than Read.
+// Read visits the caller's rows of an interval, at most batch at a time: columns [0, width) of the panels from first on. values is
+// row-major and valid during the call. Each file is read once; damage is found at its end. Each thread takes a panel. While visit uses
+// rows, the next rows are read and decoded; Read calls visit on another goroutine.
 func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, visit func(row int64, values []float32) error) (err error) {
 	lo, hi := m.Mine(interval)
 	if lo == hi {
 		return nil
 	}
-	panels := min(packed.Panels(width), m.Panels()-first) // what is past the width is zero
+	panels := min(packed.Panels(width), m.Panels()-first) // columns past the width are zero
 	batch = int(min(int64(batch), hi-lo))
 	in, err := m.Pieces(ctx, interval, first, panels, batch)
 	if err != nil {
@@ -122,8 +117,7 @@ func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, vi
 		})
 }
 
-// batches allocates memory for so many values, twice if there are several threads and the
-// budget has room.
+// batches allocates memory for this number of values, twice if there are several threads and the budget has room.
 func (m *Matrix) batches(values int) (all []*mem.Array[float32], err error) {
 	a, err := mem.Alloc[float32](m.budget, int64(values), "rows of tiles")
 	if err != nil {
@@ -138,9 +132,8 @@ func (m *Matrix) batches(values int) (all []*mem.Array[float32], err error) {
 	return all, nil
 }
 
-// decode puts the rows of a piece into values, in which the first row of the piece comes
-// first. Panel first is the first of width columns.
-// The threads take some rows of a panel each.
+// decode decodes the rows of a piece into values, which begins with the first row of the piece. Panel first is the first of width columns.
+// Each thread decodes some rows of a panel.
 func (m *Matrix) decode(p *Piece, first int, values []float32, width int) {
 	parts := (p.Rows + leastRows - 1) / leastRows
 	_ = share.Each(m.threads, p.Panels*parts, func(part int) error {
@@ -162,7 +155,7 @@ func (m *Matrix) decode(p *Piece, first int, values []float32, width int) {
 	})
 }
 
-// meeting are the files that hold rows of [lo, hi).
+// meeting returns the files that hold rows of [lo, hi).
 func meeting(list []catalog.Entry, lo, hi int64) []catalog.Entry {
 	return slices.DeleteFunc(list, func(e catalog.Entry) bool { return e.Hi <= lo || e.Lo >= hi })
 }
@@ -171,10 +164,10 @@ func meeting(list []catalog.Entry, lo, hi int64) []catalog.Entry {
 type PartReader struct {
 	list []catalog.Entry
 	open []*catalog.Verified
-	size int64 // of a row
+	size int64 // bytes of a row
 }
 
-// OpenParts opens files in order of their rows, each of size bytes.
+// OpenParts opens files in order of their rows; a row has size bytes.
 func OpenParts(ctx context.Context, cat *catalog.Catalog, list []catalog.Entry, size int64) (*PartReader, error) {
 	p := &PartReader{list: list, size: size}
 	for _, e := range list {
@@ -188,7 +181,7 @@ func OpenParts(ctx context.Context, cat *catalog.Catalog, list []catalog.Entry, 
 	return p, nil
 }
 
-// Close closes the files. A nil PartReader has none.
+// Close closes the files. p may be nil.
 func (p *PartReader) Close() {
 	if p == nil {
 		return
@@ -206,7 +199,7 @@ func (p *PartReader) Read(buf []byte, row int64) error {
 	})
 }
 
-// fetch is Read for rows that add takes later, in ascending order.
+// fetch is Read for rows that the caller later passes to add, in ascending order.
 func (p *PartReader) fetch(buf []byte, row int64) error {
 	return p.each(buf, row, func(v *catalog.Verified, part []byte, off int64) error {
 		_, err := v.Fetch(part, off)
@@ -214,7 +207,7 @@ func (p *PartReader) fetch(buf []byte, row int64) error {
 	})
 }
 
-// add takes rows that were fetched into the checksums of their files. After the last ones, these are compared.
+// add adds fetched rows to the checksums of their files. After the last rows it compares the checksums.
 func (p *PartReader) add(rows []byte, row int64, last bool) error {
 	if err := p.each(rows, row, (*catalog.Verified).Add); err != nil || !last {
 		return err
@@ -222,7 +215,7 @@ func (p *PartReader) add(rows []byte, row int64, last bool) error {
 	return p.Finish()
 }
 
-// each calls do for the part of buf, which has whole rows from row on, that each file holds at off.
+// each calls do for each file with its part of buf, which has whole rows from row on, and the offset of that part in the file.
 func (p *PartReader) each(buf []byte, row int64, do func(v *catalog.Verified, part []byte, off int64) error) error {
 	for i, e := range p.list {
 		if row < e.Lo || row >= e.Hi {
@@ -240,8 +233,7 @@ func (p *PartReader) each(buf []byte, row int64, do func(v *catalog.Verified, pa
 	return nil
 }
 
-// Finish compares the files with the catalogue, and reads for that what was left out of
-// them.
+// Finish compares the files with the catalogue; it reads the bytes that were left out.
 func (p *PartReader) Finish() error {
 	for _, r := range p.open {
 		if err := r.Finish(); err != nil {

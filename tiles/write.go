@@ -18,17 +18,16 @@ import (
 // tooLarge is the least value that float16 rounds to infinity.
 const tooLarge = 65520
 
-// Group is the caller's rows of tiles of one interval while they are written. Tiles that
-// are committed, or not needed any more, are left alone: what is written to them goes nowhere.
+// Group holds the caller's rows of tiles of one interval while they are written. Writes to tiles that are committed or no longer needed are
+// ignored.
 type Group struct {
 	m     *Matrix
-	first int // panel
+	first int // first panel
 	files []*catalog.File
-	buf   [][]byte // of each panel
+	buf   [][]byte // by panel
 }
 
-// Create begins the tiles of panels [first, last) of an interval. Abort or Commit ends
-// the group.
+// Create creates the tiles of panels [first, last) of an interval. Abort or Commit ends the group.
 func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group, error) {
 	g := &Group{m: m, first: first, files: make([]*catalog.File, last-first), buf: make([][]byte, last-first)}
 	for i := range g.files {
@@ -45,13 +44,12 @@ func (m *Matrix) Create(ctx context.Context, interval, first, last int) (*Group,
 	return g, nil
 }
 
-// Whole says that all tiles of the group are committed: nothing is left to write.
+// Whole reports whether all tiles of the group are committed, so that nothing is left to write.
 func (g *Group) Whole() bool {
 	return !slices.ContainsFunc(g.files, func(f *catalog.File) bool { return f != nil })
 }
 
-// Write appends rows of a panel as they are stored. Panels may be written at the same
-// time.
+// Write appends stored rows of a panel. Different panels may be written at the same time.
 func (g *Group) Write(panel int, rows []byte) error {
 	f := g.files[panel-g.first]
 	if f == nil {
@@ -61,9 +59,9 @@ func (g *Group) Write(panel int, rows []byte) error {
 	return err
 }
 
-// Put appends rows of a panel: columns [at, at+16) of values, which has width columns a
-// row, or [at, at+8) where the caller writes halves of panels ([Matrix.Of]). Columns past the width are zero. float16 values are rounded to nearest; of those that are too
-// large the error wraps [failure.ErrData]. Panels may be put at the same time.
+// Put appends rows of a panel: columns [at, at+16) of values, which has width columns, or [at, at+8) if the caller writes halves of panels
+// ([Matrix.Of]). Columns past the width are zero. float16 values are rounded to nearest; for values that are too large, the error wraps
+// [failure.ErrData]. Different panels may be put at the same time.
 func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
@@ -71,7 +69,7 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 	}
 	columns := g.m.columns()
 	if width == columns && g.m.Encode == nil && !g.m.Half {
-		_, err := f.Write(mem.AsBytes(values)) // they are stored as they are
+		_, err := f.Write(mem.AsBytes(values)) // values are stored unchanged
 		return err
 	}
 	buf := g.buf[panel-g.first][:0]
@@ -113,7 +111,7 @@ func (g *Group) Commit(ctx context.Context) error {
 	return g.m.cat.Commit(ctx, files...)
 }
 
-// Abort drops what is not committed. A nil Group has nothing.
+// Abort drops files that are not committed. g may be nil.
 func (g *Group) Abort() {
 	if g == nil {
 		return
@@ -125,8 +123,8 @@ func (g *Group) Abort() {
 	}
 }
 
-// Store commits the caller's rows as panels [first, last), which should be [Together] or
-// fewer; the threads take a panel each. rows gives all of them in order, some at a time, 16·(last−first) values a row, or 8·(last−first) of halves of panels ([Matrix.Of]).
+// Store commits the caller's rows as panels [first, last), at most [Together]; each thread takes a panel. rows puts all of them in order,
+// some at a time, with 16·(last−first) values a row, or 8·(last−first) for halves of panels ([Matrix.Of]).
 func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
 	w := &storing{m: m, first: first, last: last, at: m.first}
 	defer func() { w.group.Abort() }()
@@ -136,22 +134,21 @@ func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(
 	return rows(func(rows []float32) error { return w.put(ctx, rows) })
 }
 
-// storing cuts rows into the tiles of one interval after the other.
+// storing divides rows into the tiles of one interval after the other.
 type storing struct {
 	m           *Matrix
 	first, last int
 	interval    int
-	at          int64 // rows so far
+	at          int64 // number of rows so far
 	group       *Group
 }
 
-// begin creates the tiles of the present interval, and commits those of intervals that
-// have no rows.
+// begin creates the tiles of the present interval, and commits those of intervals without rows.
 func (w *storing) begin(ctx context.Context) (err error) {
 	for ; w.interval < w.m.Intervals(); w.interval++ {
 		lo, hi := w.m.Mine(w.interval)
 		if lo == hi && (w.m.last-w.m.first < w.m.NumRows() || w.m.side != packed.Both) {
-			continue // another worker's, or nobody's
+			continue // the interval belongs to another worker, or to none
 		}
 		if w.group, err = w.m.Create(ctx, w.interval, w.first, w.last); err != nil || w.at < hi {
 			return err
