@@ -193,7 +193,7 @@ func readers(threads int, free int64) int {
 	return int(min(int64(max(threads, 1)), 1+max(free, 0)/8/readerBytes))
 }
 
-// readersBytes returns the memory of these threads.
+// readersBytes returns the memory of the threads that read the input.
 func readersBytes(threads int, free int64) int64 {
 	return int64(readers(threads, free)-1) * readerBytes
 }
@@ -481,7 +481,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 	m, s, tasks, table := c.Edges, c.sorts(workers, budget), int64(Tasks(workers)), NodeBytes(c)
 	_, final := Disk(c, workers, budget)
-	again := int64(1) // how often files that name nodes are read again
+	again := int64(1) // readings of the files that name nodes
 	if !c.StatedNodes {
 		again = 2
 	}
