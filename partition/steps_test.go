@@ -376,7 +376,7 @@ func TestPiecesThatAreNone(t *testing.T) {
 		{Order, Piece{0, 1}, "end at piece 0; pieces 0 to 1024 are needed"},
 		{Rows, Piece{0, 1}, "step rows has no pieces 0 to 1"},
 		{Columns, Piece{0, 1}, "step columns has no pieces 0 to 1"},
-		{"fold", Piece{0, 1}, "there is no fold"},
+		{"fold", Piece{0, 1}, "step fold has no pieces"},
 	} {
 		if err := Execute(context.Background(), open, cat, o, c.step, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: %v, want %q", c.step, c.p, err, c.want)
