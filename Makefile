@@ -323,7 +323,7 @@ release-tools: ## pinned GoReleaser and cyclonedx-gomod in .tools/bin; takes ten
 release: release-tools ## everything of a release in dist/, and nothing is published: source, archives, packages, wheels, image, chart, bills of materials, checksums
 	case "$(VERSION) $$(git tag --points-at HEAD | tr '\n' ' ')" in \
 	  *-dev\ *|*" v$(VERSION) "*) ;; \
-	  *) echo "version.go has $(VERSION), and no tag v$(VERSION) is at this commit: docs/releasing.md says how a release is made" >&2; exit 1 ;; \
+	  *) echo "version.go has $(VERSION), and no tag v$(VERSION) is at this commit: CONTRIBUTING.md says how a release is made" >&2; exit 1 ;; \
 	esac
 	rm -rf dist
 	$(MAKE) --no-print-directory share wheel image chart

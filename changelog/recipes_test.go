@@ -22,7 +22,7 @@ var recipes = []struct {
 	{"deploy/spack/spack_repo/ndls/packages/ndls/package.py", regexp.MustCompile(`add (deploy/[\w/]+)`), 1},
 	{"Makefile", regexp.MustCompile(`(?:\s)(deploy/[\w./-]+)`), 4},
 	{"docs/install.md", regexp.MustCompile(`(deploy/[\w./-]*\w)`), 5},
-	{"docs/releasing.md", regexp.MustCompile("`(\\.goreleaser\\.yaml|version\\.go|changelog/\\w+)`"), 3},
+	{"CONTRIBUTING.md", regexp.MustCompile("`(\\.goreleaser\\.yaml|version\\.go|changelog/\\w+)`"), 3},
 }
 
 // Files that recipes name exist, and targets of make that they and the documents name.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries every file of the release in dist, beside which is the source that it was made of. It needs
-# root on Debian, with dpkg, rpm, skopeo and man-db. docs/releasing.md lists what is
+# root on Debian, with dpkg, rpm, skopeo and man-db. CONTRIBUTING.md lists what is
 # checked. The first failure ends it.
 set -euo pipefail
 source=$PWD

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestFailuresNameTests holds the table of docs/failures.md to the tests that there are.
+// TestFailuresNameTests holds the table of docs/cluster.md to the tests that there are.
 func TestFailuresNameTests(t *testing.T) {
-	text, err := os.ReadFile("../../docs/failures.md")
+	text, err := os.ReadFile("../../docs/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestFailuresNameTests(t *testing.T) {
 	}
 	for _, name := range named {
 		if !found[name] {
-			t.Errorf("docs/failures.md names %s, which is no test", name)
+			t.Errorf("docs/cluster.md names %s, which is no test", name)
 		}
 	}
 }
