@@ -18,8 +18,6 @@ CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 TWINS := ./spmv ./lsi ./smooth ./train/...
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./stage ./worker ./coordinator ./export
-# Tests that compare bytes and take long. Others start the same goroutines, and call the same kernels.
-LONG := TestNumberedGraph|TestPruned|TestCutsDoNotShow|TestContract|TestStretches|TestPiecesUnderMemory|TestRangesEqualRun|TestCheckpoints|TestPart|TestChoose|TestEveryScratchOperation|TestBytes|TestTilesOfSeveralIntervals|TestRulesEqualTheirDefinition|TestCorrectionLeavesNothing|TestNumberedGoesOn|TestNoShardsContinued|TestNoShards|TestHopStreamRoundTrip
 FUZZ_COUNT ?= 20000
 FUZZ_BUILD ?= -fuzz=.
 FUZZ_LIMIT ?= $(FUZZ_COUNT)x
@@ -72,10 +70,19 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 	rm -rf $(BUILD)/demo
 	$(BUILD)/ndls run --dataset $(DEMO) --run $(BUILD)/demo --memory 1GiB --runs 3 --epochs 60
 
+# Tests and the program are built without the C library, so that they share what is compiled. The tag "small" makes blocks and
+# strips of rows small, so that a graph of ten thousand nodes has several; -short draws fewer of the cases that are drawn.
+TEST := CGO_ENABLED=0 $(GO) test -vet=off -timeout 20m
+
 .PHONY: test
-test: ## all tests; data sets are found through NDLS_DATA
-	$(GO) test -vet=off -timeout 40m ./...
-	cd bench && $(GO) test -vet=off -timeout 40m ./...
+test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
+	$(TEST) -short -tags=small ./...
+
+.PHONY: test-all
+test-all: ## all cases of all tests, with small blocks and strips, and then with those of users; tests of bench/
+	$(TEST) -tags=small ./...
+	$(TEST) ./...
+	cd bench && $(TEST) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -112,12 +119,12 @@ test-site: site ## the pages of the site, opened in Chromium at two widths; scre
 	NODE_FOLDER=.tools/browser node e2e/site.mjs $(BUILD)/site/html $(BUILD)/site/shots
 
 .PHONY: race
-race: ## tests under the race detector, where goroutines share memory; LONG= for those that take long, too
-	$(GO) test -vet=off -timeout 20m -race -short -skip '^($(LONG))$$' $(SHARED)
+race: ## tests under the race detector, where goroutines share memory
+	$(GO) test -vet=off -timeout 20m -race -short -tags=small $(SHARED)
 
 .PHONY: invariants
 invariants: ## tests with the checks that release builds leave out
-	$(GO) test -short -tags=invariants $(SHARED)
+	$(TEST) -short -tags=small,invariants $(SHARED)
 
 FAULTS ?= 1
 
@@ -134,13 +141,13 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
 .PHONY: noasm
-noasm: ## tests of the pure Go twins of the assembly; LONG= for those that take long, too
-	$(GO) test -vet=off -short -tags=noasm -skip '^($(LONG))$$' $(TWINS)
-	cd bench && $(GO) test -vet=off -short -tags=noasm ./pass
+noasm: ## tests of the pure Go twins of the assembly
+	$(TEST) -short -tags=noasm,small $(TWINS)
+	cd bench && $(TEST) -short -tags=noasm,small ./pass
 
 .PHONY: v3
-v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change; LONG= for those that take long, too
-	GOAMD64=v3 $(GO) test -vet=off -short -skip '^($(LONG))$$' ./spmv ./smooth ./train/...
+v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
+	GOAMD64=v3 $(TEST) -short -tags=small ./spmv ./smooth ./train/...
 
 .PHONY: tools
 tools: ## pinned linters in .tools/bin

@@ -22,6 +22,7 @@ import (
 
 	"ndls"
 	"ndls/dataset"
+	"ndls/internal/testprogram"
 )
 
 const toy = "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1"
@@ -680,6 +681,9 @@ func TestPlanOfAGrid(t *testing.T) {
 // A plan says what float16 rows save: a block has twice as many columns, and so there are
 // half as many passes of smoothing, which read as much each.
 func TestPlanOfFloat16(t *testing.T) {
+	if testprogram.Small {
+		t.Skip("planned with the windows of users")
+	}
 	papers := ndls.PlanConfig{
 		Counts:    ndls.Counts{Nodes: 111059956, Edges: 1553000000, Features: 128, Classes: 172, Half: true, Training: 1207179},
 		Resources: ndls.Resources{Memory: 16 << 30, Threads: 2},

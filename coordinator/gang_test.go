@@ -18,6 +18,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/storage"
+	"ndls/internal/testprogram"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -609,6 +610,9 @@ func TestGroupSize(t *testing.T) {
 		{"a network that decides, automatically", Auto, 0, 64, enough, near, 4, 8, 0, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if testprogram.Small && tc.group == 6 {
+				t.Skip("workers share smaller strips more evenly: 7 in a group")
+			}
 			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
 			j.Parallel, j.Groups = tc.parallel, Groups{tc.size, tc.columns}
 			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)

@@ -210,37 +210,19 @@ func TestPartitionCutAnew(t *testing.T) {
 		return memories
 	}
 	want, _ := partitionWith(t, storage.NewMem(), plan, uri, each(1))
-	for _, c := range []struct {
-		name          string
-		before, after int
-		commits       int64
-		restart       bool
-	}{
-		{"split", 2, 3, 2, false},
-		{"split, one worker", 3, 1, 3, false},
-		{"merge", 2, 3, 6, false},
-		{"count", 2, 3, 10, false},
-		{"count, one worker", 3, 1, 14, false},
-		{"gather", 2, 3, 14, false},
-		{"gather, one worker", 3, 1, 20, false},
-		{"rank", 2, 3, 19, false},
-		{"rank, one worker", 3, 1, 28, false},
-		{"components", 2, 3, 22, false},
-		{"components, one worker", 2, 1, 22, false},
-		{"nodes", 2, 3, 23, false},
-		{"nodes, one worker", 2, 1, 23, false},
-		{"relabel", 3, 2, 35, false},
-		{"relabel, one worker", 2, 1, 25, false},
-		{"the node table is joined", 2, 4, 28, false},
-		{"the node table is joined, one worker", 2, 1, 28, false},
-		{"rows", 2, 4, 29, false},
-		{"from the beginning", 2, 3, 19, true},
-		{"from the beginning, one worker", 2, 1, 6, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	draws := 20
+	if testing.Short() {
+		draws = 4
+	}
+	// A partition by two or three workers has more than thirty commits.
+	d := rand.New(rand.NewPCG(1, 2))
+	for range draws {
+		before, after, commits, restart := 2+d.IntN(2), 1+d.IntN(4), int64(2+d.IntN(28)), d.IntN(8) == 0
+		t.Run(fmt.Sprintf("%d commits by %d workers, then %d, restart %t", commits, before, after, restart), func(t *testing.T) {
+			t.Parallel()
 			store := storage.NewMem()
-			partitionUntil(t, store, plan, uri, each(c.before), c.commits, false)
-			got, _ := partitionUntil(t, store, plan, uri, each(c.after), 0, c.restart)
+			partitionUntil(t, store, plan, uri, each(before), commits, false)
+			got, _ := partitionUntil(t, store, plan, uri, each(after), 0, restart)
 			if !slices.Equal(got, want) {
 				t.Errorf("committed\n%v, want\n%v", got, want)
 			}

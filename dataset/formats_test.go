@@ -18,12 +18,12 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/compress"
-	"github.com/apache/arrow/go/v14/parquet/pqarrow"
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/goleak"
 
 	"ndls/dataset/npy"
 	"ndls/internal/mem"
+	"ndls/internal/parquettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -128,18 +128,11 @@ func parquetOf(t testing.TB, s *arrow.Schema, fill func(*arrowarray.RecordBuilde
 	fill(b)
 	record := b.NewRecord()
 	defer record.Release()
-	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(s, &out, parquet.NewWriterProperties(options...), pqarrow.DefaultWriterProps())
-	if err == nil {
-		err = w.WriteBuffered(record)
-	}
-	if err == nil {
-		err = w.Close()
-	}
+	data, err := parquettest.Write(record, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	return data
 }
 
 // TestParquetLong reads several row groups and pages.

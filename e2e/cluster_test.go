@@ -223,6 +223,7 @@ func TestClusterSameBytes(t *testing.T) {
 // goodbye in gossip takes more than a second; a busy machine may hold one up as long
 // once or twice.
 func TestClusterEndsAtOnce(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	const tries = 3
 	for try := 1; ; try++ {
@@ -253,6 +254,7 @@ func TestClusterEndsAtOnce(t *testing.T) {
 // TestWorkerComesFirst has a worker wait for the coordinator that goes on with a run of
 // which all that was asked for so far is complete, or begins one: the worker has no file there yet.
 func TestWorkerComesFirst(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	want := wantOf(t, job...)
 	for _, made := range []bool{true, false} {
@@ -278,6 +280,7 @@ func TestWorkerComesFirst(t *testing.T) {
 // TestClusterSurvives kills processes at points of their protocol. Each is started
 // again, as Slurm or Kubernetes would.
 func TestClusterSurvives(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	want := wantOf(t, job...)
 	for name, hooks := range map[string]struct{ coordinator, first, second []string }{
@@ -325,6 +328,7 @@ var probesJob = []string{
 
 // TestProbesAreShared kills workers while they share the panels of the probe, and in the next stretch.
 func TestProbesAreShared(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	want := wantOf(t, probesJob...)
 	c := newCluster(t)
@@ -373,6 +377,7 @@ func lost(s status) bool { return len(s.Losses) > 0 }
 // lost and another worker is there, and lets it go on: what it does for that lease is
 // refused, and it works on.
 func TestZombie(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		c := newCluster(t)
 		c.mode = m
@@ -444,6 +449,7 @@ func awaitEvery(t *testing.T, pause time.Duration, what string, holds func() boo
 // TestWorkersOnThisHost kills a worker that ndls run has started, which then starts
 // another; and ndls run itself, with which its workers end.
 func TestWorkersOnThisHost(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	want := wantOf(t, job...)
 	c := newCluster(t)

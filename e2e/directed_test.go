@@ -58,6 +58,7 @@ func drawDirected(n, m, width int) (edges [][2]int, x []float64) {
 // TestDirectedBytes: the files of a run with directions depend neither on threads, memory and
 // kernel, nor on the workers in whichever way they share the run, nor on kills.
 func TestDirectedBytes(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	const nodes = packed.StripRows + 4000 // two workers can share them
 	edges, x := drawDirected(nodes, 75_000, 37)

@@ -26,6 +26,7 @@ type smoothed struct {
 // copies of edges. The less there is the more edges are read. The disk holds no more than was
 // given, and files have the same bytes.
 func TestLittleDisk(t *testing.T) {
+	whole(t)
 	const options = " --memory 180MiB --threads 2 --quiet"
 	prepared := filepath.Join(t.TempDir(), "run")
 	run(t, strings.Fields("partition --dataset papers100m:scale=1/256 --run "+prepared+options)...)

@@ -44,6 +44,7 @@ func (c *cluster) losses() (losses []struct {
 // TestFullScratch has one worker of two without room for temporary files: what it
 // cannot do the other does.
 func TestFullScratch(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	full := fullDisk(t)
 	want := wantOf(t, job...)
@@ -72,6 +73,7 @@ func TestFullScratch(t *testing.T) {
 // TestFullScratchEverywhere is a run that its only worker cannot go on with: it ends, says
 // why, and goes on where there is room.
 func TestFullScratchEverywhere(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	full := fullDisk(t)
 	want := wantOf(t, job...)
@@ -146,6 +148,7 @@ func (c *cluster) bucket(seed uint64) (check func()) {
 // TestSlowBucket is the job in an object store whose every call takes a second, which is a third of
 // a lease: nobody is taken for dead, and the coordinator says within 100 ms that it leads.
 func TestSlowBucket(t *testing.T) {
+	whole(t)
 	if os.Getenv("NDLS_FAULTS") == "" {
 		t.Skip("it waits for six minutes: make faults")
 	}
@@ -221,6 +224,7 @@ func probe(t *testing.T, client *http.Client, address string) (end func()) {
 // TestJoinsLate has a second worker come while the first is at work alone, at
 // points of stages that were cut for one.
 func TestJoinsLate(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	for hook, m := range map[string]mode{"next-done:2": columns, "finish:3": columns, "commit:4": columns, "finish:2": intervals} {
 		t.Run(hook, func(t *testing.T) {
@@ -244,6 +248,7 @@ func TestJoinsLate(t *testing.T) {
 // TestFlaps stops a worker for moments, some of them longer than a lease, through
 // the whole run.
 func TestFlaps(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		seed := rand.Uint64()
 		c := newCluster(t)
@@ -300,6 +305,7 @@ var long = []string{
 // has to be done again is what came after the thirteenth one. Seven intervals are far less than all
 // that was done by then, and far more than one interval becomes on a loaded machine.
 func TestLossIsBounded(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	const interval = 0.3 // seconds
 	c := newCluster(t)

@@ -53,7 +53,6 @@ func TestGrid(t *testing.T) {
 		coordinator []string
 		workers     []worker
 	}{
-		"two groups": {workers: []worker{{flags: []string{"--memory", "130MiB"}}, {flags: []string{"--block-columns", "16"}}, {flags: []string{"--threads", "3"}}, {flags: []string{"--kernel", "go"}}}},
 		"killed, with one more": {
 			coordinator: []string{"gang-done:3:kill", "commit-done:9:kill", "finish:5:kill"},
 			workers:     []worker{{hooks: []string{"commit:4:kill", "gang-done:2:kill", "finish:2:kill"}}, {hooks: []string{"gang:3:kill", "commit-done:5:term"}}, {}, {}, {}},
@@ -75,19 +74,12 @@ func TestGrid(t *testing.T) {
 			})
 		}
 	}
-	deviates := append(slices.Clone(gridJob), "--active", "settled", "--epsilon", "0.02", "--kmax", "14")
-	residual := append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")
-	settles := append(slices.Clone(deviates), "--slack", "1")
 	for _, tc := range []struct {
 		args string
 		job  []string
 	}{
-		{"--workers 4 --parallel grid --memory 640MiB", gridJob},
-		{"--workers 4 --parallel grid --group-columns 8 --memory 640MiB", residual},
-		{"--workers 2 --parallel columns --memory 512MiB", gridJob},
-		{"--workers 3 --parallel intervals --memory 512MiB", settles},
-		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", settles},
-		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", deviates},
+		{"--workers 4 --parallel grid --group-columns 8 --memory 640MiB", append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")},
+		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", append(slices.Clone(gridJob), "--active", "settled", "--kmax", "14", "--slack", "1")},
 	} {
 		t.Run(tc.args+strings.Join(tc.job[len(gridJob):], " "), func(t *testing.T) {
 			t.Parallel()
@@ -104,6 +96,7 @@ func TestGrid(t *testing.T) {
 // TestEdgesOfGroups: workers that share rows read the edges of their rows once where these stay in memory, and else with each hop,
 // with the same bytes. With the smaller memory those of one worker stay, and those of the other do not.
 func TestEdgesOfGroups(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	dense := []string{
 		"--dataset", "synthetic:nodes=70000,edges=6000000,features=16,classes=5,seed=3",

@@ -13,6 +13,7 @@ import (
 // some hundred kinds, and compares what inspect and partition make of each with what the
 // library says that it has written.
 func TestInputs(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	python := tool(t, "NDLS_PYTHON", "a python with pyarrow, pandas, polars, duckdb, numpy, scipy and networkx")
 	judge(t, python, "run.py", binary)
@@ -22,6 +23,7 @@ func TestInputs(t *testing.T) {
 // folder corpora beside the published data sets and in those that NDLS_CORPORA lists, and
 // compares with pyarrow and DuckDB. NDLS_COLUMNS=24 reads more columns of each file.
 func TestCorpora(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	python := tool(t, "NDLS_PYTHON", "a python with pyarrow and duckdb")
 	folders := append([]string{testgraph.Published(t, "corpora")}, filepath.SplitList(os.Getenv("NDLS_CORPORA"))...)

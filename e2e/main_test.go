@@ -17,31 +17,33 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"ndls/internal/testprogram"
 )
 
-// binary is ndls as a user runs it.
+// binary is ndls with the points at which tests stop it.
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "ndls-e2e")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "ndls")
-		if out, err := exec.Command("go", "build", "-tags=hooks", "-o", binary, "../cmd/ndls").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-			return 1
-		}
+	var err error
+	if binary, err = testprogram.Build(); err == nil {
 		// Most of the tests wait for processes that wait for each other.
-		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
+		err = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// whole skips a test with -short. make test has one test of each kind: a run that is killed, workers
+// that share columns, intervals or a grid, an object store, and other readers of what we write.
+func whole(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: make test-all has it")
+	}
 }
 
 // run executes the program and returns what it wrote.
@@ -90,6 +92,13 @@ func hashes(t testing.TB, dir string) map[string]string {
 		t.Fatal(err)
 	}
 	return sums
+}
+
+// hashesOf makes a run and returns the hashes of its files.
+func hashesOf(t *testing.T, job, way string) map[string]string {
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, strings.Fields(fmt.Sprintf("run --run %s --quiet %s %s", dir, job, way))...)
+	return hashes(t, dir)
 }
 
 func compare(t testing.TB, what string, got, want map[string]string) {

@@ -14,6 +14,7 @@ import (
 // --memory inside a cgroup of --memory, which counts page cache too. Where no
 // cgroup can be made, the peak resident size in the report must do.
 func TestFeaturesFourTimesMemory(t *testing.T) {
+	whole(t)
 	const memory = 136 << 20
 	dir := filepath.Join(t.TempDir(), "run")
 	args := []string{
@@ -30,9 +31,7 @@ func TestFeaturesFourTimesMemory(t *testing.T) {
 // has 40 kB, within a --memory that is little more than the least. Before tiles of all
 // classes were written at a time, it took 1.1 GiB. Each stage takes what was planned.
 func TestTenThousandClasses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it predicts a hundred million probabilities several times")
-	}
+	whole(t)
 	const memory = 480 << 20
 	args := func(dir string) []string {
 		return []string{

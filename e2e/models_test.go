@@ -12,6 +12,7 @@ var modelJob = append(slices.Clone(gridJob), "--epochs", "24", "--patience", "0"
 // TestModelsTogether has groups train the model of a run: of two workers and of three, and of two one of which is killed when
 // the group begins and another time in the midst of an epoch, with one that takes its place.
 func TestModelsTogether(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	want := wantOf(t, modelJob...)
 	for name, tc := range map[string]struct {

@@ -93,6 +93,7 @@ func state(cmd *exec.Cmd) string {
 
 // TestNetworkFourWorkers is the job on five hosts.
 func TestNetworkFourWorkers(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		n := newNetwork(t, m, 4)
 		want := wantOf(t, m.job...)
@@ -108,6 +109,7 @@ func TestNetworkFourWorkers(t *testing.T) {
 // TestNetworkCut cuts a worker off at a point of its protocol, silently as a
 // firewall does, until its lease has gone to another worker.
 func TestNetworkCut(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	for hook, m := range map[string]mode{
 		"next-done:2": columns, "commit:2": columns, "finish:2": columns,
@@ -138,6 +140,7 @@ func TestNetworkCut(t *testing.T) {
 
 // TestNetworkLoses loses a tenth of all frames, from the first to the last.
 func TestNetworkLoses(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		n := newNetwork(t, m, 3)
 		want := wantOf(t, m.job...)
@@ -159,6 +162,7 @@ func TestNetworkLoses(t *testing.T) {
 // what is computed: nobody is taken for dead, and the coordinator says within 100 ms that it
 // leads.
 func TestNetworkSlow(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		n := newNetwork(t, m, 2)
 		want := wantOf(t, m.job...)
@@ -183,6 +187,7 @@ func TestNetworkSlow(t *testing.T) {
 // TestNetworkFlaps cuts the cable of a worker again and again, and only what gossip
 // sends in between, through the whole run.
 func TestNetworkFlaps(t *testing.T) {
+	whole(t)
 	inModes(t, func(t *testing.T, m mode) {
 		n := newNetwork(t, m, 2)
 		want := wantOf(t, m.job...)

@@ -25,6 +25,7 @@ type figures struct {
 // TestPlannedIsMeasured runs the job where edges are read from disk and rows and
 // sums spilled, and compares what stages took with what was planned.
 func TestPlannedIsMeasured(t *testing.T) {
+	whole(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,features=64,classes=8,seed=1", "--run", dir,
 		"--memory", "192MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "2", "--quiet")
@@ -33,6 +34,7 @@ func TestPlannedIsMeasured(t *testing.T) {
 
 // TestPlannedWithWeightsIsMeasured does so for edges with weights, sorted in memory and on disk.
 func TestPlannedWithWeightsIsMeasured(t *testing.T) {
+	whole(t)
 	for _, memory := range []string{"144MiB", "512MiB"} {
 		t.Run(memory, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
@@ -46,6 +48,7 @@ func TestPlannedWithWeightsIsMeasured(t *testing.T) {
 // TestPlannedWithClassesIsMeasured does so with few classes and with many. TestTenThousandClasses has
 // a row of probabilities that is longer than all else of a node.
 func TestPlannedWithClassesIsMeasured(t *testing.T) {
+	whole(t)
 	for _, c := range []struct {
 		nodes, classes int
 		probabilities  string
@@ -74,6 +77,7 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 // TestPlannedHopsIsMeasured does so where hops are written as they are, and with columns of
 // labels.
 func TestPlannedHopsIsMeasured(t *testing.T) {
+	whole(t)
 	for _, options := range []string{
 		"--keep-hops 1,2 --targets labelled --precision float16",
 		"--rule sign --hops 2 --label-columns 2 --precision float16",
@@ -94,6 +98,7 @@ func TestPlannedHopsIsMeasured(t *testing.T) {
 // TestPlannedInductiveIsMeasured does so where models are trained on rows of other run directories,
 // of which there are fewer than the run has.
 func TestPlannedInductiveIsMeasured(t *testing.T) {
+	whole(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=100000,edges=400000,features=64,classes=8,seed=1", "--run", dir, "--inductive", "--split", "share:0.1,0.1",
 		"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet")
@@ -103,6 +108,7 @@ func TestPlannedInductiveIsMeasured(t *testing.T) {
 // TestPlannedByWorkersIsMeasured does so for a partition by two workers, without and with
 // weights, and the least of the stage that follows; and for one with features.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {
+	whole(t)
 	for _, c := range []struct{ graph, args string }{
 		{"nodes=400000,edges=4000000,seed=1", "run --features none --probes 16 --kmax 2"},
 		{"nodes=400000,edges=4000000,seed=1,weights=6", "run --features none --probes 16 --kmax 2"},
@@ -190,6 +196,7 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 // planned for them: with memory for all, and with so little that ids and edges are sorted in
 // files.
 func TestPlannedTablesIsMeasured(t *testing.T) {
+	whole(t)
 	const nodes, edges = 400_000, 1_200_000
 	dir := t.TempDir()
 	uri := "table:" + writeTextTables(t, dir, nodes, edges)

@@ -20,6 +20,7 @@ import (
 // looked at from outside all the time, never take more than was planned. Runs that are killed and
 // continued take no more, and end in the same bytes.
 func TestDiskIsNotExceeded(t *testing.T) {
+	whole(t)
 	for name, c := range map[string]struct {
 		options string
 		long    bool

@@ -47,6 +47,7 @@ func found(t testing.TB, dir string) (table []byte, r tune.Result) {
 // TestKilledSearch kills searches at ten moments each, resumes them, and compares what they have found with that of a
 // search in peace: one with options of label smoothing, and one that trains the better trials longer.
 func TestKilledSearch(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	for name, more := range map[string][]string{
 		"labels":  {"--epochs", "20", "--trials", "6", "--try", "label-rule=ndls,cs", "--try", "label-kmax=3,5"},

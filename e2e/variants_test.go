@@ -1,21 +1,25 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"ndls/internal/packed"
 )
 
 // TestVariantsSurvive kills workers and the coordinator where rows settle,
 // where some rows only are written, and where edges have weights.
 func TestVariantsSurvive(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	for name, job := range map[string][]string{
 		"settled":  append(slices.Clone(job), "--active", "settled", "--slack", "2"),
 		"labelled": append(slices.Clone(job), "--targets", "labelled"),
-		"weights":  strings.Fields(weightedJob),
+		"weights":  strings.Fields(fmt.Sprintf("--dataset synthetic:nodes=%d,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 1 --epochs 2 --epsilon 0.1 --kmax 40 --probes 16 --label-kmax 4 --targets all --quiet", packed.StripRows+3000)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,6 +40,7 @@ func TestVariantsSurvive(t *testing.T) {
 // TestCorrectionSurvives has two workers correct labels and smooth them: one dies while the
 // correction or its columns are committed.
 func TestCorrectionSurvives(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	for _, rule := range []string{"cs", "cs-nd"} {
 		t.Run(rule, func(t *testing.T) {
@@ -58,6 +63,7 @@ func TestCorrectionSurvives(t *testing.T) {
 // TestTrainOnSurvives has workers train on the rows of another run directory; who trains dies at
 // the first commit.
 func TestTrainOnSurvives(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	rows := newCluster(t)
 	rows.prepare("partition --only train", "lsi", "smooth")
@@ -92,6 +98,7 @@ func (c *cluster) prepare(verbs ...string) {
 // TestInductiveOnWorkers trains before test nodes are read, with worker processes, one of which is
 // killed in each of the three runs: all three leave what one process leaves.
 func TestInductiveOnWorkers(t *testing.T) {
+	whole(t)
 	t.Parallel()
 	one := newCluster(t)
 	flags := slices.Concat([]string{"run", "--inductive", "--memory", "512MiB"}, job)

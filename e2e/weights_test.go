@@ -13,25 +13,8 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// weightedJob is a graph with weights of more than one strip, through all stages.
-const weightedJob = "--dataset synthetic:nodes=36000,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 1 --epochs 2 --epsilon 0.1 --kmax 40 --probes 16 --label-kmax 4 --targets all"
-
 // inHalves has groups of two workers that take one half of a panel each.
 const inHalves = "--workers 4 --threads 1 --memory 640MiB --parallel grid --group-size 2 --group-columns 8"
-
-// TestWeightedBytes: the files of a run with weights depend neither on threads, memory and
-// kernel nor on the workers, in whichever way these share the run.
-func TestWeightedBytes(t *testing.T) {
-	t.Parallel()
-	want := hashesOf(t, weightedJob, "--threads 1 --memory 1GiB")
-	for _, way := range []string{
-		"--threads 5 --memory 160MiB", "--threads 2 --memory 1GiB --kernel go",
-		"--workers 2 --threads 1 --memory 512MiB", "--workers 2 --threads 1 --memory 512MiB --parallel intervals",
-		inHalves,
-	} {
-		compare(t, way, hashesOf(t, weightedJob, way), want)
-	}
-}
 
 // TestExportedEdges: edges of a graph with weights, or with directions, are exported as they were read.
 func TestExportedEdges(t *testing.T) {

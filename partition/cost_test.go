@@ -9,6 +9,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
+	"ndls/internal/testprogram"
 )
 
 // near compares within a tenth.
@@ -17,6 +18,9 @@ func near(got, want int64) bool { return math.Abs(float64(got-want)) <= 0.1*floa
 // TestDisk holds what was measured of papers100m: at three scales, and what
 // the whole graph takes.
 func TestDisk(t *testing.T) {
+	if testprogram.Small {
+		t.Skip("measured with the blocks of users")
+	}
 	const gib, mb = 1 << 30, 1_000_000
 	papers := func(divisor int64, features int) Counts {
 		return Counts{

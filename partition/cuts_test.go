@@ -104,15 +104,16 @@ func TestCutsLeaveRoomForKeys(t *testing.T) {
 // hubs is a graph whose first block has most edges, with a component of most nodes, many
 // small ones, and isolated nodes.
 func hubs() *fake {
-	const nodes = 2*BlockRows + 70_000
+	const nodes = 2*BlockRows + 2*packed.StripRows + 4000
+	const small = nodes / 8 // nodes of small components, and without edges
 	f := &fake{info: dataset.Info{NumNodes: nodes}}
 	s := rng.New(8)
 	for range 150_000 {
-		hub := uint32(s.Intn(1 + s.Intn(1+s.Intn(40_000))))
-		f.edges = append(f.edges, dataset.Edge{U: 17 * hub, V: uint32(s.Intn(nodes - 300_000))})
+		hub := uint32(s.Intn(1 + s.Intn(1+s.Intn(nodes/54))))
+		f.edges = append(f.edges, dataset.Edge{U: 17 * hub, V: uint32(s.Intn(nodes - small))})
 	}
 	for range 20_000 { // small components
-		u := uint32(nodes - 300_000 + s.Intn(200_000))
+		u := uint32(nodes - small + s.Intn(small*2/3))
 		f.edges = append(f.edges, dataset.Edge{U: u, V: u - u%3})
 	}
 	return f

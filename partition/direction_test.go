@@ -36,9 +36,6 @@ func TestDirections(t *testing.T) {
 
 // TestDirectionsInIntervals is the same for a graph of several intervals.
 func TestDirectionsInIntervals(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: millions of nodes")
-	}
 	f := randomGraph(2*BlockRows+100, 50_000, 7)
 	f.info.Directed = true
 	for _, blocks := range []int{1, 2} {

@@ -573,9 +573,6 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 
 // TestSeveralIntervals needs more nodes than a block has rows.
 func TestSeveralIntervals(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: 2M rows")
-	}
 	const nodes = 2*BlockRows + 1000
 	f := &fake{info: dataset.Info{NumNodes: nodes}}
 	s := rng.New(6)
@@ -628,7 +625,7 @@ func TestTilesOfSeveralIntervals(t *testing.T) {
 	const nodes = 2*BlockRows + 1000
 	f := &fake{info: dataset.Info{NumNodes: nodes, NumFeatures: 1}, idRows: true}
 	for id := range uint32(1000) {
-		f.edges = append(f.edges, dataset.Edge{U: id * 2000, V: 77}, dataset.Edge{U: id, V: id * 7})
+		f.edges = append(f.edges, dataset.Edge{U: id * (nodes / 1050), V: 77}, dataset.Edge{U: id, V: id * 7})
 	}
 	store, err := storage.NewLocal(t.TempDir())
 	must(t, err)

@@ -26,13 +26,13 @@ func hopEdges(seed uint64, n, lo, hi, count int) (src, dst []uint32) {
 	keys := make([]uint64, count)
 	for i := range keys {
 		d, s := uint64(lo+rng.IntN(hi-lo)), uint64(rng.IntN(n))
-		keys[i] = d>>20<<52 | s<<20 | d&(packed.BlockRows-1)
+		keys[i] = d>>packed.BlockShift<<(32+packed.BlockShift) | s<<packed.BlockShift | d&(packed.BlockRows-1)
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	for _, k := range keys {
-		src = append(src, uint32(k>>20))
-		dst = append(dst, uint32(k>>52<<20|k&(packed.BlockRows-1)))
+		src = append(src, uint32(k>>packed.BlockShift))
+		dst = append(dst, uint32(k>>(32+packed.BlockShift)<<packed.BlockShift|k&(packed.BlockRows-1)))
 	}
 	return src, dst
 }
@@ -162,7 +162,7 @@ func TestHopStreamRoundTrip(t *testing.T) {
 			}
 			defer some.Close()
 			// Rows of two files, those of other strips stay on disk.
-			lo, hi := int64(3*packed.StripRows), int64(packed.BlockRows+2*packed.StripRows)
+			lo, hi := int64(2*packed.BlockRows-packed.BlockRows/2), int64(2*packed.BlockRows+packed.BlockRows/2)
 			free := b.Free()
 			if err := some.LoadRows(t.Context(), b, lo, hi, 2); err != nil {
 				t.Fatal(err)

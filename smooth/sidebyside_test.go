@@ -67,7 +67,7 @@ func TestSideBySide(t *testing.T) {
 // TestPlanSideBySide plans blocks side by side where strips are fewer than threads, in less and less memory, and
 // compares the plan with what smoothers take.
 func TestPlanSideBySide(t *testing.T) {
-	g := testgraph.Random(5000, 20000, 5)
+	g := testgraph.Random(4000, 20000, 5)
 	n := int64(len(g.Adj))
 	k := lsi(len(g.Adj))
 	for _, settled := range []bool{false, true} {

@@ -193,12 +193,12 @@ func accumulateWords(cols, width int, add addFunc) accumulateFunc {
 		for range edges {
 			w := *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
 			at += uintptr(width)
-			row, diff := w&(packed.StripRows-1), w>>packed.StripShift&escape
+			row, diff := w&(packed.StripRows-1), w>>packed.RowBits&escape
 			for diff == escape {
 				src += row * escape
 				w = *(*uint32)(unsafe.Add(unsafe.Pointer(words), at))
 				at += uintptr(width)
-				row, diff = w&(packed.StripRows-1), w>>packed.StripShift&escape
+				row, diff = w&(packed.StripRows-1), w>>packed.RowBits&escape
 			}
 			src += diff
 			add((*float32)(unsafe.Add(unsafe.Pointer(acc), uintptr(row)*accStride)), unsafe.Add(unsafe.Pointer(z), uintptr(src-base)*zStride), cols)

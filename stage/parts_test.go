@@ -205,9 +205,6 @@ func chosen(t *testing.T, store storage.Store, task control.Task, do func(contro
 // TestRowsOfIntervals writes the rows of one interval, after which its tiles are
 // gone: nothing is smoothed again for the other.
 func TestRowsOfIntervals(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: a graph of two intervals")
-	}
 	const nodes = packed.BlockRows + 3*packed.StripRows/2
 	plan, m := control.DefaultPlan(), stagetest.On(t, fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=16,classes=2,seed=3", nodes, nodes+nodes/10))
 	plan.Partition.IntervalBlocks, plan.LSI.Probes, plan.LSI.Kmax = 1, 16, 2

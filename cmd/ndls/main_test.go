@@ -24,26 +24,19 @@ import (
 
 	"ndls"
 	"ndls/internal/control"
+	"ndls/internal/testprogram"
 )
 
-// binary is ndls as a user runs it.
+// binary is ndls with the points at which tests stop it.
 var binary string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "ndls")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "ndls")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	var err error
+	if binary, err = testprogram.Build(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
 }
 
 // toy is a dataset on which the whole job takes a moment.

@@ -36,16 +36,6 @@ type grounds struct {
 	tally map[string]int
 }
 
-// hooksProgram builds ndls with the points at which it can be killed.
-func hooksProgram(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "ndls")
-	if out, err := exec.Command("go", "build", "-tags=hooks", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return path
-}
-
 // troubleKind is how a process meets trouble, how it ends then, and what it says.
 type troubleKind struct {
 	plan   vfstest.Plan
@@ -114,6 +104,23 @@ func (r *round) play() {
 		if want[path] == "" {
 			r.Errorf("%s should not be there", path)
 		}
+	}
+	r.exports()
+}
+
+// exports writes an artifact with one thread and with many, with much memory and with little: the
+// same bytes. Not every run has every artifact.
+func (r *round) exports() {
+	line := "export --run RUN --quiet --out - --what " + r.export
+	want, _ := r.command(context.Background(), trouble{}, line+" --threads 1 --memory 1GiB")
+	got, _ := r.command(context.Background(), trouble{}, line+" --threads 16 --memory 160MiB")
+	if got.code != want.code || got.stdout != want.stdout {
+		r.Errorf("%s: %d bytes and status %d with much memory, %d and %d with little, or other ones\n%s", line, len(want.stdout), want.code, len(got.stdout), got.code, got.stderr)
+	}
+	r.count("exports", want.code == 0)
+	r.count("exports of what the run has not", want.code != 0)
+	if want.code != 0 && !strings.Contains(want.stderr, "has no ") {
+		r.Errorf("%s: status %d\n%s", line, want.code, want.stderr)
 	}
 }
 

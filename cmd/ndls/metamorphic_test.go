@@ -16,6 +16,7 @@ import (
 
 	"ndls"
 	"ndls/internal/control/rpc"
+	"ndls/internal/packed"
 	"ndls/internal/storage/storagetest"
 )
 
@@ -24,8 +25,9 @@ import (
 const (
 	drawsEnv = "NDLS_DRAWS"
 	seedEnv  = "NDLS_DRAW_SEED"
-	// fewDraws are made unless the variables say otherwise; they start no processes.
-	fewDraws = 4
+	// firstSeed is the seed of the first draw, and fewDraws and someDraws are the numbers of draws
+	// with -short and without, unless the variables say otherwise. These draws start no processes.
+	firstSeed, fewDraws, someDraws = 1, 12, 40
 )
 
 // TestMetamorphic draws from a seed a graph and options that decide the bytes of a run,
@@ -35,16 +37,17 @@ const (
 // was drawn, the run directory holds in the end what one process leaves that has much
 // memory and no trouble.
 func TestMetamorphic(t *testing.T) {
+	few := uint64(someDraws)
 	if testing.Short() {
-		t.Skip("takes long")
+		few = fewDraws
 	}
-	draws, many := fromEnvironment(t, drawsEnv, fewDraws)
-	seed, given := fromEnvironment(t, seedEnv, rand.Uint64N(1e9))
+	draws, many := fromEnvironment(t, drawsEnv, few)
+	seed, given := fromEnvironment(t, seedEnv, firstSeed)
 	many = many || given
 	t.Setenv(rpc.TokenVariable, rpc.MakeToken())
 	g := &grounds{tally: map[string]int{}}
 	if many {
-		g.program = hooksProgram(t)
+		g.program = binary
 		if storagetest.HasServer(t) {
 			g.server = storagetest.StartServer(t)
 			for _, v := range g.server.Environment {
@@ -161,6 +164,8 @@ type draw struct {
 	// of all verbs.
 	plan     map[string]string
 	attempts []attempt
+	// export is what is exported in the end, with little and with much.
+	export string
 }
 
 // attempt is one time that the job is begun, and what goes wrong then.
@@ -222,7 +227,7 @@ func newDraw(seed uint64) draw {
 	default:
 		x.world = bucket
 	}
-	wide := d.in(16)
+	wide := d.in(6)
 	x.graph(d, wide)
 	x.options(d, wide)
 	for range 1 + d.IntN(3) {
@@ -233,6 +238,8 @@ func newDraw(seed uint64) draw {
 		first.otherwise, first.stages, first.processes, first.hooks = true, nil, false, nil
 	}
 	x.attempts = append(x.attempts, x.attempt(d, false))
+	x.export = d.one("lsi --format csv", "features --format arrow", "smoothed --format npy", "smoothed --format parquet", "hops --format npy",
+		"soft-labels --format parquet", "predictions --format csv", "edges --format csv", "nodes --format parquet")
 	return x
 }
 
@@ -242,10 +249,13 @@ func (x *draw) graph(d dice, wide bool) {
 	nodes := 120 + d.IntN(1500)
 	switch kind := d.IntN(12); {
 	case wide:
-		nodes, features = 66_000+d.IntN(50_000), d.one("16", "20")
+		nodes, features = 2*packed.StripRows+1+d.IntN(3*packed.StripRows/2), d.one("16", "20")
 		fallthrough
 	default:
 		x.dataset = fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=%s,classes=%d,seed=%d", nodes, nodes*(1+d.IntN(4)), features, classes, d.IntN(100))
+		if d.in(4) {
+			x.dataset += ",weights=6"
+		}
 	case kind == 0:
 		x.dataset = "karate:"
 	case kind < 4:
@@ -350,12 +360,17 @@ func (x *draw) options(d dice, wide bool) {
 	if wide {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
-	labelRule := d.one("ndls", "ndls", "ndls-reference")
-	x.plan["smooth-labels"] += " --label-rule " + labelRule + " --label-kmax " + d.one("1", "2", "6")
-	if labelRule == "ndls-reference" {
+	labelRule := d.one("ndls", "ndls", "ndls-reference", "cs", "cs-nd")
+	x.plan["smooth-labels"] += " --label-rule " + labelRule
+	switch labelRule {
+	case "cs":
+		x.plan["smooth-labels"] += d.maybe("--cs-correct-hops", "0", "3") + d.maybe("--label-depth", "1", "3")
+	case "ndls-reference":
 		x.plan["smooth-labels"] += d.maybe("--label-alpha", "0", "0.5")
+		fallthrough
+	default:
+		x.plan["smooth-labels"] += " --label-kmax " + d.one("1", "2", "6") + d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-depth", "0", "1", "3")
 	}
-	x.plan["smooth-labels"] += d.maybe("--label-epsilon", "0.05", "0.4") + d.maybe("--label-depth", "0", "1", "3")
 	x.plan["partition"] += d.maybe("--shards", "none")
 	x.plan["smooth"] += d.maybe("--smoothed-precision", "float16")
 	written := d.maybe("--probabilities", "best")
@@ -393,7 +408,7 @@ func (x *draw) attempt(d dice, disturbed bool) attempt {
 		budgets = budgets[2:] // the smallest ones may be refused
 	}
 	for range max(a.workers, 1) {
-		a.resources = append(a.resources, fmt.Sprintf(" --memory %s --threads %d", d.one(budgets...), 1+d.IntN(4))+
+		a.resources = append(a.resources, fmt.Sprintf(" --memory %s --threads %s", d.one(budgets...), d.one("1", "2", "3", "5", "16"))+
 			d.maybe("--kernel", kernels()...)+d.maybe("--block-columns", "0", "16", "32", "64"))
 	}
 	points := []string{"join", "next-done", "gang", "gang-done", "commit", "commit-done", "renew-done", "finish", "finish-done"}
@@ -427,7 +442,7 @@ func hasKernel(name string) bool {
 
 // heavy says that the draw takes seconds, or something that must be built first.
 func (x draw) heavy() bool {
-	return x.world == bucket || x.nodes() > 10_000 ||
+	return x.world == bucket || x.nodes() > 4*4096 ||
 		slices.ContainsFunc(x.attempts, func(a attempt) bool { return a.processes })
 }
 

@@ -23,12 +23,12 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/ipc"
 	"github.com/apache/arrow/go/v14/arrow/memory"
 	"github.com/apache/arrow/go/v14/parquet"
-	"github.com/apache/arrow/go/v14/parquet/pqarrow"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"ndls/dataset/graph"
 	"ndls/internal/inputid"
+	"ndls/internal/parquettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -189,16 +189,9 @@ func asRecord(t testing.TB, cols []col) arrow.Record {
 func asParquet(t testing.TB, cols []col) []byte {
 	rec := asRecord(t, cols)
 	defer rec.Release()
-	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, parquet.NewWriterProperties(parquet.WithDataPageSize(2000)), pqarrow.DefaultWriterProps())
+	data, err := parquettest.Write(rec, parquet.WithMaxRowGroupLength(700), parquet.WithDataPageSize(2000))
 	must(t, err)
-	for lo := int64(0); lo < rec.NumRows(); lo += 700 {
-		part := rec.NewSlice(lo, min(lo+700, rec.NumRows()))
-		must(t, w.Write(part))
-		part.Release()
-	}
-	must(t, w.Close())
-	return out.Bytes()
+	return data
 }
 
 // seekable makes a buffer what the writer of Arrow files wants.
@@ -662,12 +655,9 @@ func TestDeltaParquet(t *testing.T) {
 	}
 	rec := asRecord(t, []col{{"src", ids}, {"dst", years}})
 	defer rec.Release()
-	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, parquet.NewWriterProperties(parquet.WithDictionaryDefault(false), parquet.WithEncoding(parquet.Encodings.DeltaBinaryPacked)), pqarrow.DefaultWriterProps())
+	data, err := parquettest.Write(rec, parquet.WithDictionaryDefault(false), parquet.WithEncoding(parquet.Encodings.DeltaBinaryPacked))
 	must(t, err)
-	must(t, w.Write(rec))
-	must(t, w.Close())
-	g, err := openGraph(t, put(t, out.Bytes(), t.TempDir(), "delta.parquet"))
+	g, err := openGraph(t, put(t, data, t.TempDir(), "delta.parquet"))
 	must(t, err)
 	c, err := readAll(t.Context(), g)
 	if err != nil || len(c.edges) != n {

@@ -12,18 +12,15 @@ import (
 )
 
 const (
-	// BlockShift is the number of bits of a destination within its block.
-	BlockShift = 20
 	// BlockRows is the number of destination rows of a block, what edge shards
 	// are sorted by.
 	BlockRows = 1 << BlockShift
-	// StripShift is the number of bits of a destination within its strip.
-	StripShift = 15
-	// StripRows is the number of destination rows of a strip. Measured with
-	// rows of 64 bytes: 2^16 and 2^17 are a fifth slower, 2^20 a third.
+	// StripRows is the number of destination rows of a strip.
 	StripRows = 1 << StripShift
 	// BlockStrips is the number of strips of a block.
 	BlockStrips = BlockRows / StripRows
+	// RowBits is the number of bits of a word that hold the row within the strip.
+	RowBits = 15
 	// Narrow and Wide are the sizes of a word in bytes.
 	Narrow, Wide = 3, 4
 	// WeightBytes is the size of the weight of an edge, in a graph that has weights.
@@ -45,6 +42,7 @@ const (
 	FrameWords = (FrameBytes - HeaderBytes - 1) / Narrow
 )
 
+// rowMask selects the row within its strip, and is the largest number of units of a skip.
 const rowMask = StripRows - 1
 
 // ErrFrame reports a frame that is damaged.
@@ -53,7 +51,7 @@ var ErrFrame = errors.New("damaged frame")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Escape is what the difference of a word of so many bytes stays below.
-func Escape(width int) uint32 { return 1<<(8*width-StripShift) - 1 }
+func Escape(width int) uint32 { return 1<<(8*width-RowBits) - 1 }
 
 // Frame is a decoded frame header with its words, which alias the buffer that
 // the frame was read into.
@@ -159,8 +157,8 @@ func newFrame() *[FrameBytes]byte { return (*[FrameBytes]byte)(direct.AlignedByt
 // another.
 const (
 	fullWords    = HeaderBytes + Narrow*FrameWords
-	narrowEscape = 1<<(8*Narrow-StripShift) - 1
-	wideEscape   = 1<<(8*Wide-StripShift) - 1
+	narrowEscape = 1<<(8*Narrow-RowBits) - 1
+	wideEscape   = 1<<(8*Wide-RowBits) - 1
 )
 
 // Add appends the edge src → dst, where dst is a row of the whole graph. The
@@ -204,10 +202,10 @@ func put(buf []byte, at, width int, diff, row uint32) int {
 	escape := Escape(width)
 	for units := diff / escape; units > 0; {
 		n := min(units, rowMask)
-		binary.LittleEndian.PutUint32(buf[at:], escape<<StripShift|n)
+		binary.LittleEndian.PutUint32(buf[at:], escape<<RowBits|n)
 		at, units, diff = at+width, units-n, diff-n*escape
 	}
-	binary.LittleEndian.PutUint32(buf[at:], diff<<StripShift|row)
+	binary.LittleEndian.PutUint32(buf[at:], diff<<RowBits|row)
 	return at + width
 }
 
@@ -267,7 +265,7 @@ func (b *BlockEncoder) Add(src, dst []uint32) error {
 			}
 			continue
 		}
-		binary.LittleEndian.PutUint32(e.buf[end:], diff<<StripShift|d&rowMask)
+		binary.LittleEndian.PutUint32(e.buf[end:], diff<<RowBits|d&rowMask)
 		e.end, e.last = end+Narrow, s
 	}
 	return nil
@@ -382,7 +380,7 @@ func (f Frame) next(src uint64, i int) (source uint64, row uint32, end int) {
 	escape := Escape(f.Width)
 	for {
 		w := binary.LittleEndian.Uint32(f.Words[i : i+4])
-		diff, row := w>>StripShift&escape, w&rowMask
+		diff, row := w>>RowBits&escape, w&rowMask
 		i += f.Width
 		if diff < escape {
 			return src + uint64(diff), row, i
@@ -397,7 +395,7 @@ func (f Frame) next(src uint64, i int) (source uint64, row uint32, end int) {
 // passes cannot make a kernel leave its arrays.
 func (f Frame) Check(nodes, rows int64) error {
 	last := binary.LittleEndian.Uint32(f.Words[len(f.Words)-f.Width:][:4])
-	if escape := Escape(f.Width); last>>StripShift&escape == escape {
+	if escape := Escape(f.Width); last>>RowBits&escape == escape {
 		return fmt.Errorf("no edge follows the last word: %w", ErrFrame)
 	}
 	edges, src := uint32(0), uint64(f.Src)

@@ -19,7 +19,7 @@ func (f Frame) Into(marked *[StripRows]bool, edge func(src, row uint32)) {
 func word(words []byte, src, escape uint32) (row, at uint32, isEdge bool) {
 	w := binary.LittleEndian.Uint32(words)
 	row = w & rowMask
-	diff := w >> StripShift & escape
+	diff := w >> RowBits & escape
 	if diff == escape {
 		return row, src + row*escape, false
 	}
