@@ -1,12 +1,11 @@
-// Command changelog makes the notes of a version from the files of changelog/unreleased, each of
-// which is about one change, but for INTRODUCTION.md, which comes before them where it is there:
+// Command changelog makes the notes of a version from the files of changelog/unreleased. Each file
+// is about one change, except INTRODUCTION.md, which comes first if it is there:
 //
 //	go run ./changelog                          prints the notes of the next version
-//	go run ./changelog -notes 0.1.0             prints those of a version that is in CHANGELOG.md
-//	go run ./changelog -release 0.1.0           puts the notes on top of CHANGELOG.md, and removes the files
-//	go run ./changelog -begin 0.2.0-dev         sets the version that is worked on
+//	go run ./changelog -release 1.0.0           writes them to changelog/1.0.0.md, and removes the files
+//	go run ./changelog -begin 1.1.0-dev         sets the version that is worked on
 //
-// Both of the last two write the version where programs read it: version.go and the Helm chart.
+// The last two write the version where programs read it: version.go and the Helm chart.
 package main
 
 import (
@@ -18,15 +17,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 const (
-	unreleased = "changelog/unreleased"
+	folder     = "changelog" // has the notes of each released version, VERSION.md
+	unreleased = folder + "/unreleased"
 	template   = "TEMPLATE.md"
 	opening    = "INTRODUCTION.md"
-	file       = "CHANGELOG.md"
-	heading    = "# Changelog\n"
 )
 
 // kinds are those of a change, in the order of the notes.
@@ -51,19 +48,15 @@ var (
 )
 
 func main() {
-	show := flag.String("notes", "", "print the notes of this `version`")
 	release := flag.String("release", "", "release this `version`")
-	date := flag.String("date", time.Now().UTC().Format(time.DateOnly), "`day` of the release")
 	begin := flag.String("begin", "", "work on this `version`")
 	flag.Parse()
 	var err error
 	switch {
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is no option", flag.Arg(0))
-	case *show != "":
-		err = printNotes(*show)
 	case *release != "":
-		err = makeRelease(".", *release, *date)
+		err = makeRelease(".", *release)
 	case *begin != "":
 		err = beginVersion(".", *begin)
 	default:
@@ -91,7 +84,7 @@ type notes struct {
 	paths        []string // all files that they come from
 }
 
-// read returns the notes of what has changed since the last release.
+// read reads the notes of what has changed since the last release.
 func read(root string) (notes, error) {
 	var n notes
 	paths, err := filepath.Glob(filepath.Join(root, unreleased, "*"))
@@ -161,36 +154,29 @@ func (n notes) render() string {
 	return b.String()
 }
 
-// makeRelease puts the notes of a version on top of the changelog, and removes their files.
-func makeRelease(root, version, date string) error {
+// makeRelease writes the notes of a version, and removes the files that they come from.
+func makeRelease(root, version string) error {
 	if !released.MatchString(version) {
 		return fmt.Errorf("a version that is released is three numbers, such as 0.1.0, and not %q", version)
-	}
-	if _, err := time.Parse(time.DateOnly, date); err != nil {
-		return fmt.Errorf("the day is written as 2026-01-31: %w", err)
 	}
 	n, err := read(root)
 	if err != nil {
 		return err
 	}
-	if len(n.changes) == 0 {
+	if len(n.paths) == 0 {
 		return fmt.Errorf("nothing is in %s: there is nothing to release", unreleased)
 	}
-	path := filepath.Join(root, file)
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	path := filepath.Join(root, folder, version+".md")
+	if _, err := os.Stat(path); err == nil {
+		return fmt.Errorf("%s is there already", path)
+	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
-	}
-	if _, found := section(string(old), version); found {
-		return fmt.Errorf("%s has version %s already", file, version)
 	}
 	// The version first: where a file lacks its place, nothing else has changed.
 	if err := setVersion(root, version); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\n## %s (%s)\n\n%s", heading, version, date, n.render())
-	text += strings.TrimPrefix(strings.TrimPrefix(string(old), heading), "\n")
-	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.TrimRight(n.render(), "\n")+"\n"), 0o644); err != nil {
 		return err
 	}
 	for _, path := range n.paths {
@@ -232,29 +218,5 @@ func setVersion(root, version string) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// section returns the notes of a version.
-func section(text, version string) (string, bool) {
-	_, notes, found := strings.Cut(text, "\n## "+version+" (")
-	if !found {
-		return "", false
-	}
-	_, notes, _ = strings.Cut(notes, "\n")
-	notes, _, _ = strings.Cut(notes, "\n## ")
-	return strings.TrimSpace(notes) + "\n", true
-}
-
-func printNotes(version string) error {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	notes, found := section(string(text), version)
-	if !found {
-		return fmt.Errorf("%s has no version %s", file, version)
-	}
-	fmt.Print(notes)
 	return nil
 }

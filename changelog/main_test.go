@@ -95,11 +95,11 @@ func content(t *testing.T, elements ...string) string {
 
 func TestRelease(t *testing.T) {
 	root := repository(t, map[string]string{"b.md": "Kind: Fix\n\nTwo.\n", "a.md": "Kind: Fix\n\nOne.\n\nMore.\n", "c.md": "Kind: Feature\n\nThree.\n", opening: "The first one.\n"})
-	if err := makeRelease(root, "0.1.0", "2026-01-31"); err != nil {
+	if err := makeRelease(root, "0.1.0"); err != nil {
 		t.Fatal(err)
 	}
-	const first = "## 0.1.0 (2026-01-31)\n\nThe first one.\n\n### Features\n\n- Three.\n\n### Fixes\n\n- One.\n\n  More.\n\n- Two.\n"
-	if got := content(t, root, file); got != heading+"\n"+first {
+	const first = "The first one.\n\n### Features\n\n- Three.\n\n### Fixes\n\n- One.\n\n  More.\n\n- Two.\n"
+	if got := content(t, root, folder, "0.1.0.md"); got != first {
 		t.Errorf("%q", got)
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, unreleased, "*")); len(left) != 1 {
@@ -110,7 +110,7 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s has not the version", p.file)
 		}
 	}
-	if err := makeRelease(root, "0.1.1", "2026-02-01"); err == nil || !strings.Contains(err.Error(), "nothing to release") {
+	if err := makeRelease(root, "0.1.1"); err == nil || !strings.Contains(err.Error(), "nothing to release") {
 		t.Errorf("a release without changes: %v", err)
 	}
 	if err := beginVersion(root, "0.2.0-dev"); err != nil {
@@ -120,32 +120,36 @@ func TestRelease(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, unreleased, "d.md"), []byte("Kind: Security\n\nFour.\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeRelease(root, "0.1.0", "2026-02-01"); err == nil || !strings.Contains(err.Error(), "already") {
+	if err := makeRelease(root, "0.1.0"); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("the same release twice: %v", err)
 	}
-	if err := makeRelease(root, "0.2.0", "2026-02-01"); err != nil {
+	if err := makeRelease(root, "0.2.0"); err != nil {
 		t.Fatal(err)
 	}
-	text := content(t, root, file)
-	if want := heading + "\n## 0.2.0 (2026-02-01)\n\n### Security\n\n- Four.\n\n" + first; text != want {
-		t.Errorf("%q, want %q", text, want)
-	}
-	for version, want := range map[string]string{"0.2.0": "### Security\n\n- Four.\n", "0.1.0": strings.SplitN(first, "\n\n", 2)[1]} {
-		if got, _ := section(text, version); got != want {
+	for version, want := range map[string]string{"0.2.0": "### Security\n\n- Four.\n", "0.1.0": first} {
+		if got := content(t, root, folder, version+".md"); got != want {
 			t.Errorf("notes of %s are %q, want %q", version, got, want)
 		}
+	}
+}
+
+// A first release may have an introduction alone.
+func TestReleaseOfAnIntroduction(t *testing.T) {
+	root := repository(t, map[string]string{opening: "The first one.\n\n- It works.\n"})
+	if err := makeRelease(root, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := content(t, root, folder, "1.0.0.md"), "The first one.\n\n- It works.\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func TestVersionsThatAreNone(t *testing.T) {
 	root := repository(t, map[string]string{"a.md": "Kind: Fix\n\nOne.\n"})
 	for _, version := range []string{"v0.1.0", "0.1", "0.1.0-dev", "one"} {
-		if err := makeRelease(root, version, "2026-01-31"); err == nil {
+		if err := makeRelease(root, version); err == nil {
 			t.Errorf("%s is released", version)
 		}
-	}
-	if err := makeRelease(root, "0.1.0", "31 January"); err == nil {
-		t.Error("31 January is a day")
 	}
 	if err := beginVersion(root, "0.2.0"); err == nil {
 		t.Error("0.2.0 is worked on")
@@ -162,13 +166,13 @@ func TestVersionHasNoPlace(t *testing.T) {
 	if err := os.WriteFile(chart, []byte("name: ndls\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeRelease(root, "0.1.0", "2026-01-31"); err == nil || !strings.Contains(err.Error(), "Chart.yaml") {
+	if err := makeRelease(root, "0.1.0"); err == nil || !strings.Contains(err.Error(), "Chart.yaml") {
 		t.Errorf("%v", err)
 	}
 	if got := content(t, root, "version.go"); !strings.Contains(got, "0.1.0-dev") {
 		t.Errorf("version.go is %q", got)
 	}
-	if _, err := os.Stat(filepath.Join(root, file)); err == nil {
-		t.Error("there is a changelog")
+	if _, err := os.Stat(filepath.Join(root, folder, "0.1.0.md")); err == nil {
+		t.Error("there are notes")
 	}
 }

@@ -38,7 +38,7 @@
 // rows that follow each other. A part reads what the whole reads, but for the ranges that are not its own: all ids, and all rows once for each time that
 // rows of its range fit the budget. An artifact of k times the memory for its rows is read k times by the whole, and
 // max(1, k/N) times by each of N parts, so that N parts read max(k, N) times in all. Edges are read twice more, to verify and to count
-// them, by each part. docs/decisions/0074 has what was measured.
+// them, by each part. docs/decisions/0003 has what was measured.
 //
 // # Memory
 //

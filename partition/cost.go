@@ -60,7 +60,7 @@ const (
 )
 
 // hopEdge returns the bytes of a directed edge in a hop stream: a narrow word if the sources of a strip lie close together, a wide one if
-// they lie far apart. The curve fits measurements at degree 28 with 1.7 million to 1.8 thousand million nodes (docs/decisions/0005).
+// they lie far apart. The curve fits measurements at degree 28 with 1.7 million to 1.8 thousand million nodes (docs/decisions/0004).
 func hopEdge(n, m int64) float64 {
 	gap := float64(n) * float64(packed.Strips(n)) / float64(max(2*m, 1)) // between the sources of two consecutive edges
 	return packed.Narrow + (packed.Wide-packed.Narrow)/(1+math.Pow(349/gap, 1.76))
