@@ -395,7 +395,7 @@ func TestFeaturesInParts(t *testing.T) {
 		{"one comes twice in a part", func(f *fake) { f.features[11].ID = f.features[10].ID }, "has a second feature row"},
 		{"one comes twice in two parts", func(f *fake) { f.features[2900].ID = f.features[10].ID }, "has a second feature row"},
 		{"one is missing", func(f *fake) { f.features = f.features[:2999] }, "has no feature row"},
-		{"one is of no node", func(f *fake) { f.features[2100].ID, f.features[2200].ID = 3001, 3002 }, "feature row 2101 is of node 3001"},
+		{"one is of no node", func(f *fake) { f.features[2100].ID, f.features[2200].ID = 3001, 3002 }, "feature row 2101 names node 3001"},
 		{"one is too long", func(f *fake) { f.features[2100].Dense = make([]float32, 41) }, "feature row 2101"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
