@@ -606,7 +606,7 @@ func TestRefusals(t *testing.T) {
 		"stage":     {func(*ndls.Config) {}, []ndls.Stage{"smoth"}, ndls.ErrOption, "smoth"},
 		"parallel":  {func(c *ndls.Config) { c.Parallel = "rows"; c.Workers.Processes = 2 }, nil, ndls.ErrOption, `"rows"`},
 		"no effect": {func(c *ndls.Config) { c.Parallel = "columns" }, nil, ndls.ErrOption, "--workers"},
-		"workers":   {func(c *ndls.Config) { c.Workers.Processes = 40 }, nil, ndls.ErrBudget, "are the least"},
+		"workers":   {func(c *ndls.Config) { c.Workers.Processes = 40 }, nil, ndls.ErrBudget, "a worker needs at least"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := quick(filepath.Join(dir, "run"))

@@ -35,8 +35,8 @@ func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, erro
 	share := (memory - mem.RuntimeShare) / int64(j.Workers.Processes)
 	if share < mem.MinBudget {
 		least := mem.RuntimeShare + int64(j.Workers.Processes)*mem.MinBudget
-		return nil, failure.Of(ErrBudget, "--workers %d: %s of --memory leave %s for each; %s are the least: --memory %dMiB would do",
-			j.Workers.Processes, mem.Bytes(memory), mem.Bytes(max(share, 0)), mem.Bytes(mem.MinBudget), (least+1<<20-1)>>20)
+		return nil, failure.Of(ErrBudget, "--workers %d leaves each worker %s of the %s of --memory; a worker needs at least %s: use fewer workers; --memory %dMiB is enough",
+			j.Workers.Processes, mem.Bytes(max(share, 0)), mem.Bytes(memory), mem.Bytes(mem.MinBudget), (least+1<<20-1)>>20)
 	}
 	token := rpc.MakeToken()
 	security, err := rpc.TokenSecurity(token, "memory")

@@ -40,7 +40,7 @@ func TestTenThousandClasses(t *testing.T) {
 		}
 	}
 	little := append(args(filepath.Join(t.TempDir(), "run")), "--memory", "300MiB")
-	if out, err := exec.Command(binary, little...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "would do") {
+	if out, err := exec.Command(binary, little...).CombinedOutput(); exitStatus(err) != 3 || !strings.Contains(string(out), "is enough") {
 		t.Errorf("with 300 MiB: %v\n%s", err, out)
 	}
 	for _, options := range []string{"", "--probabilities best", "--label-rule cs --cs-correct-hops 1"} {

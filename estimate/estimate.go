@@ -13,11 +13,11 @@ import (
 	"ndls/tiles"
 )
 
-// Counts is what is known of a graph.
+// Counts holds what is known of a graph.
 type Counts struct {
 	Nodes int64 `json:"nodes"`
-	// Edges counts undirected edges, or directed ones where they are Directed, InputRows the
-	// rows of the edge list, 0 if those are as many.
+	// Edges counts undirected edges, or directed ones if Directed is set. InputRows counts the rows
+	// of the edge list; 0 stands for as many as Edges.
 	Edges     int64 `json:"edges"`
 	InputRows int64 `json:"input_rows"`
 	// StatedNodes says that the dataset states the number of nodes.
@@ -31,8 +31,8 @@ type Counts struct {
 	// float16.
 	Features int  `json:"features"`
 	Half     bool `json:"half"`
-	// IDs is the size of all input ids where they are numbered, 0 elsewhere. NodeTable says
-	// that they are those of a table of nodes.
+	// IDs is the size of all input ids in bytes if ids are numbered, 0 otherwise. NodeTable says
+	// that a table of nodes lists them.
 	IDs       int64 `json:"ids,omitempty"`
 	NodeTable bool  `json:"node_table,omitempty"`
 	Classes   int   `json:"classes"`
@@ -40,33 +40,31 @@ type Counts struct {
 	Training   int64 `json:"training"`
 	Validation int64 `json:"validation"`
 	Labelled   int64 `json:"labelled"`
-	// Hops is the largest K, found or expected, LabelledHops that of the labelled
-	// nodes if it was found, else 0.
+	// Hops is the largest K, found or expected. LabelledHops is the largest K of the labelled nodes
+	// if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
 	// FewHops says that the graph is generated without chains.
 	FewHops bool `json:"few_hops,omitempty"`
-	// ValidationHops is the largest K of a validation node with a label, if it was found.
+	// ValidationHops is the largest K of a labelled validation node, if it was found.
 	ValidationHops int `json:"validation_hops,omitempty"`
-	// Epsilons lists, with commas, distances for which the LSI stage finds K beside its own.
+	// Epsilons lists, separated by commas, further distances for which the LSI stage finds K.
 	Epsilons string `json:"epsilons,omitempty"`
-	// LabelDepth is one more than the largest depth of label smoothing that was chosen, 0
-	// before it is.
+	// LabelDepth is one more than the largest chosen depth of label smoothing, 0 before the choice.
 	LabelDepth int `json:"label_depth,omitempty"`
-	// TrainOn is what the run directories have on whose rows models are trained, if those are
-	// other ones.
+	// TrainOn describes the smoothed rows of other run directories if models are trained on those.
 	TrainOn OtherRows `json:"train_on,omitzero"`
 }
 
-// OtherRows are the smoothed rows of other run directories.
+// OtherRows describes the smoothed rows of other run directories.
 type OtherRows struct {
-	// Rows counts them, Training and Validation those that models take.
+	// Rows counts the rows, Training and Validation those that models use.
 	Rows, Training, Validation int64
-	// Nodes are those of the directories, and NodeBytes the size of their node tables.
+	// Nodes counts the nodes of the directories, NodeBytes the bytes of their node tables.
 	Nodes, NodeBytes int64
 }
 
-// validate reports counts that no graph has.
+// validate refuses counts that no graph has.
 func (c Counts) validate() error {
 	if c.Nodes < 1 || c.Edges < 0 || c.Features < 0 || c.Classes < 0 || c.Hops < 0 || c.Components < 0 ||
 		min(c.Training, c.Validation, c.Labelled) < 0 || max(c.Training, c.Validation, c.Labelled) > c.Nodes {
@@ -76,33 +74,33 @@ func (c Counts) validate() error {
 	return nil
 }
 
-// Facts are what a graph has, as far as stages ask for it. OneClass says that all labels are the same.
+// Facts says what a graph has, as far as stages ask for it. OneClass says that all labels are the
+// same.
 type Facts struct{ Features, Labels, Splits, Directed, OneClass bool }
 
-// Facts says what a graph of these counts has under plan p. Counts do not tell whether
-// there are splits: those are taken to be there.
+// Facts returns what a graph of these counts has under plan p. Counts do not tell whether there are
+// splits: Facts assumes that there are.
 func (c Counts) Facts(p control.Plan) Facts {
 	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true, Directed: c.Directed, OneClass: c.Classes == 1}
 }
 
-// Stage is what an estimate asks of a stage of a run.
+// Stage is the part of a stage that an estimate reads.
 type Stage interface {
-	// Name is the stage's name in plans, records and commands.
+	// Name returns the stage's name in plans, records and commands.
 	Name() control.Stage
-	// Lacks says what the graph lacks for the stage under plan p, or why it does not
-	// come into question, and what the user can do; "" if nothing.
+	// Lacks says what the graph lacks for the stage under plan p, or why the stage does not apply,
+	// and what the user can do; "" if nothing.
 	Lacks(p control.Plan, f Facts) string
-	// Shares says whether workers may share the rows of the graph in the stage.
+	// Shares reports whether workers may share the rows of the graph in the stage.
 	Shares(p control.Plan) bool
-	// Cost writes into s what the stage takes.
+	// Cost writes the cost of the stage into s.
 	Cost(s *Sheet)
 }
 
-// Run gives the figures of some stages, one after the other, with held bytes in
-// the run directory before the first. Where one does not fit r.Memory the list is
-// complete nonetheless, and the error wraps [mem.ErrBudget] and says which
-// --memory would do. A stage that does not fit r.Disk leaves out temporary files that save
-// time; whether it fits then, [CheckDisk] says.
+// Run returns the figures of some stages, one after the other, with held bytes in the run directory
+// before the first. The list is complete even if a stage exceeds r.Memory; the error then wraps
+// [mem.ErrBudget] and names a sufficient --memory. A stage that exceeds r.Disk leaves out temporary
+// files that only save time; [CheckDisk] tells whether it fits then.
 func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -110,9 +108,9 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...St
 	return run(c, p, r, held, stages, func(s Stage, r control.Resources) control.Figures { return newSheet(c, p, r).figures(s) })
 }
 
-// RunCut is [Run] for so many workers with r each, that have a stage's columns or
-// pieces: what one does alone is the same. Memory is that of a worker, as are temporary
-// files; other figures are of all workers together.
+// RunCut is [Run] for so many workers with r each, which share the columns or pieces of a stage.
+// Work that one worker does alone does not change. Memory and temporary files are those of one
+// worker; other figures count all workers together.
 func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -147,17 +145,17 @@ func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Sta
 		}
 	}
 	if worst.LeastBytes > r.Memory {
-		return list, fmt.Errorf("estimate: %s needs %s at least, --memory is %s; --memory %dMiB would do: %w",
+		return list, fmt.Errorf("estimate: %s needs at least %s, --memory is %s; --memory %dMiB is enough: %w",
 			worst.Stage, mem.Bytes(worst.LeastBytes), mem.Bytes(r.Memory), (worst.LeastBytes+1<<20-1)>>20, mem.ErrBudget)
 	}
 	return list, nil
 }
 
-// programUse is how much of the program's own file is in memory once it runs: its code and
-// tables. The others are that with what the runtime and small buffers take as a rule: encodesUse
-// with the heap of the writers of shards and hop streams, recordsUse with that of a reader of the
-// node table, runtimeUse in other stages. The column of weights adds weightsUse to encodesUse.
-// mem.RuntimeShare is the most.
+// programUse is the memory of the running program's own file: its code and tables. The other values
+// include it, and add what the runtime and small buffers usually use. encodesUse adds the heap of
+// the writers of shards and hop streams, recordsUse the heap of a reader of the node table, and
+// runtimeUse the heap of other stages. A column of weights adds weightsUse to encodesUse.
+// mem.RuntimeShare bounds them all.
 const (
 	programUse = 41 << 20
 	runtimeUse = programUse + 30<<20
@@ -166,38 +164,38 @@ const (
 	weightsUse = 12 << 20
 )
 
-// Sheet is where a stage writes what it takes.
+// Sheet collects the cost of a stage.
 type Sheet struct {
 	Counts
 	Plan      control.Plan
 	Resources control.Resources
 	Threads   int
-	// Figures is what was written so far. Figures.PeakDiskBytes is beside what was on
-	// disk before the stage; where it is 0 the sum of output and scratch stands for it.
+	// Figures holds the cost so far. Figures.PeakDiskBytes comes on top of what was on disk before
+	// the stage; if it is 0, the sum of output and scratch stands for it.
 	control.Figures
-	// Workers is how many are there, Part the rows of the worker that has most of them:
-	// fewer than all where workers share the rows.
+	// Workers is the number of workers. Part is the number of rows of the worker with the most
+	// rows, which is less than all if workers share the rows.
 	Workers int
 	Part    int64
-	// Teams is how many blocks of the columns that were added last a worker smooths side by side.
+	// Teams is the number of blocks, of the columns added last, that a worker smooths side by side.
 	Teams int
 
-	sharing int64     // workers among which rows are shared out, 1 if they are not
+	sharing int64     // workers that share the rows, 1 if none share them
 	members int       // of a group
-	groups  int       // of such workers, which share the columns
+	groups  int       // number of groups, which share the columns
 	spilled bool      // not all rows of a column block are in memory
 	runtime int64     // memory beside the budget's
-	seconds float64   // of computing on all threads, and of reading what passes read
-	each    float64   // of computing that each worker does, whatever its share
-	readers int64     // memory of threads that read tables, beside the first, and beside what the stage needs at least
-	needs   int64     // memory that the stage needs at least, beside the runtime's
-	passed  int64     // bytes that are read while threads compute, of BytesRead
-	scratch int64     // bytes of scratch files, of BytesWritten
+	seconds float64   // of computing on all threads, and of reading during passes
+	each    float64   // of computing that each worker repeats, whatever its share
+	readers int64     // memory of further threads that read tables, beyond what the stage needs at least
+	needs   int64     // least memory of the stage, without the runtime's
+	passed  int64     // part of BytesRead that is read while threads compute
+	scratch int64     // part of BytesWritten in scratch files
 	piped   bool      // bytes are read and written while threads compute
-	pieces  int       // which workers share, 0 if one does all
-	width   float64   // of a pass: how many times as long it computes as one over 16 float32 columns
-	way     group.Way // of rows between workers
-	ahead   int64     // bytes of rows that a worker of two can hold while it adds its own
+	pieces  int       // pieces that workers share, 0 if one worker does all
+	width   float64   // computing time of a pass as a multiple of the time for 16 float32 columns
+	way     group.Way // in which workers exchange rows
+	ahead   int64     // bytes of rows that one of two workers can hold while it adds its own
 	swaps   swaps     // of workers that share the stage
 }
 
@@ -215,7 +213,7 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay}}
 }
 
-// figures are those of a stage, once its cost is written.
+// figures returns the figures of a stage after its cost is written.
 func (s *Sheet) figures(of Stage) control.Figures {
 	of.Cost(s)
 	f := s.Figures
@@ -237,7 +235,7 @@ func (s *Sheet) figures(of Stage) control.Figures {
 	return f
 }
 
-// share is the part of the pieces that the worker, or the group, has which has most of them.
+// share returns the share of the pieces of the worker, or group, with the most pieces.
 func (s *Sheet) share() float64 {
 	if s.pieces == 0 {
 		return 1
@@ -246,7 +244,7 @@ func (s *Sheet) share() float64 {
 	return float64((s.pieces+takers-1)/takers) / float64(s.pieces)
 }
 
-// takers is how many workers there are for pieces, or groups of them.
+// takers returns the number of workers, or groups of workers, that share pieces.
 func (s *Sheet) takers() int {
 	if s.sharing > 1 {
 		return s.groups
@@ -254,27 +252,27 @@ func (s *Sheet) takers() int {
 	return s.Workers
 }
 
-// Pieces says that workers share what the stage computes, reads and writes, but for what each of them
-// does, in so many equal pieces.
+// Pieces says that workers share the computing, reading and writing of the stage in so many equal
+// pieces. Work that each worker repeats is not shared.
 func (s *Sheet) Pieces(n int) { s.pieces = n }
 
 // Members is the number of workers among which a stage is shared by rows, 1 for one that is not.
 func (s *Sheet) Members() int { return s.members }
 
-// Groups is the number of such groups of workers, each of which has some of the columns.
+// Groups returns the number of groups of workers; each group takes some of the columns.
 func (s *Sheet) Groups() int { return s.groups }
 
-// Budget is what the stages can use of --memory.
+// Budget returns the part of --memory that stages can use.
 func (s *Sheet) Budget() int64 { return mem.Usable(s.Resources.Memory) }
 
-// Takes records memory beside that of the runtime.
+// Takes records memory without that of the runtime.
 func (s *Sheet) Takes(peak, least int64) {
 	s.PeakBytes = max(s.PeakBytes, peak+s.runtime)
 	s.LeastBytes = max(s.LeastBytes, mem.Total(least), mem.MinBudget)
 	s.needs = max(s.needs, least)
 }
 
-// Partitioned are the counts as package partition has them.
+// Partitioned returns the counts in the form of package partition.
 func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
 		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "", Weighted: s.Weighted, Directed: s.Directed,
@@ -298,10 +296,12 @@ func (s *Sheet) readsNodes(times, nodes, bytes int64) {
 	}
 }
 
-// nodeRow and decodedK are about what a row of the node table and of the K table takes in memory.
+// nodeRow and decodedK are the approximate bytes of a row of the node table and of the K table in
+// memory.
 const nodeRow, decodedK = 25, 13
 
-// readsTable adds reading a table so many times, a row of which takes so many bytes on disk and in memory.
+// readsTable adds reading a table so many times; stored and decoded are the bytes of a row on disk
+// and in memory.
 func (s *Sheet) readsTable(times, rows, stored, decoded int64) {
 	bytes := shards.ReaderBytes(rows, stored, decoded)
 	readers := shards.NumReaders(s.Threads, rows, bytes, s.Budget())
@@ -309,7 +309,7 @@ func (s *Sheet) readsTable(times, rows, stored, decoded int64) {
 	s.each += float64(times*rows) / s.rate(readNodes) / readsAtOnce(readers)
 }
 
-// kRow is about what a row of the K table takes on disk.
+// kRow is the approximate size of a row of the K table on disk, in bytes.
 const kRow = 5
 
 // WriteK adds writing the K table, which stays; one thread does most of it.
@@ -322,8 +322,8 @@ func (s *Sheet) WriteK() {
 // Records says that the stage reads the node table while its rows are in memory.
 func (s *Sheet) Records() { s.runtime = recordsUse }
 
-// Encodes says that the stage writes shards and hop streams, whose heap is more than that of
-// other stages.
+// Encodes says that the stage writes shards and hop streams, which need more heap than other
+// stages.
 func (s *Sheet) Encodes() {
 	if s.runtime = encodesUse; s.Weighted {
 		s.runtime += weightsUse
@@ -344,7 +344,7 @@ func (s *Sheet) Streams(bytes int64, work func()) {
 	s.seconds = before + max(s.seconds-before, float64(bytes)/s.reads())
 }
 
-// Scratches adds bytes that are written to scratch files.
+// Scratches adds bytes written to scratch files.
 func (s *Sheet) Scratches(bytes int64) {
 	s.BytesWritten = min(s.BytesWritten+bytes, hops.MostBytes)
 	s.scratch = min(s.scratch+bytes, hops.MostBytes)
@@ -359,7 +359,7 @@ func (s *Sheet) ReadK() {
 	s.readsTable(1, s.Nodes, kRow, decodedK)
 }
 
-// Stored is the number of smoothed rows.
+// Stored returns the number of smoothed rows.
 func (s *Sheet) Stored() int64 {
 	if s.Plan.Smooth.Targets == control.LabelledTargets {
 		return max(s.Labelled, s.Training+s.Validation)
@@ -374,28 +374,28 @@ func valueBytes(half bool) int64 {
 	return 4
 }
 
-// TileBytes is the size of the tiles of some columns.
+// TileBytes returns the size of the tiles of some columns.
 func TileBytes(rows int64, columns int, half bool) int64 {
 	return rows * int64(packed.Panels(columns)) * int64(shards.TileRowBytes(half))
 }
 
-// RowBytes is the size of the rows that models take, as they are stored.
+// RowBytes returns the stored size of the rows that models read.
 func (s *Sheet) RowBytes() int64 { return s.StoredBytes(s.Output().Trained()) }
 
-// StoredBytes is the size of target rows of so many values as they are stored.
+// StoredBytes returns the stored size of target rows of so many values.
 func (s *Sheet) StoredBytes(values int) int64 { return s.BytesOfRows(s.Stored(), values) }
 
-// BytesOfRows is the size of so many smoothed rows of so many values as they are stored.
+// BytesOfRows returns the stored size of so many smoothed rows of so many values.
 func (s *Sheet) BytesOfRows(rows int64, values int) int64 {
 	return SmoothedBytes(s.Plan, rows, values)
 }
 
-// SmoothedBytes is the size of so many smoothed rows of so many values under plan p.
+// SmoothedBytes returns the size of so many smoothed rows of so many values under plan p.
 func SmoothedBytes(p control.Plan, rows int64, values int) int64 {
 	return rows * (8 + int64(values)*valueBytes(p.HalfSmoothed()))
 }
 
-// ReadsRows says that rows of tiles are read, a record batch at a time, beside held bytes.
+// ReadsRows adds reading rows of tiles, a record batch at a time, beside held bytes.
 func (s *Sheet) ReadsRows(held, rows int64, width int, half bool) {
 	batch := int(min(int64(shards.BatchRows(width)), rows))
 	least := held + tiles.ReadBytes(width, batch, int64(shards.TileRowBytes(half)))
@@ -406,13 +406,13 @@ func (s *Sheet) ReadsRows(held, rows int64, width int, half bool) {
 	s.Takes(peak, least)
 }
 
-// ReadsLists says that rows of so many values are put together, a record batch at a time, from
-// tiles of so many columns, beside held bytes.
+// ReadsLists adds joining rows of so many values from tiles of so many columns, a record batch at a
+// time, beside held bytes.
 func (s *Sheet) ReadsLists(held, rows int64, values, columns int, half bool) {
 	s.joins(held, rows, shards.BatchRows(values), values, columns, half)
 }
 
-// Joins is [Sheet.ReadsLists] where a record batch is as small as if a row had all columns.
+// Joins is [Sheet.ReadsLists] with record batches as small as if a row had all columns.
 func (s *Sheet) Joins(held, rows int64, values, columns int, half bool) {
 	s.joins(held, rows, shards.BatchRows(columns), values, columns, half)
 }
@@ -427,10 +427,10 @@ func (s *Sheet) joins(held, rows int64, most, values, columns int, half bool) {
 	s.Takes(peak, least)
 }
 
-// Interval is the number of rows whose tiles are put together at a time.
+// Interval returns the number of rows whose tiles are joined at a time.
 func (s *Sheet) Interval(rows int64) int64 {
 	return min(rows, int64(s.Plan.Partition.IntervalBlocks)*partition.BlockRows)
 }
 
-// OpenTiles bounds how many tiles are written at a time.
+// OpenTiles bounds the number of tiles that are written at a time.
 const OpenTiles = 8

@@ -54,7 +54,7 @@ func TestPapers100M(t *testing.T) {
 		t.Errorf("smooth adds %d bytes, the labelled rows are %d", smooth.DiskBytes, rows)
 	}
 	_, err = estimate.Run(papers, p, control.Resources{Memory: 1 << 30, Threads: 2}, 0, Costs(Possible(p, papers)...)...)
-	if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "would do") {
+	if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "is enough") {
 		t.Errorf("1 GiB: error %v", err)
 	}
 }

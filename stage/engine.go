@@ -280,7 +280,7 @@ func (g engine) capacity(columns int) hops.Capacity {
 // refused returns an error that names the --memory with room for need bytes beside what is held now.
 func (g engine) refused(what string, need int64, err error) error {
 	least := g.Resources.Memory - g.Budget.Free() + need
-	return fmt.Errorf("%s: %w; --memory %dMiB would do", what, err, (least+1<<20-1)>>20)
+	return fmt.Errorf("%s: %w; --memory %dMiB is enough", what, err, (least+1<<20-1)>>20)
 }
 
 // agree returns c for the number of columns that every member has memory for. Each member proposes the largest number that leaves its rows

@@ -87,7 +87,7 @@ func TestTinyFeatures(t *testing.T) {
 }
 
 // wouldDo is the --memory that a message names.
-var wouldDo = regexp.MustCompile(`--memory (\d+MiB) would do`)
+var wouldDo = regexp.MustCompile(`--memory (\d+MiB) is enough`)
 
 // TestNamedMemoryWouldDo: a command that does not fit says with which --memory it would, and then it does.
 func TestNamedMemoryWouldDo(t *testing.T) {

@@ -646,7 +646,7 @@ func TestParts(t *testing.T) {
 func TestBudget(t *testing.T) {
 	dir := t.TempDir()
 	papers := []string{"plan", "--nodes", "111059956", "--edges", "1615000000", "--features", "128", "--classes", "172"}
-	r := expect(t, ndls.ExitBudget, "would do", append(papers, "--memory", "1GiB")...)
+	r := expect(t, ndls.ExitBudget, "is enough", append(papers, "--memory", "1GiB")...)
 	if !strings.Contains(r.stdout, "partition") {
 		t.Errorf("a refused plan shows no table: %q", r.stdout)
 	}
@@ -655,7 +655,7 @@ func TestBudget(t *testing.T) {
 	if few, many := passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "5")), passes(t, append(papers, "--memory", "40GiB", "--probes", "16", "--expect-hops", "15")); few == 0 || many != 3*few {
 		t.Errorf("lsi takes %d passes for 5 hops and %d for 15", few, many)
 	}
-	expect(t, ndls.ExitBudget, "--memory 128MiB would do", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
+	expect(t, ndls.ExitBudget, "--memory 128MiB is enough", "run", "--dataset", toy, "--run", filepath.Join(dir, "run"), "--memory", "64MiB", "--quiet")
 	expect(t, ndls.ExitError, "does not exist", "inspect", "--run", filepath.Join(dir, "run")) // what is refused leaves nothing
 	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
 }
@@ -703,7 +703,7 @@ func TestErrorsOfOneMachine(t *testing.T) {
 		{bad, []string{"--workers", "2", "--memory", "1GiB"}, ndls.ExitCorrupt, notNumber, true},
 		{good, []string{"--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
 		{good, []string{"--workers", "2", "--memory", "1GiB", "--scratch", good}, ndls.ExitUsage, "--scratch " + good + " is a file; give a folder", false},
-		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB; --memory 128MiB would do", false},
+		{good, []string{"--memory", "10MiB"}, ndls.ExitBudget, "--memory 10.0 MiB is below the smallest budget, 128.0 MiB; --memory 128MiB is enough", false},
 	} {
 		run := filepath.Join(dir, strconv.Itoa(i))
 		if tc.run {

@@ -348,7 +348,7 @@ func (r *round) carryOut(ctx context.Context, a attempt, extra string) (status i
 // mayBe says whether an attempt may end with a status without trouble: the plan of before
 // is not discarded yet, or the memory that was drawn is too small and that is said.
 func (r *round) mayBe(status int, text string) bool {
-	refused := status == ndls.ExitBudget && strings.Contains(text, "would do")
+	refused := status == ndls.ExitBudget && strings.Contains(text, "is enough")
 	r.count("refused for lack of memory", refused)
 	return refused || status == ndls.ExitMismatch && r.discards
 }

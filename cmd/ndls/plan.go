@@ -26,7 +26,7 @@ temporary files take together at the peak, bytes read and written, passes and
 seconds. How many hops the nodes need is not known before lsi: --expect-hops says
 how many to count. Nor is it known when training stops early. The line "assumed" says
 what the plan takes for these. Seconds are those of one kind of machine. A plan that does not fit --memory is refused with status 3,
-naming a --memory that would do. A dataset that does not state its size is read
+naming a --memory that is enough. A dataset that does not state its size is read
 once, and so is one of which --only takes a part; without one, --half-features says
 that every feature is exactly a float16.`,
 		func(ctx context.Context, cmd *cobra.Command) error {

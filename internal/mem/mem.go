@@ -60,18 +60,18 @@ func CheckTotal(total int64) error {
 	left, limit, limited := cgroup.AddressSpace()
 	what := fmt.Sprintf("the limit of address space, %s (ulimit -v %d), leaves %s beside what the program reserves", Bytes(limit), limit>>10, Bytes(max(left, 0)))
 	if limited && left < MinBudget {
-		return failure.Of(ErrBudget, "%s, and %s are the least: ulimit -v %d would do, or unlimited", what, Bytes(MinBudget), (limit+MinBudget-left)>>10)
+		return failure.Of(ErrBudget, "%s; at least %s are needed: ulimit -v %d is enough, or unlimited", what, Bytes(MinBudget), (limit+MinBudget-left)>>10)
 	}
 	if err := checkLeast(total); err != nil || !limited || total <= left {
 		return err
 	}
-	return failure.Of(ErrBudget, "--memory %s: %s: --memory %s would do, or a higher limit", Bytes(total), what, Bytes(left>>20<<20).Exact())
+	return failure.Of(ErrBudget, "--memory %s: %s: --memory %s is enough, or raise the limit", Bytes(total), what, Bytes(left>>20<<20).Exact())
 }
 
 // checkLeast refuses a total that is too small for a budget.
 func checkLeast(total int64) error {
 	if total < MinBudget {
-		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s; --memory %dMiB would do", Bytes(total), Bytes(MinBudget), MinBudget>>20)
+		return failure.Of(ErrBudget, "--memory %s is below the smallest budget, %s; --memory %dMiB is enough", Bytes(total), Bytes(MinBudget), MinBudget>>20)
 	}
 	return nil
 }
@@ -154,16 +154,16 @@ func (b *Budget) ReserveHeap(n int64, what string) (release func(), err error) {
 	}, nil
 }
 
-// Would says which --memory would do, in words that end a message, where so many bytes more are needed than the budget has.
+// Would says which --memory is enough, in words that end a message, where so many bytes more are needed than the budget has.
 func (b *Budget) Would(more int64) string {
 	root := b
 	for root.of != nil {
 		root = root.of
 	}
 	if total := Total(root.limit + more); more > 0 && total > 0 {
-		return fmt.Sprintf("--memory %dMiB would do", (total+1<<20-1)>>20)
+		return fmt.Sprintf("--memory %dMiB is enough", (total+1<<20-1)>>20)
 	}
-	return "no --memory would do"
+	return "no --memory is enough"
 }
 
 // Release returns n bytes taken with Reserve.

@@ -119,7 +119,7 @@ func TestWould(t *testing.T) {
 		if err == nil {
 			t.Fatal("it fits")
 		}
-		found := regexp.MustCompile(`; --memory (\d+)MiB would do`).FindStringSubmatch(err.Error())
+		found := regexp.MustCompile(`; --memory (\d+)MiB is enough`).FindStringSubmatch(err.Error())
 		if found == nil {
 			t.Fatal(err)
 		}
