@@ -12,9 +12,10 @@ import (
 	"ndls/stage"
 )
 
-// otherOptions returns the error for a plan that is not the one of the run directory. begun are the stages whose output
-// the run directory holds. The error names the options that differ, and the command that makes the first of these
-// stages again with the options of the job, and discards no more than it has to.
+// otherOptions returns the error for a plan that differs from the plan of the run directory. begun
+// lists the stages whose output the run directory holds. The error names the options that differ
+// and the command that makes the first of these stages again with the options of the job. That
+// command discards no more than necessary.
 func (j *Job) otherOptions(there control.Plan, differ []string, begun []control.Stage) error {
 	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(stage.Diff(j.Plan, there, s)) > 0 })]
 	lost := slices.DeleteFunc(stage.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
@@ -22,7 +23,7 @@ func (j *Job) otherOptions(there control.Plan, differ []string, begun []control.
 		j.Store.URI(), strings.Join(differ, "\n  "), enumerated(lost), Again(j.Plan, there, j.Store.URI(), j.Inputs, first), control.ErrPlanMismatch)
 }
 
-// enumerated lists stages for a sentence.
+// enumerated joins the names of stages for a sentence.
 func enumerated(list []control.Stage) string {
 	words := make([]string, len(list))
 	for i, s := range list {
@@ -34,9 +35,9 @@ func enumerated(list []control.Stage) string {
 	return strings.Join(words, "")
 }
 
-// Again returns the command that makes a stage of a run directory again, with the options of here in place of those of
-// there. The command has the options that differ and that belong to this stage or to one before it. in has the names
-// that the user gave to files.
+// Again returns the command that makes a stage of a run directory again with the options of here in
+// place of the options of there. The command lists the options that differ and that belong to this
+// stage or to a stage before it. in holds the names that the user gave to files.
 func Again(here, there control.Plan, run string, in control.Inputs, s control.Stage) string {
 	ours, theirs, files := here.Values(), there.Values(), in.Flags()
 	words := []string{"ndls", stage.Verb(s), "--run", report.Quoted(run)}
@@ -69,7 +70,7 @@ func belongs(here, there control.Plan, name string, s control.Stage) bool {
 	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
 }
 
-// copyOption gives an option of to the value that it has in from.
+// copyOption sets an option of to to its value in from.
 func copyOption(to *control.Plan, from control.Plan, name string) {
 	switch name {
 	case "soft-labels":
@@ -81,12 +82,13 @@ func copyOption(to *control.Plan, from control.Plan, name string) {
 	case "keep-smoothed":
 		to.DropSmoothed = from.DropSmoothed
 	default:
-		_ = to.Set(name, from.Get(name)) // what Get returns is what Set takes
+		_ = to.Set(name, from.Get(name)) // Set reads what Get returns
 	}
 }
 
-// spelt returns the value of an option as its flag takes it. ok is false where the plan leaves an option open that its
-// rule does not have: the flag of the rule leaves it open, too.
+// spelt returns the value of an option in the form that its flag reads. ok is false if the plan
+// leaves the option open because its rule has no such option; the flag of the rule leaves it open,
+// too.
 func spelt(p control.Plan, name string) (value string, ok bool) {
 	value = p.Values()[name]
 	if value != "0" {

@@ -8,14 +8,13 @@ import (
 	"ndls/stage"
 )
 
-// groupsOfTask is how many groups of panels a task of columns has, but for the last tasks of a phase:
-// these have one each, so that no worker is without one for long while another has several to do.
+// groupsOfTask is the number of groups of panels in a task of columns. The last tasks of a phase
+// have one group each, so that no worker waits long while another has several groups left.
 const groupsOfTask = 2
 
-// cut divides what is left to do of a stage into phases: the tasks of a phase are
-// done before the next begins. What is committed does not depend on it. For one
-// worker a stage is one task. At least one task is left of a stage: it finds
-// everything done.
+// cut divides the remaining work of a stage into phases. All tasks of a phase are done before the
+// next phase begins. The committed bytes are the same for every cut. For one worker a stage is one
+// task. At least one task is left of a stage: it finds everything done.
 func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phases [][]control.Task) {
 	whole := []control.Task{{Stage: s, Part: control.Whole}}
 	if workers <= 1 || c.Panels == 0 || c.Intervals == 0 || c.Next != nil {
@@ -25,7 +24,7 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	if c.Merged != "" {
 		maps.Copy(tiles, cellsOf(cat, c.Merged))
 	}
-	// The rows of an interval are made of all its tiles.
+	// The rows of an interval are made of all tiles of the interval.
 	outputs := max(c.Outputs, 1)
 	column := func(panel int) bool {
 		for i := range c.Intervals {
@@ -74,13 +73,13 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 	return phases
 }
 
-// chosen says whether what is chosen before all else is committed for all nodes.
+// chosen reports whether everything that is chosen before the columns is committed for all nodes.
 func chosen(c stage.Cut, cat *catalog.Catalog) bool {
 	_, whole := stage.Cover(cat.Entries(c.Chooses), c.Nodes)
 	return whole
 }
 
-// cell says which interval and which panel of a matrix a file holds; -1 is all.
+// cell holds the interval and the panel that a file covers; -1 stands for all of them.
 type cell struct{ interval, panel int }
 
 func cellsOf(cat *catalog.Catalog, kind string) map[cell]bool {
@@ -93,8 +92,9 @@ func cellsOf(cat *catalog.Catalog, kind string) map[cell]bool {
 	return have
 }
 
-// divide covers those groups of n pieces that have something left to do with tasks like t. As long as
-// there are wave groups or more, groupsOfTask that follow each other are one task; 0 has no such wave.
+// divide covers, with tasks like t, the groups of n pieces that have work left. As long as there
+// are wave groups or more, groupsOfTask consecutive groups are one task; with wave 0 each group is
+// one task.
 func divide(t control.Task, n, group, wave int, left func(int) bool) (tasks []control.Task) {
 	var groups []int // the first piece of each
 	for first := 0; first < n; first += group {

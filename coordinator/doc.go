@@ -1,96 +1,96 @@
-// Package coordinator turns a plan into stages and tasks, has each task done once by
-// some worker, whichever of them are lost on the way, and keeps run.json such that a
-// failed or interrupted run never looks finished.
+// Package coordinator turns a plan into stages and tasks. It makes sure that some worker does each
+// task once, whichever workers are lost on the way. It writes run.json so that a failed or
+// interrupted run never looks finished.
 //
 // # Model
 //
-// [Job.Run] is the one loop: for each stage that is not complete it writes
-// run.json, cuts what is left of the stage into phases of tasks, has them done, and
-// writes run.json again. A run directory continues with the plan it was started
-// with; another plan is refused with [control.ErrPlanMismatch], naming the fields
-// that decide the output of stages already begun. A folder that holds anything but a
-// run is refused with [ErrForeign] before a byte is written.
+// [Job.Run] is the only loop. For each stage that is not complete it writes run.json, cuts what is
+// left of the stage into phases of tasks, runs them, and writes run.json again. A run directory
+// continues with the plan that it began with. [control.ErrPlanMismatch] refuses another plan and
+// names the options that decide the output of stages already begun. [ErrForeign] refuses a folder
+// that holds anything but a run, before a byte is written.
 //
-// What does not fit the memory or the disk is refused, as far as the dataset states
-// its size, before the first stage, and again before each: package estimate says
-// what a stage takes from what is known by then, and run.json keeps that beside
-// what it took.
+// A stage that exceeds the memory or the disk is refused before the first stage, as far as the
+// dataset states its size, and again before the stage itself. Package estimate plans it from what
+// is known by then. run.json keeps the plan beside what the stage used.
 //
-// A [Scheduler] gives the tasks of a phase to workers ([control.Service]); a worker
-// in the same process and one on another machine are the same to it. With one
-// worker a stage is one task. With more, smooth and smooth-labels are tasks of
-// columns, then tasks of rows; what is committed does not depend on the cut.
+// A [Scheduler] gives the tasks of a phase to workers ([control.Service]). It does not distinguish
+// a worker in the same process from one on another machine. With one worker a stage is one task.
+// With several, smooth and smooth-labels are tasks of columns, then tasks of rows. The committed
+// bytes do not depend on the cut.
 //
 // # Leases
 //
-// A worker has a task by a lease: a fencing number, larger than all before in the
-// run, and a deadline, which each renewal and each commit moves. Only what is done
-// under an open lease counts. A lease ends in one of these ways, and then for good:
+// A worker holds a task by a lease. A lease has a fencing number, which is larger than all earlier
+// ones of the run, and a deadline, which each renewal and each commit moves. Only work under an
+// open lease counts. A lease ends once, in one of these ways:
 //
-//	finished   its report is the task's; other leases of the task end with it
+//	finished   its report becomes the task's; other leases of the task end with it
 //	failed     the task is leased again, up to 3 times if it might have succeeded
-//	unable     the task is leased again, to a worker that has not failed it so
+//	unable     the task is leased again, to a worker that has not reported so
 //	drained    the task is leased again; that costs nothing
-//	run out    the task is leased again, up to 5 times
+//	run out    the task is leased again, until 5 different workers were lost with it
 //
-// After that the run is given up with [ErrTask], which names the task and the last
-// reason. A worker is unable whose memory or scratch disk does not do; after three
-// such tasks it gets no more of the phase. A task that every worker here is unable
-// to do is given up for with [control.ErrUnable] beside that, once workers that are
-// missing have had the time of a lease to come. Once none waits, a task that still takes longer than a new attempt
-// should, by what its worker says of it and by what other tasks of the phase take, is leased
-// to a second worker; so is one whose worker cannot tell, if it takes more than twice the
-// median of its phase, half of which is done. The first that finishes wins. While a lease changes the catalogue it does not run out, and no
-// other attempt at its task ends, so that nothing is listed after a task is done.
-// A member that is seen dead has its deadline brought nearer; if it is not dead, it
-// renews before. If the coordinator itself stands still, so do the deadlines. The lease of a
-// worker in the coordinator's own process does not run out: a process that gets little time may
-// renew late, but it works on, and no other worker is there.
+// After that the run ends with [ErrTask], which names the task and the last reason. A worker
+// reports "unable" if it has too little memory or scratch disk; after three such tasks it gets no
+// more of the phase. If every present worker is unable, the run fails with [ErrTask] and
+// [control.ErrUnable], after missing workers had the time of a lease to come.
 //
-// Workers get tasks of which they hold data before others: files that they said
-// they have, and what they worked on before.
+// If no task waits, a second worker gets a task that still needs longer than a new attempt would.
+// The time left comes from the task's worker; the time of a new attempt comes from other tasks of
+// the phase. If a worker cannot tell the time left, its task counts as late after twice the median
+// of its phase, once half of the phase is done. The first attempt that finishes counts.
+//
+// A lease does not run out while it changes the catalogue, and no other attempt at its task ends
+// meanwhile, so that nothing is listed after a task is done. If a member is seen dead, its deadline
+// comes nearer; a member that is alive renews before. If the coordinator itself stands still, so do
+// the deadlines. The lease of a worker in the coordinator's own process does not run out: a slow
+// process may renew late, but it continues, and there is no other worker.
+//
+// A worker first gets tasks whose data it holds: files that it has named, and files that it worked
+// on before.
 //
 // # Format
 //
-// run.json is a [Record], report.json a [Report]; both are written through the
-// store's atomic replacement. report.html shows the same figures and refers to
-// nothing outside itself. [Scheduler.Status] says how a run goes.
+// run.json is a [Record], report.json a [Report]. Both are written by the store's atomic
+// replacement. report.html shows the same figures and loads nothing else. [Scheduler.Status]
+// describes the present state.
 //
-// journal/NNNNNNNN.json are the records of the [Journal], numbered from 1, each one
-// line of JSON: {"crc32c": sum of the record's bytes, "record": {"number", "by":
-// the coordinator, "events"}}. An event is {"fact": phase, leased, committed, ended,
-// lost, forgotten or snapshot, …}. A record is created only where there is none, so
-// that of two coordinators one finds its number taken: it has [ErrSuperseded], and
-// from then on gives out and accepts nothing. An event is durable before anyone
-// hears of it; events that come while a record is being written share the next. A
-// coordinator that starts writes a record of its own, the claim, applies the events
-// from the last snapshot on, and writes a snapshot; older records are removed but for
-// claims. Then it reads the catalogue, in which everything is that was ever
-// confirmed: a commit is confirmed only by a record after it. Leases that were open
-// go on for their time from then; finished tasks stay finished. After 512 events
-// there is a snapshot too.
+// journal/NNNNNNNN.json are the records of the [Journal], numbered from 1. Each is one line of
+// JSON: {"crc32c": sum of the record's bytes, "record": {"number", "by": the coordinator,
+// "events"}}. An event is {"fact": phase, leased, committed, ended, lost, forgotten or snapshot,
+// …}. A record is created only under a new number. If two coordinators write the same number, the
+// second gets [ErrSuperseded], and gives out and accepts nothing from then on. An event is durable
+// before anyone hears of it. Events that come while a record is being written share the next
+// record.
 //
-// run.json, journal and catalogue know how far the others were. [Stand] holds them against each
-// other and against the files that are there, for every verb. Nothing that the catalogue does not list is removed unless
-// they belong together.
+// A coordinator that starts writes a record of its own, the claim. It applies the events from the
+// last snapshot on and writes a snapshot; older records except claims are removed. Then it reads
+// the catalogue, which holds everything that was ever confirmed, because a record after the commit
+// confirms it. Open leases continue for their time from then; finished tasks stay finished. Another
+// snapshot follows every 512 events.
+//
+// run.json, journal and catalogue each know how far the others were. [Stand] compares them with
+// each other and with the existing files, for every verb. A file outside the catalogue is removed
+// only if the three agree.
 //
 // # Memory
 //
-// A few kilobytes, about 1 KB for each task of the present phase, and up to 1 KB for
-// each file in the catalogue: the record holds one K histogram, no rows.
+// A few kilobytes, about 1 KB for each task of the present phase, and up to 1 KB for each file in
+// the catalogue. The record holds one K histogram and no rows.
 //
 // # Determinism
 //
-// Stages run one after the other in the order of [stage.All], phases of a stage
-// too. Records and reports hold times, so their bytes differ from run to run; those
-// of the files that workers commit do not.
+// Stages run one after the other in the order of [stage.All], and so do the phases of a stage.
+// Records and reports hold times, so that their bytes differ from run to run. The bytes of the
+// files that workers commit do not.
 //
 // # Not supported
 //
-// There is no election: whoever starts the coordinator starts it again. One that
-// stands still between a lease's check and the replacement of catalog.parquet, and
-// goes on after another has taken over, puts back an older catalogue. It confirms
-// nothing, and its successor, which has its own in memory, writes that with its next
-// commit; only if the successor is killed before, files that it had confirmed are
-// listed no more, and are made again.
+// There is no election: whoever starts the coordinator must start it again. A coordinator may stand
+// still between the check of a lease and the replacement of catalog.parquet, and continue after
+// another has taken over. It then restores an older catalogue. It confirms nothing, and its
+// successor, which has its own catalogue in memory, writes that with its next commit. Only if the
+// successor is killed before that, files that it had confirmed are no longer listed, and are made
+// again.
 package coordinator

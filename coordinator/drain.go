@@ -7,9 +7,9 @@ import (
 	"ndls/internal/control"
 )
 
-// Drain gives out no task any more, and returns once those that are under way have ended and the run asks for
-// others. It fails with [control.ErrEnded] where the run has ended, and with the cause of ctx. What a coordinator was
-// told about draining, its successor does not know.
+// Drain gives out no more tasks. It returns after the tasks under way have ended and the run asks
+// for others. It fails with [control.ErrEnded] if the run has ended, and with the cause of ctx. A
+// successor of this coordinator does not know of the drain.
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +29,8 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 	return s.err
 }
 
-// DrainWorker gives a worker no further task: it ends after the one that it has. Errors wrap
-// [control.ErrRejected] where there is no such worker, and for the last one.
+// DrainWorker gives a worker no further task: the worker ends after its present one. Errors wrap
+// [control.ErrRejected] if there is no such worker or if it is the last one.
 func (s *Scheduler) DrainWorker(worker string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,8 @@ func (s *Scheduler) DrainWorker(worker string) error {
 	return nil
 }
 
-// drained says whether a worker that asks for a task shall have none, and notes that it is told so.
+// drained reports whether a worker that asks for a task gets none because it drains, and notes that
+// it was told so.
 func (s *Scheduler) drained(m *member) bool {
 	if !m.drain || s.leases.of(m.Worker) != nil {
 		return false

@@ -9,33 +9,33 @@ import (
 	"ndls/internal/failure"
 )
 
-// fact names what an event says.
+// fact names the kind of an event.
 type fact string
 
 const (
-	// snapshot: all that was before, in one event.
+	// snapshot holds everything that was before, in one event.
 	snapshot fact = "snapshot"
-	// forgotten: nothing is known any more of the stage that was under way. Discards counts how often output of the
-	// run was discarded until then.
+	// forgotten drops everything known of the stage under way. Discards counts how often output of
+	// the run was discarded until then.
 	forgotten fact = "forgotten"
-	// phase: the tasks of the next phase; leases of others are over.
+	// phase lists the tasks of the next phase; leases of earlier phases are over.
 	phase fact = "phase"
-	// leased: a worker has a task.
+	// leased says that a worker got a task.
 	leased fact = "leased"
-	// committed: a lease has changed the catalogue. It is written after that, so
-	// that a coordinator that was replaced in between does not confirm the change. Catalog is the number of a
-	// change that is durable by then, that one or a later one.
+	// committed says that a lease has changed the catalogue. It is written after the change: a
+	// coordinator that was replaced in between does not confirm the change. Catalog is the number
+	// of a change that is durable by then: this change or a later one.
 	committed fact = "committed"
-	// ended: a worker is done with a task, or has failed, or has given it back. Its gang
-	// ends with it, unless the worker is done.
+	// ended says that a worker has finished a task, has failed, or has given it back. Unless the
+	// worker has finished it, its gang ends as well.
 	ended fact = "ended"
-	// lost: a lease has run out.
+	// lost says that a lease has run out.
 	lost fact = "lost"
-	// unable: no worker that is here has the memory or the disk for a task.
+	// unable says that no present worker has enough memory or disk for a task.
 	unable fact = "unable"
 )
 
-// event is one fact of the journal. What it says beside Fact depends on that.
+// event is one fact of the journal. Which fields have a value depends on Fact.
 type event struct {
 	Fact    fact             `json:"fact"`
 	State   *state           `json:"state,omitempty"`
@@ -48,15 +48,15 @@ type event struct {
 	Blocks  string           `json:"blocks,omitempty"`
 	Outcome *control.Outcome `json:"outcome,omitempty"`
 	Loss    *Loss            `json:"loss,omitempty"`
-	// At is when the task was given, or something of it saved: what is lost with
-	// the lease is reckoned from then.
+	// At is the time when the task was leased, or when its last checkpoint was saved. If the lease
+	// is lost, the work since At is lost.
 	At       time.Time `json:"at,omitzero"`
 	Catalog  uint64    `json:"catalog,omitempty"`
 	Discards int       `json:"discards,omitempty"`
 }
 
-// frees says whether workers that had nothing to do may have a task after the event. None
-// may after another worker has begun, saved or finished one.
+// frees reports whether workers that had nothing to do may get a task after the event. None may
+// after another worker has begun, saved or finished one.
 func (e event) frees() bool {
 	switch e.Fact {
 	case leased, committed, snapshot:
@@ -67,13 +67,13 @@ func (e event) frees() bool {
 	return true
 }
 
-// part is a task of a phase, without what all tasks of a run have in common.
+// part describes one task of a phase, without what all tasks of a run have in common.
 type part struct {
 	Part  control.Part `json:"part"`
 	First int          `json:"first"`
 	Last  int          `json:"last"`
 	Needs int64        `json:"needs,omitempty"`
-	// FirstPanel and LastPanel are the task's.
+	// FirstPanel and LastPanel delimit the panels of the task.
 	FirstPanel int `json:"first_panel,omitempty"`
 	LastPanel  int `json:"last_panel,omitempty"`
 }
@@ -94,28 +94,28 @@ func (p part) task(s control.Stage) control.Task {
 	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last, Needs: p.Needs, FirstPanel: p.FirstPanel, LastPanel: p.LastPanel}
 }
 
-// Loss is work that has to be done again: that of a worker that was lost, or
-// failed, since the task's last checkpoint.
+// Loss describes work that has to be done again: the work of a worker that was lost or failed,
+// since the last checkpoint of the task.
 type Loss = control.Loss
 
-// state is all that outlives a coordinator.
+// state holds everything that must outlive a coordinator.
 type state struct {
-	// Fencing is the largest number that was given out.
+	// Fencing is the largest fencing number that was given out.
 	Fencing uint64        `json:"fencing"`
 	Stage   control.Stage `json:"stage,omitempty"`
-	// Catalog and Discards are the largest of all events.
+	// Catalog and Discards are the largest of these numbers in all events.
 	Catalog  uint64 `json:"catalog,omitempty"`
 	Discards int    `json:"discards,omitempty"`
 	// Workers is the number of workers for which the stage was cut.
 	Workers int `json:"workers,omitempty"`
-	// Tasks are those of the present phase, Earlier the reports of phases before.
+	// Tasks lists the tasks of the present phase. Earlier lists the reports of the phases before.
 	Tasks   []taskState           `json:"tasks,omitempty"`
 	Earlier []control.StageReport `json:"earlier,omitempty"`
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
 	Failed  *givenUp              `json:"failed,omitempty"`
-	// Broken and Breaks are those of gangs, by their names, Unfit that of
-	// all of them.
+	// Broken lists the gangs that are broken and Breaks counts how often each gang broke, both by
+	// the name of the gang. Unfit lists the workers that no gang takes.
 	Broken []int       `json:"broken_gangs,omitempty"`
 	Breaks map[int]int `json:"breaks_of_gangs,omitempty"`
 	Unfit  []string    `json:"unfit,omitempty"`
@@ -136,24 +136,24 @@ type openLease struct {
 	Task    string `json:"task"`
 	Worker  string `json:"worker"`
 	Fencing uint64 `json:"fencing"`
-	// Saved is the event's At of what was saved last.
+	// Saved is the field At of the last event that saved something.
 	Saved  time.Time `json:"saved,omitzero"`
 	Blocks string    `json:"blocks,omitempty"`
 }
 
-// givenUp is why a phase cannot end.
+// givenUp says why a phase cannot end.
 type givenUp struct {
 	Task   string `json:"task"`
 	Reason string `json:"reason"`
-	// Kinds are the names of the kinds of the error.
+	// Kinds lists the names of the kinds of the error.
 	Kinds []string `json:"kinds,omitempty"`
-	// Unable says that workers with more memory or disk might do the task, Final that the
-	// reason is the error of one attempt, after which no other could do better.
+	// Unable says that workers with more memory or disk might do the task. Final says that the
+	// reason is the error of one attempt, and that no other attempt could do better.
 	Unable bool `json:"unable,omitempty"`
 	Final  bool `json:"final,omitempty"`
 }
 
-// error is what the run ends with. It does not name tasks where there are no workers.
+// error returns the error with which the run ends. It names no task if there are no other workers.
 func (f *givenUp) error(alone bool) error {
 	what := f.Task
 	if alone {
@@ -169,7 +169,7 @@ func (f *givenUp) error(alone bool) error {
 	return failure.As(errors.Join(append(control.KindsNamed(f.Kinds), f.kind())...), errors.New(text))
 }
 
-// kind is ErrTask, and control.ErrUnable where it is that.
+// kind returns ErrTask, together with control.ErrUnable if all present workers are unable.
 func (f *givenUp) kind() error {
 	if f.Unable {
 		return fmt.Errorf("%w: %w", ErrTask, control.ErrUnable)

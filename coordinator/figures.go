@@ -19,8 +19,9 @@ import (
 	"ndls/stage"
 )
 
-// counts is what is known of the graph: what the dataset states, then what the
-// partition found, then the hops of the K table. Without nodes it is not enough.
+// counts returns what is known of the graph: first what the dataset states, later what the
+// partition found, then the hops of the K table. Without a number of nodes the counts are not
+// enough to plan.
 func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) {
 	c := j.Counts
 	if rec.Done(control.Partition) {
@@ -45,7 +46,7 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 	return c, nil
 }
 
-// bytes is what the catalogued output of some stages takes.
+// bytes returns the size of the catalogued output of some stages.
 func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 	for _, e := range j.Catalog.Entries("") {
 		if of(control.Stage(e.Stage)) {
@@ -55,7 +56,7 @@ func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 	return n
 }
 
-// figures plans a stage from what is known now, nil if that is not enough.
+// figures plans a stage from what is known now. It returns nil if that is not enough.
 func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
 	c, err := j.counts(ctx, rec)
 	if err != nil || c.Nodes == 0 {
@@ -72,8 +73,8 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 	return &list[0], j.checkDisk(c, held, s)
 }
 
-// expected is how long a stage with these figures, which may be nil, and those after it should take. Stages that
-// are complete say how much faster or slower than their plans this run is.
+// expected returns the expected seconds of a stage with these figures and of those after it.
+// planned may be nil. Complete stages tell how much faster or slower than their plans this run is.
 func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planned *control.Figures, later []control.Stage) progress.Stage {
 	pace := rec.pace()
 	x := progress.Stage{Name: string(s), After: -1}
@@ -103,11 +104,11 @@ func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planne
 	return x
 }
 
-// errNobody reports that no worker is here, by which stages could be planned.
+// errNobody reports that no worker is present for which stages could be planned.
 var errNobody = errors.New("no worker is here")
 
-// times plans how long stages take. Where each worker has its own resources, they are planned for as many as are here of
-// the one with most memory; nothing is refused for it.
+// times plans the seconds of stages. If each worker has its own resources, it plans for the present
+// workers, each with the resources of the one with most memory. It refuses nothing.
 func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.Stage) ([]control.Figures, error) {
 	if j.Resources.Memory > 0 {
 		return j.estimate(ctx, c, 0, stages...)
@@ -120,11 +121,11 @@ func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.St
 	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, resourcesOf(most), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
-// paceWeight is how many seconds as planned are added to those of the stages that are complete: stages that
-// take a moment say nothing about those that take hours.
+// paceWeight is the number of planned seconds that pace adds to the complete stages, so that a
+// stage of a moment has little influence on stages of hours.
 const paceWeight = 10
 
-// pace is by what the seconds of plans are multiplied to give those of this run.
+// pace returns the factor between the planned seconds of a stage and the seconds in this run.
 func (r *Record) pace() float64 {
 	planned, took := float64(paceWeight), float64(paceWeight)
 	for _, x := range r.Stages {
@@ -136,9 +137,9 @@ func (r *Record) pace() float64 {
 	return took / planned
 }
 
-// sharedFigures plans the partition for the workers that are there when it begins, and
-// refuses one of which no worker has the memory for the largest piece: that is found
-// out late otherwise.
+// sharedFigures plans the partition for the workers that are present when it begins. It refuses a
+// partition whose largest piece fits into the memory of no worker, which would otherwise be found
+// out late.
 func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
@@ -163,12 +164,12 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, stage.Costs(s)...)
 }
 
-// measureFrom is how many seconds stages are planned to take on the reference machine before
-// this one is measured, which takes a second.
+// measureFrom is the number of planned seconds, on the reference machine, from which this machine
+// is measured first. A measurement takes a second.
 const measureFrom = 60
 
-// estimate plans stages as they will be shared among workers, with the speeds of the machine if
-// they take long.
+// estimate plans stages as workers will share them. If they take long, it uses the measured speeds
+// of the machine.
 func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	list, err := j.estimated(c, held, stages...)
 	if err != nil || j.Measure == nil {
@@ -194,7 +195,7 @@ func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stage
 	return j.estimated(c, held, stages...)
 }
 
-// noteLimits puts what the host does at most into the record, once it was measured.
+// noteLimits copies the highest speeds of the host into the record, if they were measured.
 func (j *Job) noteLimits(rec *Record) {
 	if l := control.LimitsOf(j.Resources.Speeds, j.Resources.Threads); l != nil {
 		rec.Limits = l
@@ -205,9 +206,9 @@ func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) 
 	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
 }
 
-// Figures are those of stages for so many workers with r each that share them in this way. Groups of a
-// grid have the given size; 0 is 2, 4, 8 and so on, or all workers, as is best for each stage. The error
-// is that of [estimate.Run].
+// Figures returns the figures of stages that so many workers with the resources r share in this
+// way. Groups of a grid have the given size; with size 0 each stage takes the best of 2, 4, 8 … or
+// all workers. The error is that of [estimate.Run].
 func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r control.Resources, workers int, held int64, stages ...estimate.Stage) ([]control.Figures, error) {
 	list, err := estimate.RunCut(c, plan, r, workers, held, stages...)
 	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
@@ -216,7 +217,7 @@ func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r cont
 	return estimate.RunShared(c, plan, r, workers, p.sizes(size, workers), held, stages...)
 }
 
-// sizes are those that groups of workers may have, the smallest first.
+// sizes returns the possible sizes of groups of workers, the smallest first.
 func (p Parallel) sizes(size, workers int) (list []int) {
 	if p != Grid {
 		return []int{workers}
@@ -230,7 +231,7 @@ func (p Parallel) sizes(size, workers int) (list []int) {
 	return append(list, workers)
 }
 
-// refuse says whether the stages that are to run do not fit, before they do.
+// refuse returns an error if the stages to run do not fit, before they begin.
 func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) error {
 	c, err := j.counts(ctx, rec)
 	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
@@ -259,8 +260,8 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 	return estimate.CheckDisk(c, j.Plan, r, j.Workers, held, there, free, stage.Costs(stages...)...)
 }
 
-// resources are those of the job; its run directory and temporary files cannot take more of
-// one disk than is free there.
+// resources returns the resources of the job. Run directory and temporary files can use no more of
+// a disk than is free on it.
 func (j *Job) resources() control.Resources {
 	r := j.Resources
 	if free, ok := freeSpace(j.Store.URI(), r.Scratch); ok && free.Same {
@@ -272,9 +273,8 @@ func (j *Job) resources() control.Resources {
 	return r
 }
 
-// freeSpace asks the file systems of two folders, which may not be there yet. It
-// is not known for stores that are no folder, nor where a file system does not say its
-// size, as ramfs.
+// freeSpace asks the file systems of two folders, which need not exist yet. ok is false for stores
+// that are no folder, and for file systems that report no size, such as ramfs.
 func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
 	if strings.Contains(run, "://") {
 		return s, false
@@ -296,7 +296,7 @@ func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
 	return s, true
 }
 
-// existing asks the nearest folder above dir that exists.
+// existing asks the file system of the nearest existing folder above dir.
 func existing(dir string) (device uint64, space vfs.Space, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return 0, space, err

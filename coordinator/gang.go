@@ -13,42 +13,42 @@ import (
 )
 
 const (
-	// breakBudget is how often in a row, without a commit, a gang may break although
+	// breakBudget is the number of times in a row, without a commit, that a gang may break although
 	// none of its workers was lost or has failed.
 	breakBudget = 5
-	// shortLeases is for how many leases a gang waits for a worker.
+	// shortLeases is the time, in leases, that a gang waits for a missing worker.
 	shortLeases = 2
 )
 
-// errShort is why a phase of gangs is cut anew.
+// errShort says why a phase of gangs is cut anew.
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
 
-// gangState is what leases know of the gangs of the present phase, if it has any. The tasks
-// of the same columns are those of a gang, which has a name (gangName).
+// gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of
+// the same columns form one gang, which has a name (gangName).
 //
-// A gang stands and falls together: with a lease that ends without a report all
-// others of the gang end, so that its members come back and make another one, and a worker
-// that has no task takes the place of one that is lost. One that says that another has failed does
-// not know whether that one is dead: the gang is broken, and the next begins when the
-// leases of the others have ended as well. Other gangs of the phase go on.
+// The members of a gang stop together. If a lease ends without a report, all other leases of the
+// gang end, so that its members come back and form another gang; an idle worker takes the place of
+// a lost one. A worker that reports the failure of another one does not know whether that worker is
+// dead. The gang is then broken, and the next one begins after the leases of the others have ended
+// as well. Other gangs of the phase go on.
 type gangState struct {
 	broken map[int]bool
-	// breaks counts, since the last commit of a gang, how often it broke for no known reason.
+	// breaks counts, since the last commit of a gang, how often it broke without a known reason.
 	breaks map[int]int
-	// unfit are workers that have found, in a gang of the stage, that their memory or
-	// disk does not do. They are in no more of them.
+	// unfit lists workers that reported, in a gang of the stage, too little memory or disk. No gang
+	// of the stage takes them again.
 	unfit []string
-	// memory is that of a worker; nil does not ask.
+	// memory returns the memory of a worker in bytes. If it is nil, memory is not compared.
 	memory func(worker string) int64
-	// members lists the workers that are here and can be in gangs; nil stands for enough of them.
+	// members lists the present workers that can join gangs; nil stands for enough of them.
 	members func() []string
 }
 
-// together says whether the tasks of the phase are those of gangs.
+// together reports whether the tasks of the phase belong to gangs.
 func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Shares() }
 
-// gangName names the gang of a task: by the first panel of its columns, or by a number below zero where it takes one
-// half of each panel.
+// gangName names the gang of a task by the first panel of its columns, or by a negative number if
+// the gang takes one half of each panel.
 func gangName(t *task) int {
 	if side := t.Side(); side != packed.Both {
 		return -int(side) - len(packed.Sides)*t.FirstPanel
@@ -56,7 +56,7 @@ func gangName(t *task) int {
 	return t.FirstPanel
 }
 
-// gangOf is the tasks of the gang that a task is of.
+// gangOf returns all tasks of the gang of a task.
 func (l *leases) gangOf(t *task) []*task {
 	var gang []*task
 	for _, x := range l.tasks {
@@ -81,7 +81,7 @@ func places(gang []*task) (taken, free int) {
 	return taken, free
 }
 
-// gangs gives the tasks of one gang after the other.
+// gangs yields the tasks of one gang after the other.
 func (l *leases) gangs(yield func([]*task) bool) {
 	seen := map[int]bool{}
 	for _, t := range l.tasks {
@@ -94,7 +94,7 @@ func (l *leases) gangs(yield func([]*task) bool) {
 	}
 }
 
-// atWork says whether a gang of the phase has all its workers.
+// atWork reports whether some gang of the phase has all its workers.
 func (l *leases) atWork() bool {
 	for gang := range l.gangs {
 		if taken, free := places(gang); taken > 0 && free == 0 {
@@ -104,7 +104,7 @@ func (l *leases) atWork() bool {
 	return false
 }
 
-// suits says whether a worker may have a task now.
+// suits reports whether a worker may get a task now.
 func (l *leases) suits(now time.Time, worker string, t *task) bool {
 	if !l.together() {
 		return true
@@ -114,15 +114,15 @@ func (l *leases) suits(now time.Time, worker string, t *task) bool {
 	return !waits && l.fit(now, worker, t)
 }
 
-// fit says whether a worker can have a task of a gang.
+// fit reports whether a worker can get a task of a gang.
 func (l *leases) fit(now time.Time, worker string, t *task) bool {
 	return !l.quarantine.keepsOut(now, worker) && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
 }
 
-// member chooses a place in a gang for a worker. A place of which it holds the rows comes first,
-// then one of the gang that lacks fewest workers, then one that needs much memory. No gang begins
-// unless there are workers for it beside those that the gangs which have begun need: workers that
-// are left over have no task, and are there when one is lost.
+// member chooses a place in a gang for a worker. It prefers a place whose rows the worker holds,
+// then a place in the gang that lacks fewest workers, then a place that needs much memory. A gang
+// begins only if enough workers are left for it after all begun gangs are full. Workers without a
+// place have no task; they replace lost ones.
 func (l *leases) member(now time.Time, worker string) (best *task) {
 	here := len(l.tasks)
 	if l.members != nil {
@@ -163,7 +163,7 @@ func (l *leases) member(now time.Time, worker string) (best *task) {
 	return best
 }
 
-// pieces are those of the graph that a task reads. Gangs have theirs whole.
+// pieces returns the pieces of the graph that a task reads. The strips of a gang's task are one piece.
 func (t *task) pieces() (list []piece) {
 	if t.Shares() {
 		return []piece{{control.Strips, t.First}}
@@ -174,7 +174,7 @@ func (t *task) pieces() (list []piece) {
 	return list
 }
 
-// endGang ends all leases of the gang that a task is of.
+// endGang ends all leases of the gang of a task.
 func (l *leases) endGang(t *task) {
 	for _, x := range l.byNumber() {
 		if gangName(x.task) == gangName(t) {
@@ -184,7 +184,8 @@ func (l *leases) endGang(t *task) {
 	delete(l.broken, gangName(t))
 }
 
-// leave is what the end of a member's lease, without a report, does to the others.
+// leave ends or keeps the leases of the other members when the lease of a member ends without a
+// report.
 func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	if o.Kind == control.Unable {
 		l.unfit = append(l.unfit, worker)
@@ -203,9 +204,9 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	}
 }
 
-// resetLosses forgets the losses and failures of a gang's tasks once one of its
-// workers has committed something: these tasks are as long as their stage, and a commit
-// between two losses brings them nearer to their end.
+// resetLosses forgets the losses and failures of a gang's tasks after one of its workers has
+// committed something. These tasks are as long as their stage, and a commit between two losses is
+// progress.
 func (l *leases) resetLosses(of *task) {
 	if !l.together() {
 		return
@@ -216,7 +217,7 @@ func (l *leases) resetLosses(of *task) {
 	}
 }
 
-// gang is that of a lease, if all its tasks have a worker.
+// gang returns the gang of a lease. whole reports whether all its tasks have a worker.
 func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
 	if !l.together() {
 		return g, false
@@ -263,8 +264,8 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 	}
 }
 
-// understaffed says whether no gang has had all its workers for so long that the phase has to do
-// with those that are left.
+// understaffed reports whether no gang has had all its workers for so long that the phase must be
+// cut for the remaining workers.
 func (s *Scheduler) understaffed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,18 +280,18 @@ func (s *Scheduler) understaffed(now time.Time) bool {
 	return s.recut
 }
 
-// Sharers are the workers that may share the rows of a graph.
+// Sharers lists the workers that may share the rows of a graph.
 type Sharers struct {
-	// Fit are those that are to.
+	// Fit lists the workers that take part.
 	Fit []control.Hello
-	// Held are those that are kept out of gangs for a while, since they were lost again
-	// and again. They are to take part only where the others cannot do without them.
+	// Held lists the workers that gangs leave out for a while because they were lost again and
+	// again. They take part only if the others cannot do without them.
 	Held []control.Hello
 }
 
-// Sharers waits for the workers that are to share the rows of a graph, and lists them:
-// those that are here once tasks may be given out, or where all are wanted as many as
-// Options.Workers, for which it waits no longer than a lease.
+// Sharers waits for the workers that are to share the rows of a graph and lists them. It lists the
+// workers that are present once tasks may be given out. With all it waits for Options.Workers of
+// them, but no longer than a lease.
 func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	tick := time.NewTicker(s.o.Lease / ticksPerLease)
 	defer tick.Stop()
@@ -326,8 +327,8 @@ func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	}
 }
 
-// sharers lists the workers that are here, serve rows, and have not found that their
-// memory or disk is insufficient for a gang of the stage.
+// sharers lists the workers that are present, serve rows, and have not reported too little memory
+// or disk for a gang of the stage.
 func (s *Scheduler) sharers(now time.Time) (list Sharers) {
 	for _, m := range s.members {
 		switch {
@@ -341,8 +342,8 @@ func (s *Scheduler) sharers(now time.Time) (list Sharers) {
 	return list
 }
 
-// UnderWay are the tasks of the present phase if workers are at work on them, from
-// before the coordinator was started as well.
+// UnderWay returns the tasks of the present phase if workers work on them. They may have begun
+// before the coordinator was restarted.
 func (s *Scheduler) UnderWay() (tasks []control.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,24 +7,24 @@ import (
 	"ndls/internal/control"
 )
 
-// Span is a task that a worker had, from when it got it to when it had it no more.
+// Span is the time in which a worker held a task.
 type Span struct {
 	Worker string        `json:"worker"`
 	Stage  control.Stage `json:"stage"`
 	Task   string        `json:"task"`
 	Begin  time.Time     `json:"begin"`
-	// End is the present moment for a task under way.
+	// End is the present time for a task under way.
 	End time.Time `json:"end"`
-	// How says how it ended: "done", "lost", "failed", "stopped", or, where another worker was first, "late"; it is
-	// "under way" before.
+	// How says how the span ended: "done", "lost", "failed", "stopped", or "late" if another worker
+	// was first. Before the end it is "under way".
 	How string `json:"how"`
 }
 
-// MostSpans is how many tasks that have ended [Scheduler.History] remembers, the last ones.
+// MostSpans is the number of ended tasks that [Scheduler.History] remembers. It forgets older ones.
 const MostSpans = 256
 
-// History tells which worker had which task when, by the beginning: the last [MostSpans] that have ended since this
-// coordinator began, and those under way.
+// History returns which worker held which task and when, ordered by the beginning: the last
+// [MostSpans] that have ended since this coordinator began, and those under way.
 func (s *Scheduler) History() []Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,8 @@ func (x *lease) span(end time.Time, how string) Span {
 	return Span{Worker: x.worker, Stage: x.task.Stage, Task: x.task.ID(), Begin: x.since, End: end, How: how}
 }
 
-// remember notes how a lease ended. What a journal of before says is replayed in no time, and left out.
+// remember notes how a lease ended. Events replayed from an older journal carry no time and are
+// left out.
 func (l *leases) remember(x *lease, how string) {
 	if !l.live {
 		return
@@ -53,7 +54,7 @@ func (l *leases) remember(x *lease, how string) {
 	l.history = append(l.history, x.span(time.Now(), how))
 }
 
-// howEnded says how a worker's outcome ends a task.
+// howEnded returns the word for the outcome by which a worker ends a task.
 func howEnded(o control.Outcome) string {
 	switch {
 	case o.Report != nil:

@@ -14,7 +14,7 @@ import (
 // InputFile is a file of the dataset as the partition has read it.
 type InputFile = control.InputFile
 
-// alike says whether two files are certain to have the same bytes.
+// alike reports whether two files certainly have the same bytes.
 func alike(f, g InputFile) bool {
 	if f.Path != g.Path || f.Size != g.Size || f.Version != g.Version {
 		return false
@@ -22,11 +22,12 @@ func alike(f, g InputFile) bool {
 	return f.Version != "" || proven(f) && f.Modified.Equal(g.Modified) && f.Device == g.Device && f.Inode == g.Inode && f.Changed.Equal(g.Changed)
 }
 
-// proven says whether what the file system tells of a file changes when its bytes do.
+// proven reports whether the metadata of a file changes whenever its bytes change.
 func proven(f InputFile) bool { return !f.Changed.IsZero() }
 
-// digestFirst fills in the digests of the files whose bytes nothing else tells apart later, before the partition
-// begins: one that is interrupted then goes on once they have the same digest.
+// digestFirst computes, before the partition begins, the digests of the files whose metadata cannot
+// prove later that the bytes are the same. An interrupted partition continues only if their digests
+// are equal.
 func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	for i, f := range files {
 		if f.Version == "" && f.SHA256 == "" && !proven(f) {
@@ -38,10 +39,10 @@ func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	return nil
 }
 
-// digestBeside fills in the digests of the files that rec names and that have none, beside the
-// partition that reads them. The partition runs in the context that it returns, which ends if a digest
-// fails. The caller calls finish with the error of the partition, and gets that of either; without
-// one, rec has the digests.
+// digestBeside computes the missing digests of the files in rec while the partition reads them. The
+// partition runs in the returned context, which ends if a digest fails. The caller passes the error
+// of the partition to finish, which returns the first error of both. Without an error, rec then has
+// the digests.
 func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
 	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.SHA256 != "" || f.Version != "" })
 	if len(files) == 0 {
@@ -75,7 +76,7 @@ func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context,
 	}
 }
 
-// digest fills in the digests of files.
+// digest computes the digests of files.
 func (j *Job) digest(ctx context.Context, files []InputFile) error {
 	if len(files) == 0 {
 		return nil
@@ -83,9 +84,9 @@ func (j *Job) digest(ctx context.Context, files []InputFile) error {
 	return j.Digest(ctx, files)
 }
 
-// compareInputs refuses files that are not those from which the partition was made, or
-// is being made. It reads the files that are not certain to have the same bytes, and gives rec
-// the path and the times of those that have.
+// compareInputs refuses files that differ from those from which the partition was made, or is being
+// made. It reads the files whose metadata proves nothing, and stores the present path and times of
+// equal files in rec.
 func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, alike) {
 		return nil
@@ -128,13 +129,13 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-// otherInputs is the error for files that are not those of the partition.
+// otherInputs returns the error for files that differ from those of the partition.
 func (j *Job) otherInputs(changed []string) error {
 	return fmt.Errorf("the dataset is not the one from which %s was made:\n  %s\nuse the files as they were, another --run, or --resume=false with ndls partition or ndls run to take the files as they are now: %w",
 		j.Store.URI(), strings.Join(changed, "\n  "), control.ErrPlanMismatch)
 }
 
-// differentFiles says which files were added and which are gone.
+// differentFiles returns which files were added and which are gone.
 func differentFiles(was, now []InputFile) (changed []string) {
 	lacks := func(files []InputFile, f InputFile) bool {
 		return !slices.ContainsFunc(files, func(g InputFile) bool { return g.Path == f.Path })

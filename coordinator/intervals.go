@@ -17,23 +17,23 @@ import (
 	"ndls/stage"
 )
 
-// Parallel says how stages are shared among workers.
+// Parallel names a way in which workers share a stage.
 type Parallel string
 
 const (
-	// Auto is Columns, but Intervals where not even the least column block fits a
-	// worker's memory, and its share of one does.
+	// Auto is Columns. It is Intervals if the least column block exceeds the memory of a worker,
+	// but a worker's share of its rows fits.
 	Auto Parallel = "auto"
-	// Columns gives each worker columns of all rows.
+	// Columns gives each worker some columns of all rows.
 	Columns Parallel = "columns"
-	// Intervals gives each worker some rows, of all columns.
+	// Intervals gives each worker some rows of all columns.
 	Intervals Parallel = "intervals"
 	// Grid gives each worker some rows of some columns: groups of workers share the rows, and
 	// several groups work at the same time.
 	Grid Parallel = "grid"
 )
 
-// parallels are all of them.
+// parallels lists all of them.
 var parallels = []Parallel{Auto, Columns, Intervals, Grid}
 
 // ParseParallel reads the value of an option.
@@ -44,32 +44,34 @@ func ParseParallel(text string) (Parallel, error) {
 	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals, grid: %w", text, control.ErrOption)
 }
 
-// Groups say how groups of workers share rows. What is 0 is left to the plan.
+// Groups describes groups of workers that share rows. The plan chooses the values that are 0.
 type Groups struct {
-	// Size is how many workers share the rows of a block of columns with Grid.
+	// Size is the number of workers that share the rows of a block of columns with Grid.
 	Size int
-	// Columns are those of a panel that a group takes with Grid: all 16, or one half, 8, where the stage can do with half
-	// panels. Groups of half panels send each other half as many bytes, and there is work for twice as many of them.
+	// Columns is the number of columns of a panel that a group takes with Grid: all 16, or 8, one
+	// half, if the stage works with half panels. Groups of half panels send each other half as many
+	// bytes, and there is work for twice as many groups.
 	Columns int
 }
 
-// Check refuses groups that cannot be.
+// Check refuses impossible groups.
 func (g Groups) Check(p Parallel) error {
 	switch {
 	case g.Size < 0:
 		return fmt.Errorf("--group-size %d is negative: %w", g.Size, control.ErrOption)
 	case g.Size > 0 && p != Grid:
-		return fmt.Errorf("--group-size %d is for --parallel grid, and this is --parallel %s: %w", g.Size, p, control.ErrOption)
+		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", g.Size, p, control.ErrOption)
 	case g.Columns != 0 && g.Columns != packed.HalfPanel && g.Columns != packed.PanelColumns:
 		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, control.ErrOption)
 	case g.Columns > 0 && p != Grid:
-		return fmt.Errorf("--group-columns %d is for --parallel grid, and this is --parallel %s: %w", g.Columns, p, control.ErrOption)
+		return fmt.Errorf("--group-columns %d applies only to --parallel grid, not to --parallel %s: %w", g.Columns, p, control.ErrOption)
 	}
 	return nil
 }
 
-// phases cuts what is left to do of a stage, nil where that is done step by step: by groups that share columns of it, if
-// it says so. Workers that are at work on a phase, from before a restart, go on as it was cut then.
+// phases cuts the remaining work of a stage. The phases are nil for a stage that runs step by step;
+// a sharing is returned if groups share its columns. Workers that work on a phase from before a
+// restart continue it as it was cut then.
 func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([][]control.Task, *sharing, error) {
 	c := s.Cut(j.Plan, sum)
 	under := j.Tasks.UnderWay()
@@ -98,7 +100,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 		if err != nil || g.groups > 1 || left.Shared {
 			return nil, g, err
 		}
-		// One group has all of them, and needs no steps.
+		// One group takes all panels and needs no steps.
 	}
 	takers := g.groups // of whole panels
 	if g.halves {
@@ -119,18 +121,18 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	return append(shared, phases...), nil, nil
 }
 
-// sharing says how workers share a stage in two dimensions: those of a group share the rows of a
-// block of columns, and several groups work at the same time.
+// sharing describes how workers share a stage in two dimensions: the workers of a group share the
+// rows of a block of columns, and several groups work at the same time.
 type sharing struct {
 	groups int
 	// halves says that each group takes one half of a panel at a time.
 	halves bool
-	// strips are the tasks of a group which has all columns; all is the same for one group of all
+	// strips lists the tasks of a group that has all columns; all lists them for one group of all
 	// workers.
 	strips, all []control.Task
 }
 
-// choice is the tasks of one gang of all workers that chooses before all columns.
+// choice returns the tasks of one gang of all workers that makes the choice before all columns.
 func (g *sharing) choice() []control.Task {
 	tasks := slices.Clone(g.all)
 	for i := range tasks {
@@ -139,7 +141,7 @@ func (g *sharing) choice() []control.Task {
 	return tasks
 }
 
-// cells gives each task of columns to a gang. One gang has all columns.
+// cells assigns each task of columns to a gang. A single gang takes all columns.
 func (g *sharing) cells(columns []control.Task) (tasks []control.Task) {
 	if g.groups == 1 {
 		return g.strips
@@ -159,7 +161,8 @@ func (g *sharing) cells(columns []control.Task) (tasks []control.Task) {
 	return tasks
 }
 
-// panels is the tasks of what is left of a step whose pieces are panels: each group has some of them.
+// panels returns the tasks for the rest of a step whose pieces are panels: each group takes some of
+// them.
 func (g *sharing) panels(left partition.Left) (tasks []control.Task) {
 	left.Count = func(groups int) int { return groups }
 	for _, p := range left.Cut(g.groups) {
@@ -171,23 +174,22 @@ func (g *sharing) panels(left partition.Left) (tasks []control.Task) {
 	return tasks
 }
 
-// grid is how the workers that share the rows of a stage's graph do it, nil where they share its
-// columns.
+// grid returns how the workers share the rows of a stage's graph, or nil if they share its columns.
 func (j *Job) grid(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut) (*sharing, error) {
 	if j.Parallel == "" || j.Parallel == Columns || !s.Shares(j.Plan) {
 		return nil, nil
 	}
 	g, err := j.shares(ctx, rec, s, sum, c, j.Parallel != Auto)
 	if errors.Is(err, mem.ErrBudget) && j.Parallel == Auto {
-		// A worker that is being started again, say, may be what is missing.
+		// A worker that is being started again may be the missing one.
 		g, err = j.shares(ctx, rec, s, sum, c, true)
 	}
 	return g, err
 }
 
-// shares is the grid of the workers that are here, or of all of them, if they can
-// share the rows and are to. With all it is the last time that this is tried. Workers
-// that are lost again and again take part only where the others cannot do without them.
+// shares returns the grid of the present workers if they can share the rows and are to. With all it
+// waits for the missing workers too, and is the last attempt. Workers that are lost again and again
+// take part only if the others cannot do without them.
 func (j *Job) shares(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, all bool) (*sharing, error) {
 	list, err := j.Tasks.Sharers(ctx, all)
 	if err != nil {
@@ -214,7 +216,7 @@ func workerNames(workers []control.Hello) (list []string) {
 	return list
 }
 
-// sharesOf is the grid of these workers if they can share the rows and are to.
+// sharesOf returns the grid of these workers, or nil if they cannot share the rows or are not to.
 func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, workers []control.Hello, all bool) (*sharing, error) {
 	if len(workers) == 0 {
 		return nil, nil
@@ -262,7 +264,7 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	return g, err
 }
 
-// borders are the strips where the tasks of a group begin.
+// borders returns the strips where the tasks of a group begin.
 func borders(tasks []control.Task) (list []int) {
 	for _, t := range tasks {
 		list = append(list, t.First)
@@ -270,7 +272,7 @@ func borders(tasks []control.Task) (list []int) {
 	return append(list, tasks[len(tasks)-1].Last)
 }
 
-// placing is what places workers in groups.
+// placing holds what decides the places of workers in groups.
 type placing struct {
 	*Job
 	counts  estimate.Counts
@@ -281,7 +283,7 @@ type placing struct {
 	halves  bool            // groups take one half of a panel each
 }
 
-// resources are those of a worker in a group.
+// resources returns the resources of a worker in a group.
 func (p placing) resources(h control.Hello) control.Resources {
 	r := resourcesOf(h)
 	if p.halves {
@@ -290,11 +292,11 @@ func (p placing) resources(h control.Hello) control.Resources {
 	return r
 }
 
-// choose is the grid of groups of the size that is best, at most most, nil where the workers had
-// better share columns alone. Memory comes first: a size is possible if a worker has what its rows
-// need. Of those that are, the size takes the fewest seconds by what the workers have measured; where
-// they have not, it is the smallest with columns for all groups. Groups take one half of a panel each where
-// that is faster still. fits says that a worker has the memory for all rows.
+// choose returns the grid of groups of the best size, at most `most`, or nil if the workers should
+// share columns alone. Memory comes first: a size is possible if each worker has the memory for its
+// rows. Among possible sizes it takes the one with the fewest seconds by the measured rates.
+// Without rates it takes the smallest size with columns for all groups. Groups take one half of a
+// panel each if that is faster still. fits says that a worker has the memory for all rows.
 func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 	pieces := 0 // that groups take
 	switch {
@@ -377,7 +379,8 @@ func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 	return best, nil
 }
 
-// slowest are the smallest of the rates that workers have measured, and the longest delay, 0 where none has.
+// slowest returns the smallest of the rates that workers have measured and the longest delay; 0 if
+// none has measured.
 func slowest(workers []control.Hello) (r control.Rates) {
 	least := func(to *float64, x float64) {
 		if x > 0 && (*to == 0 || x < *to) {
@@ -393,9 +396,9 @@ func slowest(workers []control.Hello) (r control.Rates) {
 	return r
 }
 
-// group is the tasks of a group of so many workers, which has all columns. All groups have the same
-// borders: a place is for as many of the workers as there are groups, and has the memory of the
-// smallest of these.
+// group returns the tasks of a group of so many workers that has all columns. All groups have the
+// same borders: a place serves as many workers as there are groups, and counts with the smallest
+// memory of these workers.
 func (p placing) group(size int) (tasks []control.Task, err error) {
 	groups := len(p.workers) / size
 	var places []control.Hello
@@ -416,15 +419,15 @@ func resourcesOf(h control.Hello) control.Resources {
 	return control.Resources{Memory: h.Memory, Threads: h.Threads}
 }
 
-// evenness are the shares that edges have in the weight of a strip, the others being
-// rows', in the order in which they are tried.
+// evenness lists the shares of edges in the weight of a strip, in the order in which they are
+// tried. The rest of the weight is that of rows.
 var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 
-// shareOut finds borders, in strips, between workers: each gets as much of the weight
-// as it has of all memory. A strip weighs what it has of the edges, which is what
-// computing takes; or more and more what it has of the rows, which is what memory
-// takes, until each worker can keep its rows in memory, or has room for them at all.
-// It returns what memory each share needs, where there are so many groups of such workers.
+// shareOut finds the borders, in strips, between workers. Each worker gets a share of the weight in
+// proportion to its memory. The weight of a strip is its share of the edges, which decide the time.
+// If rows do not fit, the weight counts more and more the rows, which decide the memory, until each
+// worker can keep its rows in memory or at least has room for them. needs holds the memory of each
+// share in bytes, where there are so many groups of such workers.
 func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, needs []int64, err error) {
 	nodes := p.sum.Nodes
 	for _, even := range evenness {
@@ -448,8 +451,8 @@ func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, n
 	return borders, needs, err
 }
 
-// stripEdges counts the edges into each strip that hops of the plan read, evenly where a hop
-// stream cannot say.
+// stripEdges counts the edges into each strip that the hops of the plan read. It spreads them
+// evenly where no hop stream can be read.
 func stripEdges(ctx context.Context, cat *catalog.Catalog, p control.Plan, sum shards.Summary) []float64 {
 	all := make([]float64, packed.Strips(sum.Nodes))
 	for _, direction := range p.Directions() {
@@ -491,8 +494,8 @@ func stripEdgesOf(ctx context.Context, cat *catalog.Catalog, direction string, s
 	return edges
 }
 
-// cutStrips gives each worker at least one strip, and its share of the weight as
-// nearly as strips allow.
+// cutStrips gives each worker at least one strip and its share of the weight as nearly as whole
+// strips allow.
 func cutStrips(edges []float64, nodes int64, even float64, workers []control.Hello) []int {
 	all, memory := 0.0, int64(0)
 	for _, n := range edges {

@@ -22,28 +22,28 @@ import (
 	"ndls/stage"
 )
 
-// Tasks has tasks done. A [Scheduler] does it with workers.
+// Tasks runs the tasks of a stage. A [Scheduler] does so with workers.
 type Tasks interface {
-	// Run has the tasks of one phase of a stage done, and returns the reports of
-	// the stage so far.
+	// Run runs the tasks of one phase of a stage, and returns the reports of the stage so far.
 	Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error)
-	// Workers is for how many workers the next stage is to be cut.
+	// Workers returns the number of workers for which the next stage is cut.
 	Workers() int
-	// Here are the workers that are here now.
+	// Here lists the workers that are present now.
 	Here() []control.Hello
-	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and no worker can
-	// commit for it any more. discards is how often output of the run was discarded until now.
+	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and
+	// no worker can commit to it any more. discards counts how often output of the run was
+	// discarded until now.
 	Forget(ctx context.Context, discards int) error
-	// Recorded is the number of the last record that is durable of what was said to Tasks, 0 for none.
+	// Recorded returns the number of the last durable record about Tasks, 0 if there is none.
 	Recorded() uint64
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
-	// Sharers waits for the workers that can share the rows of a graph, and lists
-	// them. With all it also waits, for a while, for those that are missing.
+	// Sharers waits for the workers that can share the rows of a graph, and lists them. With all it
+	// also waits, for a while, for missing ones.
 	Sharers(ctx context.Context, all bool) (Sharers, error)
-	// Announce says how far the stages of the run are, to whom it may concern.
+	// Announce publishes how far the stages of the run are.
 	Announce(stages []StageStatus)
-	// UnderWay are the tasks of the present phase, if workers are at work on them.
+	// UnderWay returns the tasks of the present phase if workers work on them.
 	UnderWay() []control.Task
 }
 
@@ -53,63 +53,63 @@ type Job struct {
 	Catalog *catalog.Catalog
 	Tasks   Tasks
 	Plan    control.Plan
-	// Resources are those of a worker, as far as they are known: with no Memory
-	// nothing is planned, since each worker plans for itself.
+	// Resources holds the known resources of a worker. Without Memory nothing is planned,
+	// because each worker plans for itself.
 	Resources control.Resources
-	// Measure measures the speeds of the machine. It is called once, if the stages to come are
-	// planned to take longer than measureFrom; nil if they are not to be measured.
+	// Measure measures the speeds of the machine. It is called once, if the coming stages are
+	// planned to take longer than measureFrom. If it is nil, nothing is measured.
 	Measure func(context.Context) (control.Speeds, error)
-	// Alone says that the one worker shares this host, and measures the run directory with
-	// its scratch folder. Of several workers each measures its scratch, and what the
-	// catalogue lists is added.
+	// Alone says that the only worker shares this host and measures the run directory together with
+	// its scratch folder. Several workers measure their own scratch folders, and the sizes in the
+	// catalogue are added.
 	Alone bool
-	// Workers is how many workers there will be, as far as that is known.
+	// Workers is the expected number of workers, 0 if unknown.
 	Workers int
-	// Parallel says how workers share stages; "" is Columns.
+	// Parallel names the way in which workers share stages; "" is Columns.
 	Parallel Parallel
-	// Groups say how groups of workers share rows.
+	// Groups describes groups of workers that share rows.
 	Groups Groups
 	Inputs control.Inputs
-	// Files are the files of the dataset, without digests; none where no dataset was
-	// named, or where it has no files. Digest fills in the digests of some of them.
+	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or
+	// the dataset has no files. Digest computes the digests of some of them.
 	Files  []InputFile
 	Digest func(context.Context, []InputFile) error
-	// Restart discards what the stages to run, and those that read their
-	// output, have committed, instead of continuing it.
+	// Restart discards what the stages to run, and the stages that read their output, have
+	// committed. Otherwise the run continues.
 	Restart bool
-	// Whole leaves out stages that the dataset has nothing for, where a
-	// single stage asked for by name is refused.
+	// Whole leaves out stages for which the dataset lacks the input. A single stage that the user
+	// names is refused instead.
 	Whole bool
-	// Standing is how the run directory stood when it was opened; nil if it had no record.
+	// Standing is the state of the run directory when it was opened, nil if it had no record.
 	Standing *Standing
-	// Lonely says that no other process writes to the run directory, so that files which the catalogue does not list
-	// are left over; Local says so of the records alone.
+	// Lonely says that no other process writes to the run directory: files outside the catalogue
+	// are then left over. Local says so of the records alone.
 	Lonely, Local bool
-	// Counts is what the dataset states of the graph; without nodes, nothing is
-	// planned before the partition is there.
+	// Counts holds what the dataset states of the graph. Without a number of nodes nothing is
+	// planned before the partition is complete.
 	Counts estimate.Counts
-	// Stopped says whether the cause for which the context of Run has ended is that somebody has stopped
-	// the run; nil if nobody can.
+	// Stopped reports whether the cause that ended the context of Run is a stop by the user. It is
+	// nil if nobody can stop the run.
 	Stopped func(cause error) bool
-	// Versions and Host go into the record.
+	// Versions and Host are copied into the record.
 	Versions map[string]string
 	Host     *control.Host
 	Log      *slog.Logger
 
-	// listed is the most bytes that the catalogue listed after a phase of the stage.
+	// listed is the largest number of bytes in the catalogue after a phase of the stage.
 	listed int64
-	// lean says that the stage under way leaves out temporary files that save time, spare how
-	// many bytes copies of edges may take all the same.
+	// lean says that the stage under way leaves out temporary files that only save time. spare is
+	// the number of bytes that copies of edges may use all the same.
 	lean  bool
 	spare int64
-	// leftOut are the reasons for which stages were left out so far.
+	// leftOut lists the reasons for which stages were left out so far.
 	leftOut []string
 }
 
-// Run executes the stages that are not complete, in order, and returns the
-// record as it then stands. Errors wrap [control.ErrPlanMismatch], [ErrForeign],
-// [mem.ErrBudget] or [estimate.ErrDisk] where a stage does not fit, or are those
-// of Tasks; after any of them the same call continues.
+// Run runs the stages that are not complete, in order, and returns the record at the end. If a
+// stage does not fit, the error wraps [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap
+// [control.ErrPlanMismatch] or [ErrForeign], or are those of Tasks. After any error the same call
+// continues the run.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
 	if err := stage.Validate(j.Plan); err != nil {
 		return nil, err
@@ -137,8 +137,8 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	return rec, nil
 }
 
-// open reads or starts the record and makes it that of the job. What it refuses leaves
-// the run directory as it was.
+// open reads or starts the record and binds it to the job. If it refuses, the run directory stays
+// as it was.
 func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error) {
 	rec, err := ReadRecord(ctx, j.Store)
 	if errors.Is(err, ErrNoRecord) {
@@ -183,7 +183,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	if rec.Plan.DropFeatures != j.Plan.DropFeatures || rec.Plan.DropSmoothed != j.Plan.DropSmoothed {
 		for _, s := range []control.Stage{control.Partition, control.Smooth} {
 			if x := rec.Stage(s); x != nil && x.Outputs != nil {
-				outputs := outputsOf(j.Catalog, j.Plan, s) // Check has seen that they are those of the record
+				outputs := outputsOf(j.Catalog, j.Plan, s) // Check has compared them with the record
 				x.Outputs = &outputs
 			}
 		}
@@ -204,13 +204,13 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	return rec, j.write(ctx, rec)
 }
 
-// Refuse says why stages cannot be done on a run directory that stands so; nil if they can. It changes nothing, and comes
-// before the journal is opened.
+// Refuse returns an error if the stages cannot run on a run directory in this state, nil if they
+// can. It changes nothing, and is called before the journal is opened.
 func (j *Job) Refuse(s *Standing, stages []control.Stage) error {
 	return s.Refuse(j.discards(s.Record, stages))
 }
 
-// discards lists the stages whose output is discarded before stages are done.
+// discards lists the stages whose output is discarded before the stages run.
 func (j *Job) discards(rec *Record, stages []control.Stage) []control.Stage {
 	discard := slices.Clone(rec.Discarding)
 	if j.Restart {
@@ -230,9 +230,9 @@ func (j *Job) mend(ctx context.Context) error {
 	return j.Catalog.Mend(ctx, j.Standing.Least())
 }
 
-// sweep removes files that an interrupted command has not committed. It does so only where record, journal and
-// catalogue belong together: what the catalogue does not list was never committed then. Temporary files of stages stay, because a
-// reader, such as export, may use them.
+// sweep removes files that an interrupted command has not committed. It does so only if record,
+// journal and catalogue belong together: a file outside the catalogue was never committed then.
+// Temporary files of stages stay, because a reader such as export may use them.
 func (j *Job) sweep(ctx context.Context) {
 	if s := j.Standing; !j.Local || s == nil || !s.Sound() || !s.Known() {
 		return
@@ -256,7 +256,7 @@ func (j *Job) sweep(ctx context.Context) {
 	}
 }
 
-// write stores the record, and announces how far its stages are.
+// write stores the record, and announces the state of its stages.
 func (j *Job) write(ctx context.Context, rec *Record) error {
 	rec.Catalog = &CatalogMark{Number: j.Catalog.Number(), Published: j.Catalog.Published()}
 	rec.Journal = j.Tasks.Recorded()
@@ -267,8 +267,8 @@ func (j *Job) write(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-// ownModel lists the stages of the run's own model where the job smooths soft labels of another
-// one: a restart discards what they have written, because soft labels are of one model.
+// ownModel lists the stages of the run's own model if the job smooths soft labels of another model.
+// A restart discards their output, because soft labels belong to one model.
 func (j *Job) ownModel(stages []control.Stage) []control.Stage {
 	if j.Plan.Labels.SoftLabels == "" || !slices.Contains(stages, control.SmoothLabels) {
 		return nil
@@ -276,8 +276,7 @@ func (j *Job) ownModel(stages []control.Stage) []control.Stage {
 	return []control.Stage{control.Train, control.Predict}
 }
 
-// admit refuses, before anything is changed, stages that cannot run on what there is, or
-// that do not fit.
+// admit refuses stages that lack their input or do not fit, before anything changes.
 func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) error {
 	if err := j.refuse(ctx, rec, stages); err != nil {
 		return err
@@ -303,9 +302,9 @@ func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) er
 	return nil
 }
 
-// discard removes the output of stages. The record says so until it is done, under the
-// plan that made it; whoever opens the run directory after an interruption goes on with
-// it. Files of any other plan than the job's go too: no record leads to them.
+// discard removes the output of stages. The record says so until that is done, under the plan that
+// made the output; after an interruption the next process continues the removal. It also removes
+// files of any plan other than the job's, because no record leads to them.
 func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) error {
 	if len(stages) > 0 {
 		rec.Discarding = stages
@@ -329,7 +328,7 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 	return nil
 }
 
-// step executes one stage; later are those that come after it.
+// step runs one stage; later lists the stages after it.
 func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []control.Stage) error {
 	x := StageRecord{State: Running, StageReport: control.StageReport{Stage: s}}
 	fresh := rec.Stage(s) == nil
@@ -377,7 +376,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		rec.set(x)
 		return failure.InStage(string(s), err)
 	}
-	// Where this was interrupted, the stage finds everything done, and the rest is removed.
+	// If this was interrupted, the stage finds everything done, and the rest is removed.
 	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return stage.RemovedAfter(j.Plan, e.Kind, s) }); err != nil {
 		return fmt.Errorf("removing what no stage reads after %s: %w", s, err)
 	}
@@ -399,7 +398,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	return j.write(ctx, rec)
 }
 
-// execute has a stage done, phase by phase.
+// execute runs a stage phase by phase.
 func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report control.StageReport, err error) {
 	var sum shards.Summary
 	if len(s.Needs(j.Plan)) > 0 {
@@ -439,7 +438,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	return report, nil
 }
 
-// phase has the tasks of one phase done.
+// phase runs the tasks of one phase.
 func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	for i := range tasks {
 		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean, tasks[i].Spare = j.Plan, j.Inputs, j.lean, j.spare
@@ -449,8 +448,8 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 	return reports, err
 }
 
-// runShared has what is left to do of a stage done, by those workers that are there
-// then: it is cut anew when too few are left to hold what a phase shares out.
+// runShared runs what is left of a stage with the workers that are present. If too few remain to
+// hold what a phase shares out, it cuts the rest anew.
 func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([]control.StageReport, error) {
 	for {
 		reports, err := j.runPhases(ctx, rec, s, sum)
@@ -461,7 +460,7 @@ func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum sha
 	}
 }
 
-// runPhases has what is left to do of a stage done.
+// runPhases runs what is left of a stage.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
 	c := s.Cut(j.Plan, sum)
 	if under := j.Tasks.UnderWay(); c.Next != nil && c.Panels > 0 && len(under) > 0 && under[0].Stage == s.Name() && under[0].LastPanel > 0 {
@@ -479,7 +478,7 @@ func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum sha
 	return j.inPhases(ctx, phases)
 }
 
-// inPhases has phases done one after another.
+// inPhases runs phases one after another.
 func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []control.StageReport, err error) {
 	all, before := 0.0, 0.0
 	for _, tasks := range phases {
@@ -497,7 +496,8 @@ func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []
 	return reports, nil
 }
 
-// phaseWeight is how long a phase is taken to need beside the others of its stage, for who asks how far the stage is.
+// phaseWeight returns the weight of a phase in the progress of its stage, in proportion to its
+// expected time.
 func phaseWeight(tasks []control.Task) float64 {
 	if t := tasks[0]; t.Part == control.Columns || t.Part != control.Choose && t.Shares() {
 		return stage.ColumnShare
@@ -505,8 +505,8 @@ func phaseWeight(tasks []control.Task) float64 {
 	return 1 - stage.ColumnShare
 }
 
-// merge makes one report of a stage's tasks: sums of work, peaks of what was held,
-// and findings of the task that has them.
+// merge makes one report of the reports of a stage's tasks. It adds work, takes the maximum of what
+// was held, and copies findings from the task that has them.
 func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 	all := control.StageReport{Stage: s}
 	for _, r := range reports {
@@ -528,7 +528,8 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 	return all
 }
 
-// mergeBusy is the mean over the time of all tasks that measured it, nil if none did.
+// mergeBusy returns the mean, weighted by time, of all tasks that measured how busy threads were;
+// nil if none did.
 func mergeBusy(reports []control.StageReport) *control.Busy {
 	var all control.Busy
 	seconds := 0.0
@@ -548,8 +549,8 @@ func mergeBusy(reports []control.StageReport) *control.Busy {
 	return &all
 }
 
-// check refuses a stage whose input is missing; in a whole run it skips one
-// that the dataset has nothing for.
+// check refuses a stage whose input is missing. In a whole run it skips a stage for which the
+// dataset lacks the input.
 func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip bool, err error) {
 	if s == control.Partition {
 		return false, nil
@@ -583,8 +584,8 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	return false, nil
 }
 
-// checkDiscard refuses to discard the output of stages that could not be made again, since what
-// they read was removed. next is the record once it is discarded.
+// checkDiscard refuses to discard output that could not be made again because its input was
+// removed. next is the record after the discard.
 func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []control.Stage) error {
 	for _, s := range discard {
 		if rec.Stage(s) == nil {
@@ -597,8 +598,8 @@ func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []con
 	return nil
 }
 
-// checkRemoved refuses to begin a stage that reads features or smoothed rows where these were
-// removed. Those that a damaged run lacks are found before, by [Record.Check].
+// checkRemoved refuses to begin a stage that reads removed features or removed smoothed rows.
+// [Record.Check] finds those that a damaged run lacks earlier.
 func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) error {
 	features := stage.ReadsFeatures(j.Plan, s)
 	x := rec.Stage(control.Smooth) // without outputs where it is about to be complete
@@ -618,7 +619,8 @@ func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) er
 		s, j.Store.URI(), j.Store.URI())
 }
 
-// leaveOut says once why a stage is left out, and all stages of a whole run that are left out for the same reason.
+// leaveOut logs once why a stage is left out, together with all stages of a whole run that are left
+// out for the same reason.
 func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
 	if slices.Contains(j.leftOut, lack) {
 		return // it was said
@@ -635,7 +637,7 @@ func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
 	j.Log.Log(context.Background(), level, "left out", "stages", enumerated(all), "because", lack)
 }
 
-// summary returns in a few words what a stage found, "" where it found nothing that fits into a line.
+// summary returns in a few words what a stage found, or "" if that does not fit into a line.
 func summary(r control.StageReport) string {
 	switch {
 	case r.LSI != nil:
@@ -652,8 +654,8 @@ func summary(r control.StageReport) string {
 	return ""
 }
 
-// fail records why the run stopped, also when that was a cancelled context. The
-// record of a run that another coordinator has taken over is not ours any more.
+// fail records why the run stopped, also if the context was cancelled. It leaves the record alone
+// if another coordinator has taken over the run.
 func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	if errors.Is(err, ErrSuperseded) {
 		return err
@@ -668,12 +670,12 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	return errors.Join(err, j.write(context.WithoutCancel(ctx), rec))
 }
 
-// wasStopped says whether somebody has stopped the run.
+// wasStopped reports whether the user has stopped the run.
 func (j *Job) wasStopped(ctx context.Context) bool {
 	return j.Stopped != nil && ctx.Err() != nil && j.Stopped(context.Cause(ctx))
 }
 
-// reason prefers the cause of a cancelled context to what it made fail.
+// reason returns the cause of a cancelled context, or else the error.
 func reason(ctx context.Context, err error) string {
 	if cause := context.Cause(ctx); cause != nil {
 		return failure.Text(cause)
@@ -681,8 +683,8 @@ func reason(ctx context.Context, err error) string {
 	return failure.Text(err)
 }
 
-// finish writes the report and the record, in which the run is complete if nothing that was
-// asked for is missing.
+// finish writes the report and the record. The run is complete in it if no requested stage is
+// missing.
 func (j *Job) finish(ctx context.Context, rec *Record) error {
 	if missing := rec.missing(); len(missing) > 0 {
 		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)

@@ -20,24 +20,23 @@ import (
 const (
 	// journalPrefix is the folder of the journal in a run directory.
 	journalPrefix = "journal/"
-	// maxJournalRecord bounds how much of a file is read as a record.
+	// maxJournalRecord bounds the bytes of a file that are read as a record.
 	maxJournalRecord = 64 << 20
-	// compactAfter is the number of events after which the state is written anew.
+	// compactAfter is the number of events after which the whole state is written again.
 	compactAfter = 512
-	// sweepAtOnce is how many old records are removed in one go.
+	// sweepAtOnce is the number of old records that one sweep removes.
 	sweepAtOnce = 64
 )
 
 // ErrSuperseded reports that another coordinator has taken over the run.
 var ErrSuperseded = errors.New("another coordinator has taken over the run")
 
-// Journal is what a coordinator must remember if it is killed: numbered records
-// in the run directory, each written once. Of two coordinators that write the
-// next record one succeeds; the other has ErrSuperseded from then on. It is safe
-// for concurrent use.
+// Journal holds what a coordinator must remember if it is killed: numbered records in the run
+// directory, each written once. If two coordinators write the record with the same number, one
+// succeeds, and the other gets ErrSuperseded from then on. It is safe for concurrent use.
 type Journal struct {
 	store storage.Store
-	by    string  // of this coordinator alone
+	by    string  // names this coordinator alone
 	read  []event // from the last snapshot on
 
 	adding  sync.Mutex // and what follows
@@ -53,7 +52,7 @@ type Journal struct {
 	err     error    // of a record that could not be written
 }
 
-// batch is what one record will hold.
+// batch holds the events of one future record.
 type batch struct {
 	events  []event
 	written bool
@@ -63,25 +62,24 @@ type batch struct {
 type journalRecord struct {
 	Number uint64 `json:"number"`
 	By     string `json:"by"`
-	// Claim marks a coordinator's first record. It is never removed: a coordinator
-	// that was superseded unawares would write under its number.
+	// Claim marks the first record of a coordinator. It is never removed: otherwise a coordinator
+	// that does not know that it was superseded could write a record of the same number.
 	Claim bool `json:"claim,omitempty"`
-	// Claims lists all of them, where Events has a snapshot.
+	// Claims lists all claims; it is filled if Events has a snapshot.
 	Claims []uint64 `json:"claims,omitempty"`
 	Events []event  `json:"events,omitempty"`
 }
 
-// sealed is how a record is stored.
+// sealed is a record in its stored form.
 type sealed struct {
 	// Sum is the CRC-32C of Record as it stands in the file, in hexadecimal.
 	Sum    string          `json:"crc32c"`
 	Record json.RawMessage `json:"record"`
 }
 
-// OpenJournal reads the journal of the run in store, and takes it over from
-// whoever wrote it before, which is noticed there with ErrSuperseded. A run
-// without a journal gets one with the first record. Open the catalogue after the
-// journal: no change made to it later was confirmed by a coordinator before.
+// OpenJournal reads the journal of the run in store, and takes it over from the coordinator before,
+// which then gets ErrSuperseded. A run without a journal gets one with the first record. Open the
+// catalogue after the journal: no earlier coordinator confirms a change that it made after that.
 // Errors wrap [seal.ErrCorrupt] for a damaged journal.
 func OpenJournal(ctx context.Context, store storage.Store) (*Journal, error) {
 	id := make([]byte, 8)
@@ -143,7 +141,7 @@ func (j *Journal) replay(ctx context.Context) ([]journalRecord, error) {
 	return records, nil
 }
 
-// numbers lists the records there are, ascending.
+// numbers lists the numbers of the records, ascending.
 func (j *Journal) numbers(ctx context.Context) ([]uint64, error) {
 	files, err := j.store.List(ctx, journalPrefix)
 	if err != nil {
@@ -164,7 +162,7 @@ func (j *Journal) numbers(ctx context.Context) ([]uint64, error) {
 	return numbers, nil
 }
 
-// recordNumber is the number in the name of a record.
+// recordNumber returns the number in the name of a record.
 func recordNumber(name string) (n uint64, err error) {
 	if _, err := fmt.Sscanf(name, journalPrefix+"%d.json", &n); err != nil || name != journalName(n) || n == 0 {
 		return 0, damaged(name, "it is no record of a journal")
@@ -172,7 +170,7 @@ func recordNumber(name string) (n uint64, err error) {
 	return n, nil
 }
 
-// take counts a record that has been read.
+// take adds a record that was read.
 func (j *Journal) take(r journalRecord) {
 	j.next = r.Number + 1
 	if r.hasSnapshot() {
@@ -222,14 +220,14 @@ func readAll(ctx context.Context, s storage.Store, name string) ([]byte, error) 
 	return io.ReadAll(io.NewSectionReader(f, 0, min(f.Size(), maxJournalRecord)))
 }
 
-// parseRecord checks the sum, and only then decodes.
+// parseRecord checks the sum of a record and decodes it afterwards.
 func parseRecord(text []byte) (r journalRecord, err error) {
 	var s sealed
 	if err := strict(text, &s); err != nil {
 		return r, err
 	}
 	if got := sumOf(s.Record); got != s.Sum {
-		return r, fmt.Errorf("its sum is %s, it says %q", got, s.Sum)
+		return r, fmt.Errorf("its bytes have the sum %s, it states %q", got, s.Sum)
 	}
 	if err := strict(s.Record, &r); err != nil {
 		return r, err
@@ -245,7 +243,7 @@ func parseRecord(text []byte) (r journalRecord, err error) {
 	return r, nil
 }
 
-// strict decodes JSON that has nothing unknown and nothing after it.
+// strict decodes JSON. It refuses unknown fields and text after the end.
 func strict(text []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -271,8 +269,8 @@ func sumOf(body []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(body, seal.Castagnoli))
 }
 
-// add puts events at the journal's end, in the order of the calls. They are
-// durable once wait says so for the batch.
+// add appends events to the journal in the order of the calls. They are durable once wait returns
+// for the batch.
 func (j *Journal) add(events ...event) *batch {
 	j.adding.Lock()
 	defer j.adding.Unlock()
@@ -286,9 +284,9 @@ func (j *Journal) add(events ...event) *batch {
 	return j.pending
 }
 
-// wait writes the batch, with all that was added while others wrote, and returns
-// once it and everything before it is durable. After an error nothing more will
-// be: whoever was to be told of an event must not be.
+// wait writes the batch, together with everything that was added while another record was written.
+// It returns after the batch and everything before it are durable. After an error nothing more
+// becomes durable, and nobody may hear of these events.
 func (j *Journal) wait(ctx context.Context, b *batch) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -304,7 +302,7 @@ func (j *Journal) wait(ctx context.Context, b *batch) error {
 	if len(b.events) == 0 {
 		return nil
 	}
-	// Events of others are in it, whose callers are not gone.
+	// The batch also holds events of other callers, whose contexts may still be open.
 	j.err = j.put(context.WithoutCancel(ctx), b.events)
 	return j.err
 }
@@ -344,7 +342,7 @@ func (j *Journal) claim(ctx context.Context) error {
 	return nil
 }
 
-// write stores a record under a number that no other has.
+// write stores a record under a number that no other record has.
 func (j *Journal) write(ctx context.Context, r journalRecord) error {
 	text, err := encodeRecord(r)
 	if err != nil {
@@ -352,7 +350,8 @@ func (j *Journal) write(ctx context.Context, r journalRecord) error {
 	}
 	err = createNew(ctx, j.store, journalName(r.Number), text)
 	if errors.Is(err, storage.ErrExist) {
-		// It is ours where a store said no after it had said nothing.
+		// The record is ours if the store refused a repetition after the first attempt was written
+		// without an answer.
 		if there, readErr := readAll(ctx, j.store, journalName(r.Number)); readErr == nil && bytes.Equal(there, text) {
 			return nil
 		}
@@ -377,22 +376,22 @@ func createNew(ctx context.Context, s storage.Store, name string, text []byte) e
 	return err
 }
 
-// last is the number of the last record that is durable, 0 for none.
+// last returns the number of the last durable record, 0 if there is none.
 func (j *Journal) last() uint64 {
 	j.writing.Lock()
 	defer j.writing.Unlock()
 	return j.next - 1
 }
 
-// full says that it is time for a snapshot.
+// full reports whether a snapshot is due.
 func (j *Journal) full() bool {
 	j.adding.Lock()
 	defer j.adding.Unlock()
 	return j.since >= compactAfter
 }
 
-// look sees whether another coordinator has taken over meanwhile. Records are written while
-// the store is asked.
+// look finds out whether another coordinator has taken over meanwhile. Records are written while
+// the store answers.
 func (j *Journal) look(ctx context.Context) error {
 	j.writing.Lock()
 	next, err := j.next, j.err
@@ -415,15 +414,15 @@ func (j *Journal) superseded(n uint64) error {
 	return fmt.Errorf("coordinator: %s: record %d of the journal was written by another: %w", j.store.URI(), n, ErrSuperseded)
 }
 
-// tidy removes all records that no one needs, until ctx ends.
+// tidy removes all records that are needed no more, until ctx ends.
 func (j *Journal) tidy(ctx context.Context) {
 	for j.sweep(ctx) {
 	}
 }
 
-// sweep removes some of the records that no one needs, while others are written, and says
-// whether there are more. Those that cannot be removed are found again by the next
-// coordinator, and do no harm.
+// sweep removes some of the records that are needed no more, while other records are written. more
+// reports whether there are further ones. The next coordinator finds those that cannot be removed;
+// they do no harm.
 func (j *Journal) sweep(ctx context.Context) (more bool) {
 	j.writing.Lock()
 	n := min(len(j.old), sweepAtOnce)

@@ -245,7 +245,7 @@ func TestDamagedJournal(t *testing.T) {
 		}, "it holds record 2"},
 		{"a changed digit", func(s *storage.Mem) error {
 			return s.Corrupt(journalName(3), func(b []byte) []byte { return bytes.Replace(b, []byte(`"fencing":2`), []byte(`"fencing":7`), 1) })
-		}, "its sum is"},
+		}, "its bytes have the sum"},
 		{"a foreign file", func(s *storage.Mem) error {
 			return replace(context.Background(), s, journalPrefix+"notes.txt", []byte("hello"))
 		}, "notes.txt: it is no record"},

@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// failureBudget is how often a task may fail although it might have succeeded,
-	// before the run is given up.
+	// failureBudget is the number of failures of a task, each of which a further attempt might have
+	// avoided, after which the run is given up.
 	failureBudget = 3
-	// maxLeases is how many workers may have the same task at a time.
+	// maxLeases is the number of workers that may hold the same task at a time.
 	maxLeases = 2
 )
 
-// leases says who works on which task of the present phase. It is changed by
-// events alone, so that reading them again gives the same; what is lost with the
-// coordinator (deadlines, progress) is set anew. It knows no clock: callers pass
-// the time. It is not safe for concurrent use.
+// leases knows which worker works on which task of the present phase. Only events change it, so
+// that replaying them gives the same state. Deadlines and progress, which are lost with the
+// coordinator, begin anew. It has no clock: callers pass the time. It is not safe for concurrent
+// use.
 type leases struct {
 	ttl     time.Duration
 	fencing uint64 // the largest number given out
@@ -35,27 +35,27 @@ type leases struct {
 	earlier  []control.StageReport // of phases before, of this stage
 	open     map[uint64]*lease
 	with     map[string]*lease // the open lease of each worker
-	unables  map[string]int    // of how many tasks each worker has found that it is unable to do them
+	unables  map[string]int    // for each worker, the number of tasks that it reported unable
 	losses   []Loss
 	failed   *givenUp
 	holds    map[string]map[piece]bool // what a worker has a copy of
-	heard    time.Time                 // when something of a worker was written down last
-	live     bool                      // the journal was replayed: what ends from now on ends now
+	heard    time.Time                 // when the journal last recorded news of a worker
+	live     bool                      // true after the replay of the journal: from now on leases end at the present time
 	history  []Span                    // the last tasks that have ended, MostSpans at most
 	gangState
 	quarantine
 }
 
-// task is a task and what has become of it.
+// task holds a task and its state.
 type task struct {
 	control.Task
 	report   *control.StageReport // nil until it is done
 	losses   int
 	lostWith []string // the different workers that were lost with it
 	failures int
-	unable   []string // workers that have not the memory or the disk for it
+	unable   []string // workers with too little memory or disk for it
 	leases   []*lease
-	// heard says that this coordinator was told that the task is done.
+	// heard says that a worker told this coordinator that the task is done.
 	heard bool
 }
 
@@ -75,7 +75,7 @@ type lease struct {
 	ending   int     // calls of Finish that wait for the commits of others
 }
 
-// piece is a panel or an interval of the graph.
+// piece names a panel or an interval of the graph.
 type piece struct {
 	part  control.Part
 	index int
@@ -85,10 +85,10 @@ func newLeases(ttl time.Duration) *leases {
 	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{}, unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine(), gangState: gangState{broken: map[int]bool{}, breaks: map[int]int{}}}
 }
 
-// apply makes an event true. It fails for an event that cannot follow those
-// before, which a journal never holds.
+// apply makes an event take effect. It fails for an event that cannot follow the events before it;
+// a journal never holds one.
 func (l *leases) apply(now time.Time, e event) error {
-	impossible := fmt.Errorf("an event %q of task %q, lease %d, cannot follow those before it", e.Fact, e.Task, e.Fencing)
+	impossible := fmt.Errorf("event %q of task %q, lease %d, cannot follow the events before it", e.Fact, e.Task, e.Fencing)
 	switch e.Fact {
 	case snapshot:
 		return l.restore(now, *e.State)
@@ -145,8 +145,8 @@ func (l *leases) apply(now time.Time, e event) error {
 	return nil
 }
 
-// note takes down when something was heard of a worker. A clock that is ahead of
-// ours is not believed; a journal of before says nothing.
+// note returns the time at which a worker was heard, and keeps the latest one. A time ahead of this
+// clock counts as now, and so does the zero time of an older journal.
 func (l *leases) note(now, at time.Time) time.Time {
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -157,8 +157,8 @@ func (l *leases) note(now, at time.Time) time.Time {
 	return at
 }
 
-// replayed sets the last sign of life of the leases that a journal leaves open:
-// that of any worker, since renewals are not written down.
+// replayed sets the last sign of life of the leases that a journal leaves open to the latest event
+// of any worker, because the journal has no renewals.
 func (l *leases) replayed() {
 	l.live = true
 	for _, x := range l.open {
@@ -166,8 +166,8 @@ func (l *leases) replayed() {
 	}
 }
 
-// begin makes parts the present phase. Leases of the one before are over. What a
-// task has cost so far counts on, unless the run was given up for it.
+// begin makes parts the present phase. It ends leases of the phase before. The losses and failures
+// of a task still count, unless the run was given up for that task.
 func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 	before := l.byID
 	if l.failed != nil {
@@ -219,7 +219,7 @@ func (l *leases) hold(worker string, p piece) {
 	l.holds[worker][p] = true
 }
 
-// drop ends a lease; how says why.
+// drop ends a lease; how is the word for the reason.
 func (l *leases) drop(x *lease, how string) {
 	l.remember(x, how)
 	delete(l.open, x.fencing)
@@ -229,8 +229,8 @@ func (l *leases) drop(x *lease, how string) {
 	x.task.leases = slices.DeleteFunc(x.task.leases, func(y *lease) bool { return y == x })
 }
 
-// end makes of a task what the worker says. The first report is the one that
-// counts: other leases of the task end with it.
+// end gives a task the outcome that a worker reports. The first report counts: other leases of the
+// task end with it.
 func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	if loss != nil {
 		l.losses = append(l.losses, *loss)
@@ -255,13 +255,13 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	}
 }
 
-// isUnable notes that a worker has not the memory or the disk for a task.
+// isUnable notes that a worker has too little memory or disk for a task.
 func (l *leases) isUnable(worker string, t *task) {
 	t.unable = append(t.unable, worker)
 	l.unables[worker]++
 }
 
-// state is what a snapshot holds.
+// state returns the content of a snapshot.
 func (l *leases) state() *state {
 	s := &state{Fencing: l.fencing, Catalog: l.catalog, Discards: l.discards, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Unfit: l.unfit}
 	s.Broken = slices.Sorted(maps.Keys(l.broken))
@@ -280,8 +280,8 @@ func (l *leases) state() *state {
 	return s
 }
 
-// restore sets everything to what a snapshot holds. Leases that were open begin
-// anew: their workers may still be at work.
+// restore sets the state to the content of a snapshot. Open leases begin anew, because their
+// workers may still be at work.
 func (l *leases) restore(now time.Time, s state) error {
 	memory, members := l.memory, l.members
 	*l = *newLeases(l.ttl)
@@ -317,10 +317,10 @@ func (l *leases) byNumber() []*lease {
 	return slices.SortedFunc(maps.Values(l.open), func(a, b *lease) int { return cmp.Compare(a.fencing, b.fencing) })
 }
 
-// of is the open lease of a worker, nil if it has none.
+// of returns the open lease of a worker, nil if it has none.
 func (l *leases) of(worker string) *lease { return l.with[worker] }
 
-// held is the lease that may still change something, or an error.
+// held returns the lease with this number, or an error if the lease may change nothing any more.
 func (l *leases) held(fencing uint64) (*lease, error) {
 	x := l.open[fencing]
 	switch {
@@ -332,7 +332,7 @@ func (l *leases) held(fencing uint64) (*lease, error) {
 	return x, nil
 }
 
-// resumes says whether tasks are the phase that is under way: workers are on it, or it
+// resumes reports whether tasks are the phase that is under way: either workers are on it, or it
 // was cut before a worker told this coordinator that one of the tasks is done.
 func (l *leases) resumes(tasks []control.Task) bool {
 	if l.failed != nil || l.stage != tasks[0].Stage || len(l.tasks) == 0 || l.tasks[0].Part != tasks[0].Part {
@@ -344,9 +344,9 @@ func (l *leases) resumes(tasks []control.Task) bool {
 	})
 }
 
-// grant chooses a task for a worker, if there is one: of those that wait the one
-// with most data that the worker has, then the first; if none waits, one that is
-// overdue elsewhere.
+// grant chooses a task for a worker, if there is one. Of the waiting tasks it takes the one for
+// which the worker holds most data, then the first. If none waits, it takes one that is overdue at
+// another worker.
 func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	if l.together() {
@@ -360,7 +360,7 @@ func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	return event{Fact: leased, Task: best.ID(), Worker: worker, Fencing: l.fencing + 1, At: now}, true
 }
 
-// waiting is the task that waits of which a worker has most data.
+// waiting returns the waiting task for which a worker holds most data.
 func (l *leases) waiting(worker string) (best *task) {
 	most := -1
 	for _, t := range l.tasks {
@@ -374,13 +374,13 @@ func (l *leases) waiting(worker string) (best *task) {
 	return best
 }
 
-// may says whether a worker may have a task: it has not found that it lacks the
-// memory or the disk for it, nor for others of the phase several times.
+// may reports whether a worker may get a task. It may not after it reported too little memory or
+// disk for this task, or for several tasks of the phase.
 func (l *leases) may(worker string, t *task) bool {
 	return l.unables[worker] < failureBudget && !slices.Contains(t.unable, worker)
 }
 
-// stuck finds a task that none of the workers may have.
+// stuck finds a task that no worker may get.
 func (l *leases) stuck(workers []string) (event, bool) {
 	for _, t := range l.tasks {
 		if t.report != nil || len(t.leases) > 0 || len(workers) == 0 {
@@ -424,8 +424,8 @@ func (l *leases) renew(now time.Time, fencing uint64, p control.Progress) error 
 
 func (x *lease) touch(now time.Time, ttl time.Duration) { x.renewed, x.deadline = now, now.Add(ttl) }
 
-// expire says which leases have run out. One that the coordinator itself keeps
-// waiting has not.
+// expire returns the events of leases that have run out. A lease that waits for the coordinator
+// itself has not.
 func (l *leases) expire(now time.Time) (events []event) {
 	for _, x := range l.byNumber() {
 		if x.busy == 0 && x.ending == 0 && now.After(x.deadline) {
@@ -436,7 +436,7 @@ func (l *leases) expire(now time.Time) (events []event) {
 	return events
 }
 
-// loss is what is lost with the lease now.
+// loss returns the work that is lost if the lease ends now.
 func (x *lease) loss(reason string) Loss {
 	return Loss{
 		Task: x.task.ID(), Worker: x.worker, Reason: reason,
@@ -445,15 +445,15 @@ func (x *lease) loss(reason string) Loss {
 	}
 }
 
-// extend gives all leases more time: that in which no one could renew them.
+// extend moves the deadlines of all leases by a time in which nobody could renew them.
 func (l *leases) extend(by time.Duration) {
 	for _, x := range l.open {
 		x.deadline = x.deadline.Add(by)
 	}
 }
 
-// shorten brings the deadline of a worker that seems to be dead nearer: to a few
-// seconds from now, or from when it would renew next if it were not.
+// shorten brings the deadline of a worker that seems dead nearer: to a few seconds from now, or to
+// a few seconds after its next renewal is due.
 func (l *leases) shorten(now time.Time, worker string) {
 	for _, x := range l.open {
 		if x.worker != worker {
@@ -469,12 +469,12 @@ func (l *leases) shorten(now time.Time, worker string) {
 	}
 }
 
-// heartbeat is how often leases are renewed.
+// heartbeat returns the interval at which leases are renewed.
 func heartbeat(ttl time.Duration) time.Duration { return ttl / 3 }
 
 var errOutcome = fmt.Errorf("an outcome needs a report, or a kind and a reason: %w", control.ErrRejected)
 
-// finish says what an outcome does.
+// finish returns the event of an outcome.
 func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event, error) {
 	x, err := l.held(fencing)
 	if err != nil {
@@ -494,18 +494,17 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	return e, nil
 }
 
-// rivalCommits says whether another lease of the same task is changing the
-// catalogue.
+// rivalCommits reports whether another lease of the same task is changing the catalogue.
 func (x *lease) rivalCommits() bool {
 	return slices.ContainsFunc(x.task.leases, func(y *lease) bool { return y != x && y.busy > 0 })
 }
 
-// done says whether every task of the phase is.
+// done reports whether every task of the phase is done.
 func (l *leases) done() bool {
 	return !slices.ContainsFunc(l.tasks, func(t *task) bool { return t.report == nil })
 }
 
-// reports are those of the stage so far, in the order of its tasks.
+// reports returns the reports of the stage so far, in the order of its tasks.
 func (l *leases) reports() []control.StageReport {
 	all := slices.Clone(l.earlier)
 	for _, t := range l.tasks {
@@ -516,7 +515,7 @@ func (l *leases) reports() []control.StageReport {
 	return all
 }
 
-// counts are the tasks of the phase by what has become of them.
+// counts counts the tasks of the phase by state.
 func (l *leases) counts() (c TaskCounts) {
 	for _, t := range l.tasks {
 		switch {

@@ -9,7 +9,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// models gives the models that are trained to gangs, as many to each. One gang has all of them.
+// models shares the models to train evenly among gangs. A single gang takes all of them.
 func (g *sharing) models(n int) []control.Task {
 	var each []control.Task
 	for i := range g.groups {
@@ -18,10 +18,10 @@ func (g *sharing) models(n int) []control.Task {
 	return g.cells(each)
 }
 
-// chooseModels is the groups in which workers train models together, nil where each worker had better
-// train models alone. A worker of a group needs about as much memory as one that trains alone, so that
-// time decides. There are groups only where there are fewer models than workers. They are as large as
-// --group-size says, or as is fastest by what the workers have measured, if they save enough.
+// chooseModels returns the groups in which workers train models together, or nil if each worker
+// should train models alone. A worker of a group needs about as much memory as one that trains
+// alone, so that time decides. Groups are used only if there are fewer models than workers. Their
+// size is --group-size, or the fastest one by the measured rates if it saves enough.
 func (p placing) chooseModels(models int) (best *sharing) {
 	if models >= len(p.workers) {
 		return nil
@@ -44,8 +44,8 @@ func (p placing) chooseModels(models int) (best *sharing) {
 	return best
 }
 
-// modelGroups is groups of so many workers that have the memory to train together, nil if there are none. Each worker of
-// a group takes as many rows of a step.
+// modelGroups returns groups of so many workers that have the memory to train together, or nil if
+// there are none. All workers of a group take the same number of rows of a step.
 func (p placing) modelGroups(size, models int) *sharing {
 	if size < 2 {
 		return nil

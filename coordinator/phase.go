@@ -11,22 +11,21 @@ import (
 	"ndls/internal/tracing"
 )
 
-// glance is how often it is looked how far the tasks under way are.
+// glance is the interval at which the progress of the tasks under way is read.
 const glance = time.Second
 
 // ErrTask reports a task that could not be done.
 var ErrTask = errors.New("the task cannot be done")
 
-// Run has the tasks of one phase of a stage done, and returns the reports of the
-// stage so far: those of phases before and of coordinators before included. A phase
-// on which workers are still at work from before a restart is continued as it was
-// cut then.
+// Run runs the tasks of one phase of a stage, and returns the reports of the stage so far,
+// including those of earlier phases and of earlier coordinators. A phase on which workers still
+// work from before a restart continues as it was cut then.
 //
-// When ctx is cancelled no task is given out any more; Run returns the cause once
-// those that are under way have ended, at the latest after the time of a lease.
-// Errors wrap [ErrTask] where a task used up its budget of losses or failures or
-// can never be done, naming it and the last reason, [ErrSuperseded], and errShort
-// where a gang has lacked workers for two leases: it is to be cut anew.
+// After ctx is cancelled no more tasks are given out. Run returns the cause when the tasks under
+// way have ended, at the latest after the time of a lease. Errors wrap [ErrTask] if a task used up
+// its budget of losses or failures or can never be done; they name the task and the last reason.
+// They wrap [ErrSuperseded] if another coordinator has taken over. They wrap errShort if a gang has
+// lacked workers for two leases: it is then cut anew.
 func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	if err := s.begin(ctx, tasks); err != nil {
 		return nil, err
@@ -92,8 +91,8 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	}
 }
 
-// sweeper removes old records of the journal beside all else: sweep begins to, unless that is
-// still under way, and stop ends it.
+// sweeper removes old records of the journal in the background. sweep starts the removal unless it
+// is under way; stop ends it.
 func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	idle := make(chan struct{}, 1)
@@ -111,7 +110,8 @@ func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 	return sweep, func() { cancel(); <-idle }
 }
 
-// finished is how many tasks of the phase are done, and which share of its work with what is done of those under way.
+// finished returns the number of finished tasks of the phase, and the share of its work that is
+// done, including the tasks under way.
 func (s *Scheduler) finished() (tasks int, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,14 +146,14 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 	return nil
 }
 
-// pause keeps tasks from being given out between phases.
+// pause stops giving out tasks between phases.
 func (s *Scheduler) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false
 }
 
-// stop keeps tasks from being given out at all.
+// stop stops giving out tasks for good.
 func (s *Scheduler) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *Scheduler) stop() {
 	s.o.Log.Info("stopping", "tasks under way", len(s.leases.open))
 }
 
-// look says whether the phase is over, and gives what tells of the next change.
+// look reports whether the phase is over, and returns a channel that is closed at the next change.
 func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []control.StageReport, over bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +188,8 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 	return nil, s.leases.reports(), true, err
 }
 
-// tick ends leases that have run out. Time in which the coordinator itself stood
-// still is given back to the workers, which could not be heard.
+// tick ends leases that have run out. If the coordinator itself stood still, it adds that time to
+// all leases, because it could not hear the workers.
 func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 	s.mu.Lock()
 	s.gather()
@@ -231,9 +231,8 @@ func (s *Scheduler) tellQuarantine(events []event) {
 	}
 }
 
-// giveUp ends the phase where it has a task that no worker here has the memory or
-// the disk for. Workers that are missing, or being started again, have the time of
-// a lease to come.
+// giveUp ends the phase if it has a task for which no present worker has enough memory or disk. It
+// waits the time of a lease for missing workers, which may be starting again.
 func (s *Scheduler) giveUp(now time.Time) []event {
 	var here []string
 	for _, m := range s.members {
@@ -255,7 +254,7 @@ func (s *Scheduler) giveUp(now time.Time) []event {
 	return []event{e}
 }
 
-// remind says that the phase does not go on, where it does not.
+// remind logs that the phase makes no progress, if so.
 func (s *Scheduler) remind() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// lossBudget is how many different workers may be lost with a task before the
-	// run is given up. A worker that was started again is a different one.
+	// lossBudget is the number of different workers that may be lost with a task before the run is
+	// given up. A restarted worker counts as a different one.
 	lossBudget = 5
-	// lossLimit is how often a task may lose its worker in all, which may be the same
+	// lossLimit is the total number of times that a task may lose its worker, which may be the same
 	// one each time.
 	lossLimit = 20
-	// freeLosses is how many losses in a row, without a finished task between them, a
-	// worker may have before it is kept out of gangs.
+	// freeLosses is the number of losses in a row, without a finished task between them, that a
+	// worker may have before gangs leave it out.
 	freeLosses = 1
 	// longestQuarantine bounds, in leases, how long one loss keeps a worker out.
 	longestQuarantine = 64
@@ -27,7 +27,7 @@ const (
 type quarantine struct {
 	// strikes counts, for each worker, its losses since it last finished a task.
 	strikes map[string]int
-	// until is when a worker may be in a gang again. A coordinator that was restarted
+	// until is the time from which a worker may be in a gang again. A coordinator that was restarted
 	// knows the strikes alone.
 	until map[string]time.Time
 }
@@ -44,7 +44,7 @@ func (q quarantine) strike(now time.Time, worker string, ttl time.Duration) {
 	}
 }
 
-// quarantineTime is how long the nth loss in excess of freeLosses keeps a worker out.
+// quarantineTime returns the time for which the nth loss in excess of freeLosses keeps a worker out.
 func quarantineTime(n int, ttl time.Duration) time.Duration {
 	leases := longestQuarantine
 	if n <= 6 {
@@ -59,11 +59,11 @@ func (q quarantine) release(worker string) {
 	delete(q.until, worker)
 }
 
-// keepsOut says whether a worker is kept out of gangs now.
+// keepsOut reports whether gangs leave a worker out now.
 func (q quarantine) keepsOut(now time.Time, worker string) bool { return now.Before(q.until[worker]) }
 
-// lose counts a lost lease against its worker, and against its task as far as the
-// task may be the cause: losses with one worker alone say nothing about the task.
+// lose counts a lost lease against its worker. It also counts it against the task, as far as the
+// task may be the cause: losses with only one worker say nothing about the task.
 func (l *leases) lose(now time.Time, t *task, loss Loss) {
 	l.losses = append(l.losses, loss)
 	l.strike(now, loss.Worker, l.ttl)

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// RecordName is where the record is, in every run directory.
+	// RecordName is the name of the record in every run directory.
 	RecordName = "run.json"
 	// RecordFormat is the version of the record's fields.
 	RecordFormat = 2
-	// maxRecord bounds how much of a file is read to see whether it is a record.
+	// maxRecord bounds the bytes of a file that are read to find out whether it is a record.
 	maxRecord = 64 << 20
 )
 
@@ -36,10 +36,10 @@ var (
 	ErrNoRecord = failure.Kind("the record is missing")
 )
 
-// State is how far a run or a stage is.
+// State is the state of a run or of a stage.
 type State string
 
-// The states. A run killed without warning stays RUNNING.
+// These are the states. A run killed without warning stays RUNNING.
 const (
 	Running  State = "RUNNING"
 	Complete State = "COMPLETE"
@@ -56,37 +56,36 @@ type Record struct {
 	State  State  `json:"state"`
 	// Reason says why State is FAILED.
 	Reason string `json:"reason,omitempty"`
-	// Stopped says of a FAILED run that nothing has failed: somebody has stopped it, and the same command
-	// continues it.
+	// Stopped says of a FAILED run that nothing failed: the user has stopped it, and the same
+	// command continues it.
 	Stopped  bool         `json:"stopped,omitempty"`
 	Plan     control.Plan `json:"plan"`
 	PlanHash string       `json:"plan_hash"`
-	// Inputs are the files from which the partition was made, or is being made. A
-	// dataset that is generated has none.
+	// Inputs lists the files from which the partition was made, or is being made. A generated
+	// dataset has none.
 	Inputs []InputFile `json:"inputs,omitempty"`
-	// Named are the files and folders as commands have named them.
+	// Named lists files and folders by the names that commands used.
 	Named control.Inputs `json:"named,omitzero"`
-	// Versions of what wrote the record last: ndls, go, commit.
+	// Versions holds the versions of the program that wrote the record last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
-	// Host is that of the process that wrote the record last.
+	// Host describes the host of the process that wrote the record last.
 	Host *control.Host `json:"host,omitempty"`
-	// Finished is when the last of the stages asked for was complete, zero before.
+	// Finished is the time when the last requested stage was complete, zero before.
 	Finished time.Time `json:"finished,omitzero"`
-	// Wanted lists the stages asked for so far; State is COMPLETE only when
-	// all of them are.
+	// Wanted lists the stages requested so far; State is COMPLETE only if all of them are.
 	Wanted []control.Stage `json:"wanted"`
 	// MemoryBudget is the budget of the last run in bytes.
 	MemoryBudget int64 `json:"memory_budget_bytes"`
-	// Limits are those of the host of the last run that measured its speeds.
+	// Limits holds the highest speeds of the host in the last run that measured them.
 	Limits *control.Limits `json:"limits,omitempty"`
 	Stages []StageRecord   `json:"stages"`
-	// Discarding lists the stages whose output is being discarded. It is empty but while
-	// that is under way: what an interruption left of it is done first of all.
+	// Discarding lists the stages whose output is being discarded; otherwise it is empty. The next
+	// command first finishes an interrupted discard.
 	Discarding []control.Stage `json:"discarding,omitempty"`
 	// Discards counts how often output was discarded.
 	Discards int `json:"discards,omitempty"`
-	// Catalog says how far the catalogue was when the record was written, Journal which record of the journal was
-	// the last one. Neither can be older later on.
+	// Catalog marks the last change of the catalogue when the record was written, and Journal the
+	// last record of the journal. Both only grow.
 	Catalog *CatalogMark `json:"catalog,omitempty"`
 	Journal uint64       `json:"journal,omitempty"`
 	// Losses lists the work that had to be done again because a worker was lost or
@@ -101,19 +100,19 @@ type StageRecord struct {
 	Reason string `json:"reason,omitempty"`
 	// Stopped is described at Record.
 	Stopped bool `json:"stopped,omitempty"`
-	// Outputs stands for the files that a complete stage has left.
+	// Outputs describes the files that a complete stage has left.
 	Outputs *Outputs `json:"outputs,omitempty"`
 }
 
-// Outputs stands for the lasting files of a stage.
+// Outputs describes the lasting files of a stage.
 type Outputs struct {
 	Files int `json:"files"`
-	// SHA256 is that of their paths and checksums, in order of path.
+	// SHA256 is the sum of their paths and checksums, in order of path.
 	SHA256 string `json:"sha256"`
 }
 
-// outputsOf describes what the catalogue lists of a stage. Features and smoothed rows that a plan
-// lets go are not among it; hop streams are where nothing else has the edges.
+// outputsOf describes the output of a stage by the catalogue. It leaves out features and smoothed
+// rows that the plan removes later. It has hop streams only if no other file has the edges.
 func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
 	rows := stage.RowsKind(p)
 	lasting := func(kind string) bool {
@@ -153,8 +152,8 @@ func (r *Record) Check(cat *catalog.Catalog) error {
 	return nil
 }
 
-// ReadRecord reads the record of the run in s. A store that holds nothing gives
-// nil and no error; one that holds something else gives [ErrForeign].
+// ReadRecord reads the record of the run in s. For an empty store it returns nil and no error. For
+// a store that holds something else it returns [ErrForeign].
 func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	for {
 		rec, err := readRecord(ctx, s)
@@ -210,8 +209,8 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	return &rec, nil
 }
 
-// refuseForeign fails if s holds anything but left-over attempts at a record. made
-// says that there is a record, written by another process just now.
+// refuseForeign fails if s holds anything but unfinished attempts at a record. made reports that
+// another process has just written a record.
 func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) {
 	files, err := s.List(ctx, "")
 	if err != nil {
@@ -233,7 +232,7 @@ func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) 
 	return false, nil
 }
 
-// holdsRun says whether a store has a catalogue or a journal.
+// holdsRun reports whether a store has a catalogue or a journal.
 func holdsRun(ctx context.Context, s storage.Store) (bool, error) {
 	files, err := s.List(ctx, "")
 	return slices.ContainsFunc(files, isOfRun), err
@@ -255,7 +254,7 @@ func (r *Record) write(ctx context.Context, s storage.Store) error {
 	return nil
 }
 
-// replaceJSON puts v under name in one atomic step.
+// replaceJSON replaces the file name by v in one atomic step.
 func replaceJSON(ctx context.Context, s storage.Store, name string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -286,7 +285,7 @@ func (r *Record) Stage(s control.Stage) *StageRecord {
 	return &r.Stages[i]
 }
 
-// Done says whether s is complete.
+// Done reports whether s is complete.
 func (r *Record) Done(s control.Stage) bool {
 	x := r.Stage(s)
 	return x != nil && x.State == Complete
@@ -313,7 +312,7 @@ func (r *Record) set(x StageRecord) {
 	})
 }
 
-// drop forgets stages, and with the partition its inputs.
+// drop forgets stages, and the inputs together with the partition.
 func (r *Record) drop(stages []control.Stage) {
 	if slices.Contains(stages, control.Partition) {
 		r.Inputs = nil
@@ -326,19 +325,20 @@ func (r *Record) missing() []control.Stage {
 	return slices.DeleteFunc(slices.Clone(r.Wanted), r.Done)
 }
 
-// StageStatus is how far a stage of a run is.
+// StageStatus holds the state of a stage of a run.
 type StageStatus struct {
 	Stage control.Stage `json:"stage"`
-	// State is that of the stage's record, or Waiting.
+	// State is the state in the stage's record, or Waiting.
 	State State `json:"state"`
-	// Seconds is what a complete stage took, Reason why one failed.
+	// Seconds is the time of a complete stage, Reason the cause of a failed one.
 	Seconds float64 `json:"seconds,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 	// Stopped is described at Record.
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Word is the state as commands and pages show it: STOPPED in place of FAILED where the run was stopped.
+// Word returns the state as commands and pages show it: STOPPED in place of FAILED if the run was
+// stopped.
 func (r *Record) Word() string { return word(r.State, r.Stopped) }
 
 // Word is described at [Record.Word].
@@ -354,7 +354,7 @@ func word(s State, stopped bool) string {
 	return string(s)
 }
 
-// Progress lists the stages that were asked for, in the order in which they run.
+// Progress lists the requested stages, in the order in which they run.
 func (r *Record) Progress() []StageStatus {
 	list := []StageStatus{}
 	for _, s := range stage.Names() {

@@ -15,7 +15,7 @@ import (
 	"ndls/stage"
 )
 
-// absent lists what complete stages have left out or removed.
+// absent lists the files that complete stages have left out or removed.
 func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
 		list = append(list, report.Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
@@ -39,7 +39,7 @@ func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 	return list
 }
 
-// unfinished says how far a run is that lacks stages, nil for one that is complete.
+// unfinished describes how far a run is that lacks stages. It returns nil for a complete run.
 func unfinished(rec *Record) *report.Unfinished {
 	missing := rec.missing()
 	if len(missing) == 0 {
@@ -48,7 +48,7 @@ func unfinished(rec *Record) *report.Unfinished {
 	return &report.Unfinished{Stages: missing, State: string(rec.State), Stopped: rec.Stopped, Reason: rec.Reason}
 }
 
-// NewReport gathers the report of a run from its record and graph summary.
+// NewReport makes the report of a run from its record and graph summary.
 func NewReport(rec *Record, sum shards.Summary) report.Report {
 	r := report.Report{
 		Run: report.NewRun(rec.Plan, mem.Bytes(rec.MemoryBudget).Exact(), rec.Versions, rec.Host, rec.Inputs, rec.Named),

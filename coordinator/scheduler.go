@@ -22,54 +22,52 @@ import (
 )
 
 const (
-	// DefaultLease is how long a worker may be silent before its task is given to
-	// another.
+	// DefaultLease is the time that a worker may be silent before another worker gets its task.
 	DefaultLease = 30 * time.Second
-	// DefaultCheckpoint is how often workers commit the state of long tasks.
+	// DefaultCheckpoint is the interval at which workers commit the state of long tasks.
 	DefaultCheckpoint = 5 * time.Minute
-	// ticksPerLease is how often in a lease's time deadlines are looked at.
+	// ticksPerLease is the number of times in a lease's time that deadlines are compared with the
+	// clock.
 	ticksPerLease = 30
-	// reminder is how often it is said that workers are missing.
+	// reminder is the interval of the message that workers are missing.
 	reminder = time.Minute
 )
 
-// longestName bounds the name and the address of a worker, and other texts of a worker
-// that are short, in bytes.
+// longestName bounds, in bytes, the name and the address of a worker, and its other short texts.
 const longestName = 300
 
 const (
-	// maxMembers bounds how many workers the coordinator knows at a time.
+	// maxMembers bounds the number of workers that the coordinator knows at a time.
 	maxMembers = 10_000
-	// forgottenAfter is after how many leases of silence a worker is forgotten.
+	// forgottenAfter is the silence, in leases, after which a worker is forgotten.
 	forgottenAfter = 10
 	// longestReason bounds the reason of an outcome, in bytes.
 	longestReason = 16 << 10
 )
 
-// errStopping is what workers are told while the coordinator stops: the run has
-// not ended, and goes on once a coordinator is there again.
+// errStopping is the error for workers while the coordinator stops: the run has not ended, and
+// continues with the next coordinator.
 var errStopping = errors.New("coordinator: it is stopping; ask the next one")
 
-// Options are those of a [Scheduler].
+// Options holds the options of a [Scheduler].
 type Options struct {
 	// Version is the version and the commit of the program: workers must have the same.
 	Version string
-	// Lease and Checkpoint are DefaultLease and DefaultCheckpoint if 0.
+	// Lease and Checkpoint are DefaultLease and DefaultCheckpoint if they are 0.
 	Lease, Checkpoint time.Duration
-	// Workers is how many workers must be there before the first task is given out.
+	// Workers is the number of workers that must be present before the first task is given out.
 	Workers int
-	// Alone says that the only worker is in the coordinator's process, so that neither
-	// outlives the other: tasks that were under way need not be waited for, and no lease
-	// runs out.
+	// Alone says that the only worker is in the coordinator's process, so that neither outlives the
+	// other. Then nobody waits for tasks that were under way before, and no lease runs out.
 	Alone bool
-	// Near says that all workers are processes of this host.
+	// Near says that all workers are processes on this host.
 	Near bool
-	// Log gets what happens to workers and tasks.
+	// Log receives messages about workers and tasks.
 	Log *slog.Logger
 }
 
-// Scheduler gives tasks to workers, and sees to it that each is done once. It is
-// safe for concurrent use.
+// Scheduler gives tasks to workers and makes sure that each is done once. It is safe for concurrent
+// use.
 type Scheduler struct {
 	cat     *catalog.Catalog
 	plan    control.Plan
@@ -77,26 +75,25 @@ type Scheduler struct {
 	o       Options
 	journal *Journal
 	started time.Time
-	// leading is false once this coordinator stops or has been replaced. It can be read
-	// without waiting.
+	// leading becomes false when this coordinator stops or is replaced. Reading it needs no lock.
 	leading atomic.Bool
 
 	mu       sync.Mutex
 	leases   *leases
 	members  map[string]*member
-	gathered bool          // Options.Workers have been there
-	stuck    time.Time     // since when no worker that is here may have a task
+	gathered bool          // Options.Workers have been present
+	stuck    time.Time     // since when no present worker may get a task
 	running  bool          // tasks may be given out
-	stopping bool          // none will be, by this coordinator
-	draining bool          // none but those that are leased, see Drain
-	ended    bool          // none will be
+	stopping bool          // this coordinator gives out no more tasks
+	draining bool          // only leased tasks go on, see Drain
+	ended    bool          // no more tasks are given out
 	short    time.Time     // since when a gang lacks workers, zero if it does not
 	stages   []StageStatus // as the record has them
 	recut    bool          // the phase that is under way was given up
 	trace    string        // the span of the stage under way
-	err      error         // of the journal: nothing may be told any more
+	err      error         // of the journal: nobody may hear of anything any more
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
-	offered  chan struct{} // the same, where an idle worker may have a task since
+	offered  chan struct{} // the same, when an idle worker may get a task since
 }
 
 // member is a worker that has joined.
@@ -104,17 +101,16 @@ type member struct {
 	control.Hello
 	seen  time.Time
 	speed speed
-	polls int  // calls of Next that wait
-	told  bool // that the run has ended
-	left  bool // it ended with its last task and will not ask for another
+	polls int  // waiting calls of Next
+	told  bool // it has heard that the run has ended
+	left  bool // it ended with its last task and asks for no other
 	drain bool // it gets no further task, see DrainWorker
 }
 
 var _ control.Service = (*Scheduler)(nil)
 
-// NewScheduler continues the run whose journal and catalogue these are, the latter
-// opened after the former. Workers that held tasks may go on with them for the
-// time of a lease.
+// NewScheduler continues the run of this journal and this catalogue; open the catalogue after the
+// journal. Workers that hold tasks may continue them for the time of a lease.
 func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan control.Plan, o Options) (*Scheduler, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
@@ -175,12 +171,12 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 	return s, nil
 }
 
-// record makes events true here, and hands them to the journal. No one may hear of
-// them before settle.
+// record applies events and passes them to the journal. Nobody may hear of them before settle
+// returns.
 func (s *Scheduler) record(events ...event) *batch {
 	for _, e := range events {
 		if e.Fact == snapshot {
-			continue // it is what is
+			continue // nothing would change
 		}
 		if err := s.leases.apply(time.Now(), e); err != nil && s.err == nil {
 			s.err = fmt.Errorf("coordinator: %w", err)
@@ -198,7 +194,7 @@ func (s *Scheduler) record(events ...event) *batch {
 	return b
 }
 
-// settle waits until events are durable. If they cannot be, the scheduler is over.
+// settle waits until events are durable. If that fails, the scheduler ends.
 func (s *Scheduler) settle(ctx context.Context, b *batch) error {
 	return s.settled(s.journal.wait(ctx, b))
 }
@@ -213,16 +209,15 @@ func (s *Scheduler) settled(err error) error {
 	return s.err
 }
 
-// wake lets all who wait look again, idle workers too.
+// wake wakes all waiting calls, those of idle workers too.
 func (s *Scheduler) wake() {
 	s.tell()
 	close(s.offered)
 	s.offered = make(chan struct{})
 }
 
-// tell lets those look again who do not wait for a task: a thousand idle workers have
-// nothing to gain from each task that another one begins or ends. It or wake follows every
-// change of the state.
+// tell wakes the waiting calls that do not wait for a task: a thousand idle workers gain nothing
+// from each task that another worker begins or ends. Every change of the state calls tell or wake.
 func (s *Scheduler) tell() {
 	s.leading.Store(s.err == nil && (s.ended || !s.stopping))
 	close(s.changed)
@@ -238,12 +233,12 @@ func (s *Scheduler) seen(worker string) *member {
 	return m
 }
 
-// here says whether a worker has given a sign of life lately and has not left.
+// here reports whether a worker has given a sign of life lately and has not left.
 func (s *Scheduler) here(m *member) bool {
 	return !m.left && (m.polls > 0 || time.Since(m.seen) <= s.o.Lease)
 }
 
-// live is the number of workers that are here.
+// live counts the present workers.
 func (s *Scheduler) live() (n int) {
 	for _, m := range s.members {
 		if s.here(m) {
@@ -266,10 +261,10 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 		return control.Welcome{}, fmt.Errorf("%q is no name for a worker: it may have %d bytes, without control characters: %w",
 			h.Worker[:min(len(h.Worker), 80)], longestName, control.ErrRefused)
 	case h.Memory < 0 || h.Threads < 0 || len(h.Blocks) > longestName || !printable(h.Blocks) || !printable(h.Version):
-		return control.Welcome{}, fmt.Errorf("worker %s has %d bytes of memory, %d threads and the address %q, which cannot be: %w",
+		return control.Welcome{}, fmt.Errorf("worker %s reports %d bytes of memory, %d threads and the address %q, which is impossible: %w",
 			h.Worker, h.Memory, h.Threads, h.Blocks[:min(len(h.Blocks), 80)], control.ErrRefused)
 	case !sound(h.Rates):
-		return control.Welcome{}, fmt.Errorf("worker %s says that it has measured %+v, which cannot be: %w", h.Worker, h.Rates, control.ErrRefused)
+		return control.Welcome{}, fmt.Errorf("worker %s reports the rates %+v, which are impossible: %w", h.Worker, h.Rates, control.ErrRefused)
 	case h.Version != s.o.Version:
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
@@ -294,7 +289,7 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}, nil
 }
 
-// sound says whether rates can be.
+// sound reports whether rates are possible.
 func sound(r control.Rates) bool {
 	for _, x := range []float64{r.Edges, r.Network, r.Store, r.Delay} {
 		if !(x >= 0 && x <= math.MaxFloat64) {
@@ -304,8 +299,8 @@ func sound(r control.Rates) bool {
 	return true
 }
 
-// peerOf is where a worker that is here, another than this one, serves rows: the first by name that
-// comes after it, if there is one, so that not all ask the same.
+// peerOf returns the address at which another present worker serves rows. It takes the next worker
+// by name, so that not all workers ask the same one.
 func (s *Scheduler) peerOf(worker string) string {
 	var first, next *member
 	for name, m := range s.members {
@@ -325,8 +320,8 @@ func (s *Scheduler) peerOf(worker string) string {
 	return next.Blocks
 }
 
-// heartbeat is how often workers renew their leases, and say how far they are. Workers on this host do so
-// every second, since a page may show it that often.
+// heartbeat returns the interval at which workers renew their leases and report progress. Workers
+// on this host do so every second, because a page may show progress that often.
 func (s *Scheduler) heartbeat() time.Duration {
 	if s.o.Alone || s.o.Near {
 		return min(time.Second, heartbeat(s.o.Lease))
@@ -334,9 +329,9 @@ func (s *Scheduler) heartbeat() time.Duration {
 	return heartbeat(s.o.Lease)
 }
 
-// forgetMembers drops the workers that have no task and were silent for long, or have said
-// that they end and were silent for a lease. Each worker that is started has another name, so
-// that there would be more and more of them.
+// forgetMembers drops workers without a task that were silent for long, or that said that they end
+// and were silent for a lease. Each started worker has a new name, so that their number would grow
+// otherwise.
 func (s *Scheduler) forgetMembers() {
 	for name, m := range s.members {
 		silence := forgottenAfter * s.o.Lease
@@ -366,8 +361,8 @@ func (s *Scheduler) held(h control.Hello) {
 	}
 }
 
-// gather sees whether enough workers are here for the first task. After a restart
-// those that were there before have some leases to come back.
+// gather notes whether enough workers are present for the first task. After a restart it gives the
+// earlier workers several leases to come back.
 func (s *Scheduler) gather() {
 	n := s.live()
 	late := s.leases.fencing > 0 && n > 0 && time.Since(s.started) > shortLeases*s.o.Lease
@@ -377,15 +372,15 @@ func (s *Scheduler) gather() {
 	}
 }
 
-// waitForWorkers sees whether enough workers are here, and logs how many are missing.
+// waitForWorkers finds out whether enough workers are present, and logs how many are missing.
 func (s *Scheduler) waitForWorkers() {
 	if s.gather(); !s.gathered {
 		s.o.Log.Info("waiting for workers", "here", s.live(), "wanted", s.o.Workers)
 	}
 }
 
-// Next implements [control.Service]. A worker has one task at a time: asked again
-// before that ended, Next tells of it again, since the answer may have been lost.
+// Next implements [control.Service]. A worker has one task at a time. If it asks again before that
+// task ends, Next returns the same lease, because the first answer may be lost.
 func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -431,8 +426,7 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 	}
 }
 
-// lend gives a worker the lease that it has or one that it may have now, nil if
-// there is none.
+// lend returns the lease that a worker has or a new one, nil if there is no task for it.
 func (s *Scheduler) lend(m *member) (*lease, *batch) {
 	if !s.running || !s.gathered || s.leases.failed != nil {
 		return nil, nil
@@ -474,12 +468,12 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 
-// Commit implements [control.Service]. The lease does not run out meanwhile, and no other
+// Commit implements [control.Service]. During a commit the lease does not run out, and no other
 // attempt at its task ends it.
 //
-// One thing ends a lease in the middle of a commit: another member of its gang is lost.
-// The change is confirmed all the same. That is harmless: every attempt writes the same
-// bytes, and checkpoints of different gangs have different names.
+// The loss of another member of its gang does end a lease during a commit. The change is confirmed
+// all the same. That is harmless: every attempt writes the same bytes, and checkpoints of different
+// gangs have different names.
 func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change) error {
 	if err := s.check(c); err != nil {
 		return err
@@ -494,7 +488,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	x.busy++
 	s.mu.Unlock()
 
-	// A caller that goes away does not leave half a change.
+	// A caller that goes away must not leave half a change.
 	err = s.cat.Apply(context.WithoutCancel(ctx), c.Added, c.Removed, c.Delete)
 	number := s.cat.Number()
 
@@ -516,19 +510,19 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	return s.settle(ctx, b)
 }
 
-// Names of files are bounded, in bytes: file systems allow 4096 for a path with all its
+// These bounds, in bytes, hold for names of files. File systems allow 4096 for a path with all its
 // folders, and 255 for each part, to which an unfinished file adds a suffix.
 const (
 	longestPath = 1024
 	longestPart = 200
 )
 
-// check refuses a change that the catalogue must not have: of files that it never
-// lists, of names that no store has, of sizes that no file has, and of files that were
-// made under another plan than that of the run. Errors wrap [control.ErrRejected].
+// check refuses a change that the catalogue must not have: kinds of files that it never lists,
+// names that no store has, impossible sizes, and files made under another plan than that of the
+// run. Errors wrap [control.ErrRejected].
 func (s *Scheduler) check(c control.Change) error {
 	if n := len(c.Added) + len(c.Removed); n > control.MaxFiles {
-		return fmt.Errorf("one change of %d files; %d are the most: %w", n, control.MaxFiles, control.ErrRejected)
+		return fmt.Errorf("a change lists %d files; it may list at most %d: %w", n, control.MaxFiles, control.ErrRejected)
 	}
 	for _, path := range c.Removed {
 		if err := checkPath(path); err != nil {
@@ -541,7 +535,7 @@ func (s *Scheduler) check(c control.Change) error {
 		}
 		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo) < 0 || min(e.First, e.Last-e.First) < 0 ||
 			min(int(e.Interval), int(e.Block), int(e.Hop), int(e.Run)) < catalog.NotApplicable {
-			return fmt.Errorf("%s is listed as something that no file of a run is: %+v: %w", e.Path, e, control.ErrRejected)
+			return fmt.Errorf("the entry of %s describes no file of a run: %+v: %w", e.Path, e, control.ErrRejected)
 		}
 		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan} {
 			if len(text) > longestName || !printable(text) {
@@ -549,13 +543,13 @@ func (s *Scheduler) check(c control.Change) error {
 			}
 		}
 		if plan, known := s.plans[e.Stage]; !known || e.Plan != plan {
-			return fmt.Errorf("%s is of stage %q and plan %q, and the run has the plan %q for that: %w", e.Path, e.Stage, e.Plan, plan, control.ErrRejected)
+			return fmt.Errorf("%s was made by stage %q under plan %q, but the run has plan %q for that stage: %w", e.Path, e.Stage, e.Plan, plan, control.ErrRejected)
 		}
 	}
 	return nil
 }
 
-// checkPath refuses names that no file of the catalogue has.
+// checkPath refuses names that no file of the catalogue can have.
 func checkPath(path string) error {
 	switch {
 	case len(path) > longestPath || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return len(part) > longestPart }):
@@ -565,17 +559,17 @@ func checkPath(path string) error {
 	case storage.CheckName(path) != nil:
 		return fmt.Errorf("%w: %w", storage.CheckName(path), control.ErrRejected)
 	case !catalog.Made(path) || !catalog.IsOutput(path):
-		return fmt.Errorf("%q is no file of the catalogue: %w", path, control.ErrRejected)
+		return fmt.Errorf("%q cannot be the name of a catalogued file: %w", path, control.ErrRejected)
 	}
 	return nil
 }
 
-// printable says whether a text has no control characters and is UTF-8.
+// printable reports whether a text has no control characters and is UTF-8.
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// shortened is a text of at most so many bytes.
+// shortened cuts a text to at most `most` bytes.
 func shortened(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -586,7 +580,7 @@ func shortened(text string, most int) string {
 // Finish implements [control.Service].
 func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcome) error {
 	o.Reason = shortened(o.Reason, longestReason)
-	o.Kinds = control.KindNames(errors.Join(control.KindsNamed(o.Kinds)...)) // those that are known, each once
+	o.Kinds = control.KindNames(errors.Join(control.KindsNamed(o.Kinds)...)) // the known kinds, each once
 	s.mu.Lock()
 	for {
 		if s.err != nil {
@@ -628,16 +622,16 @@ func (s *Scheduler) Catalog(_ context.Context, since catalog.Version) (catalog.L
 	return s.cat.Since(since), nil
 }
 
-// Dead brings the end of a worker's lease nearer: someone has seen it die. If that
-// was wrong the worker renews its lease in time.
+// Dead brings the end of a worker's lease nearer, because someone has seen it die. If that was
+// wrong, the worker renews its lease in time.
 func (s *Scheduler) Dead(worker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases.shorten(time.Now(), worker)
 }
 
-// Workers is for how many workers a stage is to be cut: those that are here, or
-// those for which it was cut if some are still at work on it.
+// Workers returns the number of workers for which a stage is cut: the present ones, or those for
+// which it was cut before if some still work on it.
 func (s *Scheduler) Workers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -647,7 +641,7 @@ func (s *Scheduler) Workers() int {
 	return max(s.live(), s.o.Workers, 1)
 }
 
-// Here are the workers that are here now.
+// Here lists the present workers.
 func (s *Scheduler) Here() (list []control.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -681,8 +675,8 @@ func (s *Scheduler) Forget(ctx context.Context, discards int) error {
 // Recorded implements [Tasks].
 func (s *Scheduler) Recorded() uint64 { return s.journal.last() }
 
-// End tells the workers that there will be no more tasks. It returns when all that
-// are here have been told, or ctx is done.
+// End tells the workers that there are no more tasks. It returns when all present workers have
+// heard so, or when ctx is done.
 func (s *Scheduler) End(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,24 +6,24 @@ import (
 	"ndls/internal/control"
 )
 
-// Speed is what a worker does in a second.
+// Speed holds the rates of a worker a second.
 type Speed struct {
 	// Read and Written are bytes of the run directory and of scratch files.
 	Read    float64 `json:"read"`
 	Written float64 `json:"written"`
-	// Edges are directed edges that its passes add, Rows the bytes of rows that they read for that.
+	// Edges counts directed edges that passes add, Rows the bytes of rows that they read for that.
 	Edges float64 `json:"edges"`
 	Rows  float64 `json:"rows"`
 }
 
-// speed is how fast a worker was between the last two times that it told what it has taken so far.
+// speed computes the rates of a worker between its last two reports of usage.
 type speed struct {
 	usage control.Usage
 	at    time.Time
 	rates Speed
 }
 
-// note takes down what a worker has taken so far.
+// note records the usage that a worker reports.
 func (s *speed) note(now time.Time, u control.Usage) {
 	before, passed := s.usage, now.Sub(s.at).Seconds()
 	if known := !s.at.IsZero(); known && passed > 0 {

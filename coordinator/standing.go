@@ -16,19 +16,19 @@ import (
 	"ndls/stage"
 )
 
-// Standing is how a run directory stands, by its record, journal and catalogue, held against each other and against the
-// files that are there.
+// Standing describes the state of a run directory: record, journal and catalogue compared with each
+// other and with the files that exist.
 type Standing struct {
 	Record  *Record
 	Catalog *catalog.Catalog
-	// Lacks says what is missing or older than the rest, and is made again by the next command that works on
-	// the run.
+	// Lacks names what is missing or older than the rest. The next command that works on the run
+	// makes it again.
 	Lacks []string
-	// gone are the committed files that are missing or have another size.
+	// gone lists the committed files that are missing or have another size.
 	gone []goneFile
 
 	journal journalEnd
-	broken  error // of the journal: no command can go on with it
+	broken  error // of the journal: no command can continue with it
 	differ  error // record, journal and catalogue do not belong together
 }
 
@@ -39,17 +39,17 @@ type goneFile struct {
 }
 
 const (
-	// mostLooks bounds how often a run directory is looked at that others change meanwhile.
+	// mostLooks bounds how often Stand reads a run directory that other processes change meanwhile.
 	mostLooks = 100
-	// lookPause is between two looks.
+	// lookPause is the time between two such reads.
 	lookPause = 10 * time.Millisecond
-	// mostNamed is how many files a message names.
+	// mostNamed is the number of files that a message names.
 	mostNamed = 3
 )
 
-// Stand reads record, journal and catalogue, and lists the files. While a process works on the run it
-// reads them again until they belong together, or until nothing has changed between two looks. The error is that of
-// what cannot be read; a run directory without a record has an error, too.
+// Stand reads record, journal and catalogue, and lists the files. If a process works on the run,
+// Stand repeats that until they agree, or until two reads give the same result. The error says what
+// cannot be read; a run directory without a record is an error, too.
 func Stand(ctx context.Context, store storage.Store) (*Standing, error) {
 	before := ""
 	for looks := 1; ; looks++ {
@@ -63,8 +63,8 @@ func Stand(ctx context.Context, store storage.Store) (*Standing, error) {
 	}
 }
 
-// stand looks once. seen tells whether two looks have met the same. What the run writes first is read first: each has
-// seen no more than those that are read after it.
+// stand reads once. seen is equal for two reads with the same result. It reads first what the run
+// writes first, so that no part is newer than a part read after it.
 func stand(ctx context.Context, store storage.Store) (s *Standing, seen string, err error) {
 	rec, err := ReadRecord(ctx, store)
 	if err != nil || rec == nil {
@@ -86,7 +86,8 @@ func stand(ctx context.Context, store storage.Store) (s *Standing, seen string, 
 	return s, fmt.Sprint(rec.Seal, s.journal.last, s.Catalog.Number()), nil
 }
 
-// StandUnrecorded is Stand for a run directory whose record is gone. A store that holds nothing gives nil.
+// StandUnrecorded is Stand for a run directory whose record is gone. For an empty store it returns
+// nil.
 func StandUnrecorded(ctx context.Context, store storage.Store) (s *Standing, err error) {
 	if made, err := holdsRun(ctx, store); err != nil || !made {
 		return nil, err
@@ -104,7 +105,7 @@ func StandUnrecorded(ctx context.Context, store storage.Store) (s *Standing, err
 	return s, nil
 }
 
-// compare holds record, journal and catalogue against each other.
+// compare compares record, journal and catalogue.
 func (s *Standing) compare() {
 	rec, mark := s.Record, s.Record.Catalog
 	switch {
@@ -130,14 +131,14 @@ func (s *Standing) compare() {
 	s.differ = rec.holds(s.Catalog, rec.Discarding)
 }
 
-// older is the error of a catalogue that lacks changes.
+// older returns the error for a catalogue that lacks changes.
 func (s *Standing) older(format string, args ...any) error {
 	return fmt.Errorf("%s is older than the rest of the run: %s; restore it from a copy of the run directory, or start again with --resume=false of its first stage: %w",
 		catalog.LogPrefix, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
-// holds says whether the catalogue lists what the record says that stages left, and nothing that was made with other options,
-// but for that of some stages.
+// holds returns an error unless the catalogue lists the output that the record names, and nothing
+// made with other options. It ignores the stages in but.
 func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 	left := *r
 	left.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(x StageRecord) bool { return slices.Contains(but, x.Stage) })
@@ -147,7 +148,8 @@ func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 	return onlyOf(cat, r.Plan, but)
 }
 
-// onlyOf refuses a catalogue that lists files which were made under another plan, but for those of some stages.
+// onlyOf refuses a catalogue that lists files made under another plan. It ignores the stages in
+// but.
 func onlyOf(cat *catalog.Catalog, p control.Plan, but []control.Stage) error {
 	plans := stage.Hashes(p)
 	for _, e := range cat.All() {
@@ -159,7 +161,7 @@ func onlyOf(cat *catalog.Catalog, p control.Plan, but []control.Stage) error {
 	return nil
 }
 
-// compareFiles finds committed files that are not there.
+// compareFiles finds missing committed files.
 func (s *Standing) compareFiles(ctx context.Context, store storage.Store) error {
 	files, err := store.List(ctx, "")
 	if err != nil {
@@ -176,29 +178,30 @@ func (s *Standing) compareFiles(ctx context.Context, store storage.Store) error 
 		case there && size == e.Bytes, slices.Contains(s.Record.Discarding, control.Stage(e.Stage)):
 		case there:
 			s.gone = append(s.gone, goneFile{e, size})
-		case !shards || !isHops(e): // whoever reads hops makes them again from the shard
+		case !shards || !isHops(e): // the reader of hops makes them again from the shard
 			s.gone = append(s.gone, goneFile{e, -1})
 		}
 	}
 	return nil
 }
 
-// isHops says whether a file has edges of a shard as passes read them.
+// isHops reports whether a file holds edges of a shard in the form that passes read.
 func isHops(e catalog.Entry) bool {
 	return e.Kind == catalog.KindHops || e.Kind == catalog.KindReversedHops
 }
 
-// Sound says that all belongs together and is there. Without it, nothing of the run directory that the catalogue does not
-// list may be taken for a leftover.
+// Sound reports whether all parts agree and exist. Otherwise no file outside the catalogue may be
+// taken for a leftover.
 func (s *Standing) Sound() bool {
 	return len(s.Lacks) == 0 && len(s.gone) == 0 && s.broken == nil && s.differ == nil
 }
 
-// Differ is an error if the catalogue does not list what was committed: nothing can be read from the run directory then.
+// Differ returns an error if the catalogue does not list what was committed: nothing can then be
+// read from the run directory.
 func (s *Standing) Differ() error { return s.differ }
 
-// Problem says what is wrong with a run directory whose committed files can be read all the same, as far as they are there; ""
-// if nothing is. Every command says it in the same words.
+// Problem describes what is wrong with a run directory whose existing committed files can still be
+// read; "" if nothing is. All commands use these words.
 func (s *Standing) Problem() string {
 	var all []string
 	if len(s.Lacks) > 0 {
@@ -213,7 +216,7 @@ func (s *Standing) Problem() string {
 	return strings.Join(all, "\n")
 }
 
-// Err is an error if anything is wrong with the run directory. It wraps [seal.ErrCorrupt].
+// Err returns an error if anything is wrong with the run directory. It wraps [seal.ErrCorrupt].
 func (s *Standing) Err() error {
 	if problem := s.Problem(); s.differ == nil && problem != "" {
 		return failure.As(seal.ErrCorrupt, errors.New(problem))
@@ -221,7 +224,8 @@ func (s *Standing) Err() error {
 	return s.differ
 }
 
-// refuseGone is the error for committed files that are missing, but for those of some stages; nil if there are none.
+// refuseGone returns the error for missing committed files, except those of some stages; nil if
+// there are none.
 func (s *Standing) refuseGone(but []control.Stage) error {
 	left := slices.DeleteFunc(slices.Clone(s.gone), func(f goneFile) bool { return slices.Contains(but, control.Stage(f.Stage)) })
 	if len(left) == 0 {
@@ -241,7 +245,8 @@ func (s *Standing) refuseGone(but []control.Stage) error {
 	return stage.Explain(seal.Corrupt(left[0].Path, "%s", what), s.Catalog)
 }
 
-// Refuse says why no stage can be done on a run directory in which the output of some stages is discarded first; nil if some can.
+// Refuse returns an error if no stage can run on a run directory after the output of some stages is
+// discarded; nil if some can.
 func (s *Standing) Refuse(discard []control.Stage) error {
 	if left := slices.DeleteFunc(s.Record.begun(), func(x control.Stage) bool { return slices.Contains(discard, x) }); len(left) == 0 && len(discard) > 0 {
 		return nil // nothing of the run is left
@@ -250,7 +255,7 @@ func (s *Standing) Refuse(discard []control.Stage) error {
 		return s.broken
 	}
 	if s.differ != nil {
-		// The way out of some differences is to discard what differs.
+		// Discarding what differs resolves some differences.
 		if known := max(s.Record.Catalog.number(), s.journal.catalog); s.Catalog.Number() < known || s.journal.discards > s.Record.Discards {
 			return s.differ
 		}
@@ -261,7 +266,7 @@ func (s *Standing) Refuse(discard []control.Stage) error {
 	return s.refuseGone(discard)
 }
 
-// Reopen opens the catalogue for whoever works on the run now. The run directory may have held nothing.
+// Reopen opens the catalogue for a process that works on the run. The run directory may be empty.
 func (s *Standing) Reopen(ctx context.Context, store storage.Store) (*catalog.Catalog, error) {
 	if s == nil {
 		return catalog.Open(ctx, store)
@@ -269,18 +274,19 @@ func (s *Standing) Reopen(ctx context.Context, store storage.Store) (*catalog.Ca
 	return catalog.OpenPublished(ctx, store, s.Record.Catalog.published())
 }
 
-// Recorded says whether there is a record.
+// Recorded reports whether there is a record.
 func (s *Standing) Recorded() bool { return s.Record.Format != 0 }
 
-// Least is the number that the next change of the catalogue must exceed.
+// Least returns the number that the next change of the catalogue must exceed.
 func (s *Standing) Least() uint64 { return max(s.Record.Catalog.number(), s.journal.catalog) }
 
-// Known says whether the record tells up to which change it knows the catalogue. Those of earlier versions do not.
+// Known reports whether the record names the last change of the catalogue. Records of earlier
+// versions do not.
 func (s *Standing) Known() bool { return s.Record.Catalog != nil }
 
-// CatalogMark says how far the catalogue was when a record was written.
+// CatalogMark describes the catalogue at the time when a record was written.
 type CatalogMark struct {
-	// Number is that of its last change.
+	// Number is the number of its last change.
 	Number    uint64            `json:"number"`
 	Published catalog.Published `json:"published,omitzero"`
 }
@@ -299,7 +305,7 @@ func (m *CatalogMark) published() catalog.Published {
 	return m.Published
 }
 
-// journalEnd is what the journal knows of the rest of the run.
+// journalEnd holds what the journal knows of the rest of the run.
 type journalEnd struct {
 	last     uint64 // the number of its last record, 0 for none
 	stage    control.Stage
@@ -307,7 +313,8 @@ type journalEnd struct {
 	discards int
 }
 
-// readJournalEnd reads the journal as the next coordinator does, and changes nothing. broken is the damage that it finds.
+// readJournalEnd reads the journal as the next coordinator does, and changes nothing. broken is the
+// damage that it finds.
 func readJournalEnd(ctx context.Context, store storage.Store) (end journalEnd, broken, err error) {
 	j := &Journal{store: store, next: 1, first: 1}
 	records, err := j.replay(ctx)

@@ -9,7 +9,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// Status is how a run goes. Its JSON field names are stable.
+// Status describes the present state of a run. Its JSON field names are stable.
 type Status struct {
 	// Run is the URI of the run directory.
 	Run      string `json:"run"`
@@ -22,7 +22,7 @@ type Status struct {
 	Tasks TaskCounts    `json:"tasks"`
 	// Stages lists the stages of the run as its record has them.
 	Stages []StageStatus `json:"stages"`
-	// WantedWorkers is how many must be there before the first task.
+	// WantedWorkers is the number of workers that must be present before the first task.
 	WantedWorkers int            `json:"wanted_workers"`
 	Workers       []WorkerStatus `json:"workers"`
 	// Losses lists the work of the run that had to be done again; SecondsLost is
@@ -31,43 +31,44 @@ type Status struct {
 	SecondsLost float64 `json:"seconds_lost"`
 }
 
-// TaskCounts are the tasks of a phase.
+// TaskCounts counts the tasks of a phase by state.
 type TaskCounts struct {
 	Waiting int `json:"waiting"`
 	Running int `json:"running"`
 	Done    int `json:"done"`
 }
 
-// WorkerStatus is what is known of a worker that has joined.
+// WorkerStatus describes a worker that has joined.
 type WorkerStatus struct {
 	Name string `json:"name"`
-	// Here is false once nothing was heard for the time of a lease.
+	// Here is false after the worker was silent for the time of a lease.
 	Here bool `json:"here"`
-	// LastSeen is in seconds before now.
+	// LastSeen is the time since the last sign of life, in seconds.
 	LastSeen float64 `json:"last_seen_seconds"`
 	Memory   int64   `json:"memory"`
 	Threads  int     `json:"threads"`
-	// Rates are what it has measured when it joined.
+	// Rates holds the rates that the worker measured when it joined.
 	Rates control.Rates `json:"rates,omitzero"`
-	// Usage is what its process took when it was last heard of with a task, Speed how fast that goes now.
+	// Usage is the usage of its process in the last report with a task. Speed is the present rate
+	// of that.
 	Usage control.Usage `json:"usage,omitzero"`
 	Speed Speed         `json:"speed,omitzero"`
-	// Draining says that it gets no further task.
+	// Draining says that the worker gets no further task.
 	Draining bool `json:"draining,omitempty"`
-	// Losses counts what of the run was lost with this worker.
+	// Losses counts the losses of the run with this worker.
 	Losses int `json:"losses"`
-	// Task is "" for a worker that has none, and Progress empty.
+	// Task is "" and Progress is empty for a worker without a task.
 	Task     string           `json:"task,omitempty"`
 	Progress control.Progress `json:"progress,omitzero"`
 	// Rate is in units of Progress a second.
 	Rate float64 `json:"rate,omitempty"`
-	// Lease is the number of the lease of the task, LeaseLeft how many seconds it has until it runs out; that of
-	// a worker in the coordinator's process does not.
+	// Lease is the number of the lease of the task. LeaseLeft is the time until it runs out, in
+	// seconds. The lease of a worker in the coordinator's process does not run out.
 	Lease     uint64  `json:"lease,omitempty"`
 	LeaseLeft float64 `json:"lease_left_seconds,omitempty"`
 }
 
-// Status tells how the run goes now.
+// Status returns the present state of the run.
 func (s *Scheduler) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +107,7 @@ func (s *Scheduler) Status() Status {
 	return st
 }
 
-// Announce says how far the stages of the run are. Nobody who asks for the status waits for
-// the store.
+// Announce publishes how far the stages of the run are. Calls of Status do not wait for the store.
 func (s *Scheduler) Announce(stages []StageStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,6 +128,6 @@ func (s *Scheduler) state() string {
 	return "waiting"
 }
 
-// Leading says whether this coordinator leads the run: it is false once it stops or another has taken over. It
-// does not wait.
+// Leading reports whether this coordinator leads the run. It is false after the coordinator stops
+// or another has taken over. It needs no lock.
 func (s *Scheduler) Leading() bool { return s.leading.Load() }

@@ -12,9 +12,9 @@ import (
 	"ndls/stage"
 )
 
-// runSteps has a stage done step by step, or by one task where there is one worker and
-// no others have begun. What a step leaves is known when it is done; the files that no
-// step needs any more are removed before the next. The workers of a group share the rows of columns, unless g is nil.
+// runSteps runs a stage step by step, or as one task if there is one worker and no others have
+// begun. After each step it finds out which step comes next, and removes the files that no step
+// needs any more. Unless g is nil, the workers of a group share the rows of columns.
 func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sharing) (reports []control.StageReport, err error) {
 	var before partition.Left
 	from := 0.0
@@ -33,13 +33,13 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sha
 			return reports, err
 		}
 		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
-			return reports, fmt.Errorf("step %s of %s was done and left no files; workers must be of the same version", left.Step, s)
+			return reports, fmt.Errorf("step %s of %s ended without files; start all workers from the same version", left.Step, s)
 		}
 		before = left
 		tasks := cutStep(s, left, j.Tasks.Workers(), g)
 		ended = tasks[0].Part == control.Whole
 		leave := func() {}
-		if c.Once { // else it is not known how many steps there are
+		if c.Once { // else the number of steps is unknown
 			to := stage.ColumnShare
 			if ended {
 				to = 1
@@ -54,7 +54,7 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sha
 	}
 }
 
-// warn logs what a user should know of the graph.
+// warn logs what a user should know about the graph.
 func (j *Job) warn(ctx context.Context) error {
 	sum, err := shards.ReadSummary(ctx, j.Catalog)
 	if sum.Normalization != "" {
@@ -66,8 +66,7 @@ func (j *Job) warn(ctx context.Context) error {
 	return err
 }
 
-// cutStep divides the step that is next. At least one task is left: it finds
-// everything done.
+// cutStep divides the next step. At least one task is left: it finds everything done.
 func cutStep(s control.Stage, left partition.Left, workers int, g *sharing) (tasks []control.Task) {
 	task := control.Task{Stage: s, Part: control.Part(left.Step)}
 	if g != nil && task.Part == control.Columns {

@@ -6,18 +6,18 @@ import (
 )
 
 const (
-	// overdueFactor is how many times the median of its phase a task takes, of which its worker
-	// cannot say how long it still takes, before it is given to another worker too.
+	// overdueFactor is the multiple of the median time of its phase after which a second worker
+	// gets a task whose worker cannot tell the time left.
 	overdueFactor = 2
-	// gainFactor is how many times as long as a new attempt should take a task must still take,
-	// before it is given to another worker too.
+	// gainFactor is the multiple of the time of a new attempt that a task must still need before a
+	// second worker gets it.
 	gainFactor = 1.2
 )
 
-// straggler is the task to which a second attempt brings most, nil if none would gain: one
-// that still takes longer, by what its worker says of it, than a new attempt. With a worker
-// it must be one that this worker may have and does not have. Times of less than a lease do
-// not pay.
+// straggler returns the task that gains most from a second attempt: one that still needs longer, by
+// its worker's report, than a new attempt. It returns nil if none gains. If a worker is given, that
+// worker must be allowed to have the task and must not have it yet. A gain shorter than a lease is
+// not worth it.
 func (l *leases) straggler(now time.Time, worker string) (found *task) {
 	piece := l.pieceSeconds(now)
 	if piece == 0 {
@@ -47,9 +47,8 @@ func (l *leases) straggler(now time.Time, worker string) (found *task) {
 	return found
 }
 
-// pieceSeconds is the median of what a piece of the phase's tasks takes: of those that are
-// done, and of those under way whose workers say how long they still take. It is 0 while
-// nothing is known.
+// pieceSeconds returns the median time of a piece of the phase: of tasks that are done, and of
+// tasks under way whose workers report the time left. It returns 0 while nothing is known.
 func (l *leases) pieceSeconds(now time.Time) float64 {
 	var all []float64
 	for _, t := range l.tasks {
@@ -70,11 +69,12 @@ func (l *leases) pieceSeconds(now time.Time) float64 {
 	return all[(len(all)-1)/2]
 }
 
-// mostGuessed is the largest share of a task that is taken to be done by what others took.
+// mostGuessed is the largest share of a task that counts as done by the times of other tasks.
 const mostGuessed = 0.9
 
-// share is how much of the work of the phase is done, from 0 to 1: the tasks that are done, and of those under way what
-// their workers say of the time left; where a worker cannot tell, what the time of other tasks says.
+// share returns the share of the phase's work that is done, from 0 to 1. It adds the tasks that are
+// done, and for tasks under way the share by the time left that their workers report, or by the
+// times of other tasks if a worker cannot tell.
 func (l *leases) share(now time.Time) float64 {
 	piece := l.pieceSeconds(now)
 	done, all := 0.0, 0.0
@@ -101,10 +101,10 @@ func (l *leases) share(now time.Time) float64 {
 	return done / all
 }
 
-// size is the number of pieces of a task, as far as that says how long it takes.
+// size returns the number of pieces of a task, as far as that tells its time.
 func (t *task) size() float64 { return float64(max(t.Last-t.First, 1)) }
 
-// left is how many seconds a worker still needs for its task, by its last renewal.
+// left returns the seconds that a worker still needs for its task, by its last renewal.
 func (x *lease) left(now time.Time) (seconds float64, known bool) {
 	if x.progress.Left <= 0 {
 		return 0, false

@@ -20,32 +20,31 @@ import (
 )
 
 const (
-	// mostVerified bounds how many files are read at a time.
+	// mostVerified bounds the number of files that are read at a time.
 	mostVerified = 16
-	// fileMemory is what a file takes of the heap that is read: buffers, and a row group of the node table, which is decoded as a
-	// whole. Edges take a third of that.
+	// fileMemory is the heap that reading a file needs, in bytes: buffers, and a row group of the
+	// node table, which is decoded as a whole. A file of edges needs a third of that.
 	fileMemory = 24 << 20
 )
 
-// Verified says what was read and checked.
+// Verified counts what was read and compared.
 type Verified struct {
 	Files int
 	Bytes int64
-	// OfFiles and OfBytes are those of all parts together: what the catalogue lists.
+	// OfFiles and OfBytes count all parts together: the files that the catalogue lists.
 	OfFiles int
 	OfBytes int64
 }
 
-// Verify reads every catalogued file again, as many at a time as threads may run: its bytes against the checksum, its
-// rows against the count of its entry, and the counts against the graph
-// summary. It compares the record rec with the catalogue, and reads the journal. It goes
-// on after a damaged file; the error joins all findings, wraps [seal.ErrCorrupt] and
-// names the files.
+// Verify reads every catalogued file again. It compares the bytes with the checksum, the rows with
+// the count of the entry, and the counts with the graph summary. It compares the record rec with
+// the catalogue, and reads the journal. It continues after a damaged file; the error joins all
+// findings, wraps [seal.ErrCorrupt] and names the files.
 //
-// Of the files it reads those of a part. The part that has the graph summary, or the first one where there is none,
-// checks what does not belong to one file: counts, record and journal.
+// It reads the files of one part only. The part with the graph summary, or the first part if there
+// is no summary, also checks what belongs to no single file: counts, record and journal.
 //
-// Files are read as many at a time as the budget b has the memory for.
+// It reads as many files at a time as threads may run and as the budget b has memory for.
 func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.Part, b *mem.Budget) (v Verified, err error) {
 	if err := part.Validate(); err != nil {
 		return v, failure.As(failure.ErrOption, err)
@@ -80,7 +79,8 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.P
 	return v, errors.Join(found...)
 }
 
-// filesOf are the entries of a part, and whether it checks what does not belong to one file.
+// filesOf returns the entries of a part. rest reports whether the part also checks what belongs to
+// no single file.
 func filesOf(all []catalog.Entry, part share.Part, v *Verified) (entries []catalog.Entry, rest bool) {
 	sizes := make([]int64, len(all))
 	for i, e := range all {
@@ -101,7 +101,7 @@ func filesOf(all []catalog.Entry, part share.Part, v *Verified) (entries []catal
 
 func isSummary(e catalog.Entry) bool { return e.Path == shards.SummaryPath }
 
-// verifyRest checks what does not belong to one file.
+// verifyRest checks what belongs to no single file.
 func verifyRest(ctx context.Context, cat *catalog.Catalog, rec *Record) (found []error, err error) {
 	found = append(found, verifyCounts(ctx, cat, rec.Plan), rec.Check(cat))
 	journal, err := VerifyJournal(ctx, cat.Store())
@@ -115,7 +115,7 @@ func verifyRest(ctx context.Context, cat *catalog.Catalog, rec *Record) (found [
 	return found, nil
 }
 
-// remade says whether a file is missing that whoever reads it makes again.
+// remade reports whether a missing file is one that its reader makes again.
 func remade(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) bool {
 	if !isHops(e) || !stage.HasShards(cat) {
 		return false
