@@ -14,18 +14,17 @@ import (
 // ErrDisk reports a run that does not fit the disk.
 var ErrDisk = failure.Kind("does not fit the disk")
 
-// Space is what is free for a run directory and for scratch files, in bytes, and
-// whether that is the same space.
+// Space holds the free bytes for a run directory and for scratch files, and whether both share the
+// same space.
 type Space struct {
 	Run, Scratch int64
 	Same         bool
-	// Bounded says that the user allows no more, though there may be.
+	// Bounded says that the user allows no more, although the disk may have more.
 	Bounded bool
 }
 
-// need is what some stages take beside what is there already. Where scratch files
-// have space of their own, what they take while the run directory is small is
-// left out.
+// need returns the disk that some stages need beyond what is there already. If scratch files have
+// space of their own, it leaves out the scratch files that exist while the run directory is small.
 func need(list []control.Figures, there int64, same bool) (n Space) {
 	for _, f := range list {
 		run := f.PeakDiskBytes - there
@@ -37,9 +36,9 @@ func need(list []control.Figures, there int64, same bool) (n Space) {
 	return n
 }
 
-// CheckDisk refuses, with [ErrDisk], stages of so many workers for which free has no
-// room. held is as for [Run]; there is what the run directory holds now, partial output of the
-// stages included.
+// CheckDisk refuses stages of so many workers with [ErrDisk] if free has no room for them. held is
+// as for [Run]; there is the present size of the run directory, partial output of the stages
+// included.
 func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held, there int64, free Space, stages ...Stage) error {
 	list, err := RunCut(c, p, r, workers, held, stages...)
 	if len(list) == 0 {
@@ -82,13 +81,13 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 		what, mem.Bytes(bytes), bytes, mem.Bytes(has), has, state, strings.Join(fits, ", "), ErrDisk)
 }
 
-// remedy is a plan that takes less disk.
+// remedy is a plan that needs less disk.
 type remedy struct {
 	flag string
 	plan control.Plan
 }
 
-// remedies lists what can still be changed before these stages.
+// remedies lists the options that can still be changed before these stages.
 func remedies(p control.Plan, stages []Stage) (all []remedy) {
 	add := func(stage control.Stage, flag string, field func(*control.Plan) *string, value string) {
 		q := p

@@ -1,24 +1,22 @@
-// Package estimate works out what the stages of a run take, from counts alone and
-// with the formulas of the packages that carry the stages out, and refuses what
-// does not fit before work starts.
+// Package estimate plans what the stages of a run need, from counts alone and with the formulas of
+// the packages that run the stages. It refuses what does not fit before work starts.
 //
 // # Model
 //
-// Memory, disk, bytes, passes and columns follow from the same choices that the
-// stages make (how column blocks are laid out, what is spilled), given the same
-// counts. What is not known beforehand is how many hops the nodes need: until the
-// K table says so, the Hops of [Counts] stand for it ([Counts.ExpectedHops]).
+// Memory, disk, bytes, passes and columns follow from the choices that the stages make for the same
+// counts (how column blocks are laid out, what is spilled). The number of hops is unknown at first.
+// Until the K table gives it, the field Hops of [Counts] stands for it ([Counts.ExpectedHops]).
 //
-// Seconds are work at the rates of one machine, which rates.go lists with what measured
-// each: edges, rows, values and float operations, which all threads share, rows of tables,
-// which one thread reads, and bytes. On other machines they scale, no more.
+// Seconds are amounts of work divided by the rates of one machine. All threads share edges, rows,
+// values, float operations and bytes; one thread reads the rows of tables. rates.go lists the rates
+// and the measurement of each. For another machine the rates are only scaled.
 //
-// Bytes read and written are those of the run directory and of scratch files,
-// without the dataset's own files.
+// Bytes read and written count the run directory and scratch files, without the dataset's own
+// files.
 //
 // # Not supported
 //
-// Rows that settle are streamed as if they did not, so that bytes and seconds of
-// --active settled are upper bounds. The numbers of target rows in a file and of
-// input ids with gaps are not known; all nodes, and none, are taken instead.
+// Seconds and bytes of --active settled are upper bounds: they count settled rows like others. The
+// number of target rows in a file is unknown; the plan counts all nodes. The number of input ids
+// with gaps is unknown; the plan counts none.
 package estimate

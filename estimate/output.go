@@ -11,25 +11,25 @@ import (
 	"ndls/smooth"
 )
 
-// Output says what the smooth stage writes for each target: the row that its rule adds up,
-// and rows of hops. A row has the values of the features, then those of label columns.
+// Output describes what the smooth stage writes for each target: the row that its rule adds up, and
+// rows of hops. A row has the values of the features, then those of label columns.
 type Output struct {
 	// Sums says that the rule adds hops up to a row.
 	Sums bool
-	// Keep are the hops that are written, in ascending order. Joins says that the row of a
-	// target is made of all of them, in place of one for each hop.
+	// Keep lists the hops that are written, in ascending order. Joins says that one row of a target
+	// holds all of them, instead of one row for each hop.
 	Keep  []int
 	Joins bool
-	// Directions are those of the hops. Where there are two, a row that hops add up to has the
-	// values of either, one behind the other, and the hops of the second one, without hop 0,
-	// follow those of the first.
+	// Directions lists the directions of the hops. With two directions, a row that hops add up to
+	// holds the values of the first and then those of the second. The hops of the second direction,
+	// without hop 0, follow those of the first.
 	Directions []string
-	// Features is the number of feature columns, Classes that of label columns, 0 without
-	// them. Labels are propagated in so many Parts.
+	// Features is the number of feature columns, Classes the number of label columns, 0 without
+	// labels. Labels are propagated in so many Parts.
 	Features, Classes, Parts int
 }
 
-// OutputOf is what the smooth stage writes under plan p, of a graph with so many features and
+// OutputOf returns what the smooth stage writes under plan p for a graph with so many features and
 // classes. The plan is valid.
 func OutputOf(p control.Plan, features, classes int) Output {
 	if p.Embeds() {
@@ -50,7 +50,7 @@ func OutputOf(p control.Plan, features, classes int) Output {
 	return o
 }
 
-// Projection is the embedding that a plan with --rule fastrp asks for. The plan is valid.
+// Projection returns the embedding that a plan with --rule fastrp asks for. The plan is valid.
 func Projection(p control.Plan) fastrp.Projection {
 	o := p.Smooth
 	weights, _ := fastrp.ParseWeights(cmp.Or(o.HopWeights, control.DefaultHopWeights))
@@ -60,13 +60,13 @@ func Projection(p control.Plan) fastrp.Projection {
 	}
 }
 
-// Width is the number of values of a row at one hop.
+// Width returns the number of values of a row at one hop.
 func (o Output) Width() int { return o.Features + o.Classes }
 
-// SumWidth is the number of values of the row that the rule adds up.
+// SumWidth returns the number of values of the row that the rule adds up.
 func (o Output) SumWidth() int { return len(o.Directions) * o.Width() }
 
-// hop0 is how many of the hops that are kept are hop 0, which has no direction: 0 or 1.
+// hop0 returns 1 if hop 0, which has no direction, is among the kept hops, else 0.
 func (o Output) hop0() int {
 	if len(o.Keep) > 0 && o.Keep[0] == 0 {
 		return 1
@@ -74,11 +74,11 @@ func (o Output) hop0() int {
 	return 0
 }
 
-// Lists is the number of hops that are written, of all directions.
+// Lists returns the number of written hops of all directions.
 func (o Output) Lists() int { return len(o.Directions)*(len(o.Keep)-o.hop0()) + o.hop0() }
 
-// List is the place of a hop of a direction among those that are written; ok is false where it
-// is not written.
+// List returns the place of a hop of a direction among the written hops; ok is false if it is not
+// written.
 func (o Output) List(direction, hop int) (list int, ok bool) {
 	i, ok := slices.BinarySearch(o.Keep, hop)
 	if direction == 0 || !ok {
@@ -87,8 +87,7 @@ func (o Output) List(direction, hop int) (list int, ok bool) {
 	return direction*(len(o.Keep)-o.hop0()) + i, hop > 0
 }
 
-// HopNames are the names of the hops that are written, without what all names of hops begin
-// with.
+// HopNames returns the names of the written hops without their common beginning.
 func (o Output) HopNames() (names []string) {
 	for d, direction := range o.Directions {
 		for _, hop := range o.Keep {
@@ -103,8 +102,8 @@ func (o Output) HopNames() (names []string) {
 	return names
 }
 
-// FeaturePanels and LabelPanels are the panels of the columns that make hops: of features,
-// then of labels in parts. Panels are both.
+// FeaturePanels returns the number of panels of the features, LabelPanels the number of panels of
+// labels in parts, and Panels the sum of both.
 func (o Output) FeaturePanels() int { return packed.Panels(o.Features) }
 
 // LabelPanels is described at FeaturePanels.
@@ -113,13 +112,13 @@ func (o Output) LabelPanels() int { return packed.Panels(o.Parts * o.Classes) }
 // Panels is described at FeaturePanels.
 func (o Output) Panels() int { return o.FeaturePanels() + o.LabelPanels() }
 
-// Rows is how many rows of tiles are written for each target.
+// Rows returns the number of rows of tiles for each target.
 func (o Output) Rows() int {
 	return o.SumRows() + o.Lists()
 }
 
-// SumRows is how many of them are for what the rule adds up: one for each direction. They come
-// first.
+// SumRows returns the number of these rows that hold sums of the rule: one for each direction. They
+// come first.
 func (o Output) SumRows() int {
 	if o.Sums {
 		return len(o.Directions)
@@ -127,8 +126,8 @@ func (o Output) SumRows() int {
 	return 0
 }
 
-// Trained is the number of values that a model takes: of the rule's row, or of all hops where
-// the rule adds up none.
+// Trained returns the number of values that a model reads: those of the rule's row, or those of all
+// hops if the rule adds up none.
 func (o Output) Trained() int {
 	if o.Sums || o.Joins {
 		return o.SumWidth()
@@ -136,7 +135,7 @@ func (o Output) Trained() int {
 	return o.Lists() * o.Width()
 }
 
-// Last is the last hop that is kept, 0 where none is.
+// Last returns the last kept hop, 0 if none is kept.
 func (o Output) Last() int {
 	if len(o.Keep) == 0 {
 		return 0
@@ -144,5 +143,5 @@ func (o Output) Last() int {
 	return o.Keep[len(o.Keep)-1]
 }
 
-// Output is what the smooth stage writes.
+// Output returns what the smooth stage writes.
 func (s *Sheet) Output() Output { return OutputOf(s.Plan, s.Features, s.Classes) }

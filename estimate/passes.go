@@ -13,8 +13,8 @@ import (
 	"ndls/spmv"
 )
 
-// capacity is what column blocks of some columns have to fit, beside held bytes,
-// degrees and components.
+// capacity returns the memory limits for column blocks of some columns, beside held bytes, degrees
+// and components.
 func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 	free := s.Budget() - held - s.graphBytes()
 	r := hops.Capacity{
@@ -31,11 +31,12 @@ func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 	return r
 }
 
-// shareOfStream is what of the hop streams the edges of a worker's rows take, where edges are shared out evenly.
+// shareOfStream returns the bytes of the hop streams for the edges of a worker's rows, if edges are
+// shared evenly.
 func (s *Sheet) shareOfStream() int64 { return (s.stream() + s.sharing - 1) / s.sharing }
 
-// stream is the bytes of the hop streams that a pass reads: of one direction, where edges have
-// directions.
+// stream returns the bytes of the hop streams that a pass reads: those of one direction if edges
+// have directions.
 func (s *Sheet) stream() int64 {
 	if s.Directed {
 		return partition.HopBytes(s.Partitioned()) / 2
@@ -43,7 +44,7 @@ func (s *Sheet) stream() int64 {
 	return partition.HopBytes(s.Partitioned())
 }
 
-// edgesOfPass is the number of edges that a pass reads.
+// edgesOfPass returns the number of edges that a pass reads.
 func (s *Sheet) edgesOfPass() int64 {
 	if s.Directed {
 		return s.Edges
@@ -51,7 +52,7 @@ func (s *Sheet) edgesOfPass() int64 {
 	return 2 * s.Edges
 }
 
-// graphBytes is the memory for degrees, strengths, divisors, components and their volumes.
+// graphBytes returns the memory for degrees, strengths, divisors, components and their volumes.
 func (s *Sheet) graphBytes() int64 {
 	bytes := s.nodeBytes(s.Part)
 	if s.listed() {
@@ -60,10 +61,10 @@ func (s *Sheet) graphBytes() int64 {
 	return bytes
 }
 
-// listed says whether workers that share rows send each other those alone that are read.
+// listed reports whether workers that share rows send each other only the rows that are read.
 func (s *Sheet) listed() bool { return group.ListsPay(s.Nodes, s.edgesOfPass(), int(s.sharing)) }
 
-// NodeBytes is the memory for degrees, strengths, components and their volumes of all nodes.
+// NodeBytes returns the memory for degrees, strengths, components and their volumes of all nodes.
 func (s *Sheet) NodeBytes() int64 { return s.nodeBytes(s.Nodes) }
 
 func (s *Sheet) nodeBytes(rows int64) int64 {
@@ -84,8 +85,8 @@ func (s *Sheet) precision() spmv.Precision {
 	return spmv.Float32
 }
 
-// fits records the memory of column blocks in r, beside held bytes. need is what
-// they take with some capacity, and the least that they can take where that is none.
+// fits records the memory of column blocks in r, beside held bytes. need returns the memory for
+// some capacity, and the least memory if there is no capacity.
 func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64) {
 	held += s.graphBytes()
 	peak := held + need(r)
@@ -97,7 +98,7 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 	}
 	fit := need(r) <= r.Free
 	r.Free, r.Resident = 0, false
-	if s.sharing > 1 { // which part of the edges a worker has is not known yet
+	if s.sharing > 1 { // which part of the edges a worker has is unknown
 		s.Takes(peak, held+hops.SafeShare(s.stream(), need(r)))
 		return
 	}
@@ -108,8 +109,9 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 	s.Takes(peak, least)
 }
 
-// streams adds passes: each reads all edges, unless they are in memory. copies says that
-// edges may be copied for late hops, spared how many passes take no time because of that.
+// streams adds passes. Each reads all edges, unless they are in memory. copies says that edges may
+// be copied for late hops; spared is the number of passes that need no time for edges because of
+// that.
 func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool, spared float64) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
@@ -161,18 +163,18 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 }
 
 const (
-	// lineBytes is what a processor takes from memory at a time: the size of the rows of [passedEdges].
+	// lineBytes is the number of bytes that a processor reads from memory at a time: the size of
+	// the rows of [passedEdges].
 	lineBytes = 64
-	// nextLine is how long each further line of a row takes beside the first one, which comes with it.
-	// bench/papers100m/RESULTS.md: 2M rows of 32 columns beside those of 16.
+	// nextLine is the time of each further line of a row, relative to the first one. Measured with
+	// 2M rows of 32 and of 16 columns: bench/papers100m/RESULTS.md.
 	nextLine = 0.77
-	// widened is how many times as long the edges of float16 rows take as those of float32 rows of as many
-	// bytes.
-	// ndls bench kernel, with --columns 32 --precision float16 and without.
+	// widened is the time of edges with float16 rows relative to float32 rows of as many bytes.
+	// Measured by ndls bench kernel with --columns 32, with and without --precision float16.
 	widened = 1.12
 )
 
-// edgeRate is the edges a second and thread past rows of so many bytes together.
+// edgeRate returns the edges a second and thread for rows of so many bytes together.
 func (s *Sheet) edgeRate(bytes int64) float64 {
 	between := func(small, large Rate, from, to float64) float64 {
 		beyond := math.Log(max(float64(bytes), from)/from) / math.Log(to/from)
@@ -184,7 +186,7 @@ func (s *Sheet) edgeRate(bytes int64) float64 {
 	return between(sharedEdges, passedEdges, cacheBytes, memoryBytes)
 }
 
-// copies is the scratch space that copies of edges take.
+// copies returns the scratch space for copies of edges.
 func (s *Sheet) copies() int64 {
 	if s.Resources.Lean {
 		return min(hops.CopiedBytes(s.stream()), s.Resources.Spare)
@@ -192,7 +194,7 @@ func (s *Sheet) copies() int64 {
 	return hops.CopiedBytes(s.stream())
 }
 
-// FindLSI is one run of the LSI engine, with a sketch or another probe, beside held bytes.
+// FindLSI adds one run of the LSI engine, with a sketch or another probe, beside held bytes.
 func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
 	r := s.capacity(width, held)
@@ -208,8 +210,9 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held 
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }
 
-// ShareLSI is one run of the LSI engine by workers, or groups of them, that share the panels of the probe, in stretches
-// that end with some hops, beside held bytes. There are so many tasks at most.
+// ShareLSI adds one run of the LSI engine in which workers, or groups of them, share the panels of
+// the probe, beside held bytes. Stretches end with the hops in ends. There are at most so many
+// tasks.
 func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64) {
 	takers := min(s.takers(), tasks)
 	mine := (panels + takers - 1) / takers
@@ -239,7 +242,7 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
 	rows := int64(panels) * s.Nodes * packed.PanelColumns * l.Precision.Bytes()
 	found := int64(ends[0]+1) * 8 * s.Nodes * int64(panels)
-	if s.sharing > 1 { // who finds K has the degrees of all nodes
+	if s.sharing > 1 { // the worker that finds K has the degrees of all nodes
 		all := s.NodeBytes() + finding
 		s.Takes(all, all)
 	}
@@ -249,10 +252,10 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 	s.Pieces(tasks)
 }
 
-// finding is about what a [lsi.Finder] of 2^20 nodes takes, with what it reads.
+// finding is the approximate memory of a [lsi.Finder] of 2^20 nodes, with the memory for reading.
 const finding = 48 << 20
 
-// Spectrum is finding λ₂ beside held bytes, in as many hops as a slow graph takes.
+// Spectrum adds finding λ₂ beside held bytes, with the hops of a slow graph.
 func (s *Sheet) Spectrum(held int64) {
 	r := s.capacity(packed.PanelColumns, held)
 	r.Precision = spmv.Float32
@@ -269,18 +272,18 @@ func (s *Sheet) Spectrum(held int64) {
 	s.Computes(5*lsi.SpectrumHops*float64(s.Part)*packed.PanelColumns, observedValues)
 }
 
-// Columns is smoothing some columns, read from tiles, beside held bytes.
+// Columns adds smoothing some columns, read from tiles, beside held bytes.
 func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bool) {
 	reads, _ := s.smooths(o, columns, last, held)
 	s.BytesRead += reads * TileBytes(s.Nodes, columns, half)
 }
 
-// Random is smoothing columns that are made of ids and degrees, beside held bytes.
+// Random adds smoothing columns that are made of ids and degrees, beside held bytes.
 func (s *Sheet) Random(o smooth.Options, columns, last int, held int64) {
 	s.smooths(o, columns, last, held)
 }
 
-// Labels is smoothing columns that are made of the node table, beside held bytes.
+// Labels adds smoothing columns that are made of the node table, beside held bytes.
 func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 	reads, blocks := s.smooths(o, columns, last, held)
 	bytes := partition.NodeBytes(s.Partitioned())
@@ -288,7 +291,8 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 	s.each += float64(reads*blocks*s.Nodes) / s.rate(readNodes) // by one reader, beside hops
 }
 
-// smooths adds smoothing some columns, and returns how often each of so many blocks is read.
+// smooths adds smoothing some columns. It returns the number of blocks, and the number of times
+// that each block is read.
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
 	o.Slack = s.Plan.LSI.Slack
@@ -314,18 +318,18 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 }
 
 const (
-	// chosenPasses is how many passes the trials of a choice take beside all hops of a panel,
-	// chosenReads how often the scratch space of a choice is read.
+	// chosenPasses is the number of passes of the trials of a choice, in addition to all hops of a
+	// panel. chosenReads is the number of times that the scratch space of a choice is read.
 	chosenPasses = 5
 	chosenReads  = 3
 )
 
-// CheckSettled adds comparing a sample of settled rows with exact ones, and choosing the rows
-// that settle: 16 columns once more, or, where they are chosen, about twice.
+// CheckSettled adds comparing a sample of settled rows with exact ones, and choosing the rows that
+// settle: 16 columns once more, or about twice if the rows are chosen.
 func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	o.Settled, o.Chooses = s.Plan.Chooses(), s.Plan.Chooses()
 	if o.Chooses {
-		held += 3 * smooth.TargetsBytes(s.Nodes) // a sample, and what is this worker's of it
+		held += 3 * smooth.TargetsBytes(s.Nodes) // a sample, and this worker's part of it
 		s.fits(s.capacity(packed.PanelColumns, held), held, func(r hops.Capacity) int64 {
 			_, need, _ := o.Plan(r)
 			return need
@@ -334,7 +338,7 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	r := s.capacity(packed.PanelColumns, held)
 	o, _, err := o.Plan(r)
 	if err != nil {
-		return // what has more columns does not fit either
+		return // more columns do not fit either
 	}
 	s.ReadNodes(1) // the graph is opened again
 	s.ReadK()
@@ -351,10 +355,11 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
 }
 
-// spared is how many passes of so many blocks with so many hops are expected to take no time for
-// edges, since few rows are needed in them: the last hops of each block. Finding the rows takes as long as
-// findPasses of them. Where rows settle, a block takes few passes in all: about two of papers100M:,
-// and 0.1 to 0.45 of the hops of Cora, Citeseer and facebook. Without copies of edges no pass is spared.
+// spared returns the number of passes, of so many blocks with so many hops, that are expected to
+// need no time for edges because they need few rows: the last hops of each block. Finding the rows
+// costs as much time as findPasses of them. With --active settled a block has few passes in all:
+// about two for papers100M:, and 0.1 to 0.45 of the hops for Cora, Citeseer and facebook. Without
+// copies of edges no pass is spared.
 func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 	const (
 		findPasses    = 3

@@ -7,8 +7,8 @@ import "ndls/internal/control"
 // go run -C bench ./plan prints those of its machine.
 var reference = control.Speeds{Edges: 78e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
 
-// A Rate is work a second and thread on the reference machine. On another one it is as many
-// times as large as the speed that bounds it.
+// A Rate is work a second and thread on the reference machine. On another machine it changes in
+// proportion to the speed that bounds it.
 type Rate struct {
 	reference float64
 	bound     func(control.Speeds) float64
@@ -18,7 +18,7 @@ func byEdges(s control.Speeds) float64  { return s.Edges }
 func byFlops(s control.Speeds) float64  { return s.Flops }
 func byValues(s control.Speeds) float64 { return s.Values }
 
-// rate is r on the machine that is planned for.
+// rate returns r for the machine that is planned for.
 func (s *Sheet) rate(r Rate) float64 {
 	if s.Resources.Speeds == (control.Speeds{}) {
 		return r.reference
@@ -26,17 +26,17 @@ func (s *Sheet) rate(r Rate) float64 {
 	return r.reference * r.bound(s.Resources.Speeds) / r.bound(reference)
 }
 
-// Rates serve seconds alone. All threads share the work, unless a line says that one thread
-// does it. Behind each rate stands what it was fitted to; `make plan` sets the seconds that
-// follow from all of them beside those that runs take.
+// Rates decide only seconds. All threads share the work, unless a line says that one thread does
+// it. Each comment names the measurement to which the rate was fitted; `make plan` compares planned
+// seconds with those of runs.
 var (
 	// PartitionedRows is rows of the edge list through partition, PartitionedValues values of
 	// feature tiles: read, put in the order of the nodes and written.
 	// go run -C bench ./threads: partition; go run -C bench ./plan -only coauthor_cs: partition.
 	PartitionedRows   = Rate{4e6, byValues}
 	PartitionedValues = Rate{60e6, byValues}
-	// PartitionedIDs is input ids that are not numbers: those of edges are looked up once, those
-	// of nodes are sorted, looked up and written.
+	// PartitionedIDs counts input ids that are not numbers. Ids of edges are looked up once; ids of
+	// nodes are sorted, looked up and written.
 	PartitionedIDs = Rate{1e6, byValues}
 
 	// passedEdges is directed edges past rows of 64 bytes that together take memoryBytes and
@@ -76,12 +76,12 @@ var (
 )
 
 const (
-	// overlap is how many times the seconds of the slower of the two a pass takes that reads
-	// edges from the disk while it computes.
-	// ndls bench stream.
+	// overlap is the time of a pass that reads edges from the disk while it computes, as a multiple
+	// of the slower of the two. Measured by ndls bench stream.
 	overlap = 1.25
-	// coreBytes is how large the rows of cachedEdges are at most, cacheBytes those of sharedEdges, and memoryBytes those of
-	// passedEdges at least. From one to the next the rate falls by the same share with each doubling.
+	// coreBytes is the largest size of the rows of cachedEdges, cacheBytes the size of those of
+	// sharedEdges, and memoryBytes the smallest size of those of passedEdges. From one to the next
+	// the rate falls by the same factor with each doubling.
 	coreBytes, cacheBytes, memoryBytes = 2 << 20, 64 << 20, 256 << 20
 
 	// ReadBytes is bytes that are read, scratchBytes bytes that are written to scratch files,
@@ -99,12 +99,12 @@ const (
 	stageSeconds = 0.05
 )
 
-// besideReaders is how fast a thread reads a table beside others that read it too, of its speed alone: two threads read 1.35
-// times as fast as one.
-// go test ./shards -run xxx -bench VisitNodes.
+// besideReaders is the speed of a thread that reads a table beside others, relative to a single
+// thread: two threads read 1.35 times as fast as one. Measured by go test ./shards -run xxx -bench
+// VisitNodes.
 const besideReaders = 1.35 / 2
 
-// readsAtOnce is how many times as fast as one so many threads read a table.
+// readsAtOnce returns the speed of so many threads that read a table, relative to one thread.
 func readsAtOnce(threads int) float64 {
 	if threads < 2 {
 		return 1
@@ -112,7 +112,7 @@ func readsAtOnce(threads int) float64 {
 	return besideReaders * float64(threads)
 }
 
-// reads, scratches and commits are the bytes a second of the disk that is planned for.
+// reads, scratches and commits return the bytes a second of the disk that is planned for.
 func (s *Sheet) reads() float64 { return s.disk(ReadBytes, s.Resources.Speeds.Read, reference.Read) }
 
 func (s *Sheet) scratches() float64 {

@@ -5,18 +5,18 @@ import (
 	"ndls/internal/packed"
 )
 
-// Part is the largest share of the rows of a graph if so many workers have as many
-// each: whole strips.
+// Part returns the largest number of rows of a worker if so many workers share the rows of a graph
+// evenly, in whole strips.
 func Part(nodes int64, workers int) int64 {
 	strips := int64(packed.Strips(nodes))
 	w := int64(max(workers, 1))
 	return min((strips+w-1)/w*packed.StripRows, nodes)
 }
 
-// RunShared is [Run] for so many workers with r each, in groups: the workers of a group share the rows of
-// the graph in stages that allow that, and groups share the columns. Of the sizes of groups a stage has
-// the one with which it takes the fewest seconds, what the network takes not counted, of those for which
-// the memory suffices. Memory is that of a worker, as are temporary files; other figures are of all
+// RunShared is [Run] for so many workers with r each, in groups. In stages that allow it, the
+// workers of a group share the rows of the graph, and groups share the columns. Each stage takes
+// the size of groups with the fewest seconds, without the time of the network, among the sizes
+// whose memory fits. Memory and temporary files are those of one worker; other figures count all
 // workers together.
 func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
@@ -44,19 +44,19 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes
 	})
 }
 
-// worthwhileShare is which share of the seconds without it, and worthwhileLeft how many of them, groups must
-// save where the memory of a worker suffices without them.
+// worthwhileShare is the share of the seconds, and worthwhileLeft the number of seconds, that
+// groups must save if the memory of a worker suffices without groups.
 const (
 	worthwhileShare = 0.2
 	worthwhileLeft  = 10
 )
 
-// Worthwhile says whether groups save enough seconds of a stage that workers could do without them.
+// Worthwhile reports whether groups save enough seconds in a stage that can run without them.
 func Worthwhile(without, with float64) bool {
 	return with <= (1-worthwhileShare)*without && without-with >= worthwhileLeft
 }
 
-// better says whether a stage had better take x than y, with so much memory.
+// better reports whether a stage should use x instead of y, with so much memory.
 func better(x, y control.Figures, memory int64) bool {
 	switch fits := x.LeastBytes <= memory; {
 	case fits != (y.LeastBytes <= memory):
@@ -67,7 +67,8 @@ func better(x, y control.Figures, memory int64) bool {
 	return x.LeastBytes < y.LeastBytes
 }
 
-// share is a stage with so many rows of the graph, in one of some groups of so many members, if the stage allows that.
+// share returns the sheet of a stage with so many rows of the graph, in one of several groups of so
+// many members, if the stage allows that.
 func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) *Sheet {
 	x := newSheet(c, p, r)
 	x.groups = groups
@@ -77,8 +78,9 @@ func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, m
 	return x
 }
 
-// Share says how a worker with r takes part in a stage with so many rows of the graph, in one of some groups of
-// so many members: the least memory with which it can, and whether r keeps its rows in memory.
+// Share plans the part of a worker with r in a stage with so many rows of the graph, in one of
+// several groups of so many members. least is the least memory with which it can take part.
+// resident reports whether r keeps its rows in memory.
 func Share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) (least int64, resident bool) {
 	x := share(c, p, r, s, rows, members, groups)
 	least = x.figures(s).LeastBytes
