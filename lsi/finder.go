@@ -10,17 +10,17 @@ import (
 	"ndls/internal/stationary"
 )
 
-// finder enters into a table which nodes have settled, from the squared lengths of their rows.
+// finder enters nodes that have settled into a table, from the squared lengths of their rows.
 type finder struct {
 	o     Options
 	scale float64 // of the rows
 	state *stationary.State
-	base  int64 // the number of the table's first node among those of state
+	base  int64 // number of the table's first node among those of state
 	table *Table
 }
 
-// see takes the squared lengths of rows after a hop, and says how many have settled. Calls at the
-// same time are for different rows.
+// see reads the squared lengths of rows after a hop, and returns the number of nodes that have
+// settled. Concurrent calls are for different rows.
 func (f *finder) see(hop int, first int64, squares []float64) (settled int64) {
 	f.sample(first, squares)
 	settled = f.settle(f.table.k.S, f.o.Epsilon, hop, first, squares)
@@ -30,7 +30,7 @@ func (f *finder) see(hop int, first int64, squares []float64) (settled int64) {
 	return settled
 }
 
-// sample keeps the distances of the rows of the sample that have not settled before this hop.
+// sample stores the distances of the sample's rows that have not settled before this hop.
 func (f *finder) sample(first int64, squares []float64) {
 	number, _ := slices.BinarySearch(f.o.Sample, first)
 	for ; number < len(f.o.Sample) && f.o.Sample[number] < first+int64(len(squares)); number++ {
@@ -42,8 +42,8 @@ func (f *finder) sample(first int64, squares []float64) {
 	}
 }
 
-// settle enters the hop into a column for the nodes whose distance falls below epsilon, and
-// counts them.
+// settle enters the hop into a column for the nodes whose distance falls below epsilon, and counts
+// them.
 func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, squares []float64) (settled int64) {
 	k := column[first : first+int64(len(squares))]
 	epsilon *= f.scale
@@ -56,18 +56,19 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
-// Finder finds K of some nodes from the squared lengths of their rows, which workers found panel by
-// panel (see [Stretch]).
+// Finder finds K of some nodes from the squared lengths of their rows, which workers computed panel
+// by panel (see [Stretch]).
 type Finder struct {
 	finder
-	// squares are those of the last three hops, the last one first, of which seen were shown.
+	// squares holds the squared lengths of the last three hops, the last one first; seen counts the
+	// hops that were shown.
 	squares [3]*mem.Array[float64]
 	seen    int
 	part    *mem.Array[float64]
 }
 
-// NewFinder begins with K of n nodes from node first on, of which nothing is known. sketch says that
-// the probe is a sketch; rows of the sample of o count from first.
+// NewFinder begins with unknown K for the n nodes from node first on. sketch says that the probe is
+// a sketch. The rows of the sample of o count from first.
 func NewFinder(b *mem.Budget, state *stationary.State, sketch bool, o Options, first, n int64) (_ *Finder, err error) {
 	f := &Finder{finder: finder{o: o, scale: 1, state: state, base: first}}
 	if sketch {
@@ -102,18 +103,19 @@ func (f *Finder) Free() {
 	f.part.Free()
 }
 
-// Columns are K of the nodes for the ε of the options, then for each looser one, as they are
-// stored: uint16, with the highest bit set where K is capped, and 65535 where it is not known yet.
-// They may be changed before the first hop.
+// Columns returns K of the nodes for the ε of the options, then for each looser one, in stored
+// form: uint16, with the highest bit set if K is capped, and 65535 while it is unknown. The caller
+// may change them before the first hop.
 func (f *Finder) Columns() [][]uint16 { return f.table.columns() }
 
-// Distances are those of the rows of the sample so far. They may be changed before the first hop.
+// Distances returns the distances of the sample's rows so far. The caller may change them before
+// the first hop.
 func (f *Finder) Distances() [][]float64 { return f.table.distances }
 
-// Unsettled is whether K is not known of a node with this entry in a column.
+// Unsettled reports whether this entry of a column stands for an unknown K.
 func Unsettled(entry uint16) bool { return entry == unsettled }
 
-// Left counts the nodes of which K is not known.
+// Left counts the nodes with unknown K.
 func (f *Finder) Left() (n int64) {
 	for _, k := range f.table.k.S {
 		if k == unsettled {
@@ -123,9 +125,9 @@ func (f *Finder) Left() (n int64) {
 	return n
 }
 
-// Hop takes the squared lengths of the rows after a hop: panel by panel, in ascending order, read
-// fills in those of the nodes of which K was not known when the Finder was begun. They are added as
-// one worker adds them.
+// Hop reads the squared lengths of the rows after a hop. read fills in the lengths of one panel,
+// for the nodes whose K was unknown when the Finder began; Hop calls it for the panels in ascending
+// order. The sums have the bits that a single worker computes.
 func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) error) error {
 	last := f.squares[len(f.squares)-1]
 	copy(f.squares[1:], f.squares[:])
@@ -143,8 +145,8 @@ func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) er
 	return nil
 }
 
-// More is about how many more hops it takes until K of all nodes is known, most if that is more or
-// cannot be told: distances fall from hop to hop as they fell in the last two.
+// More estimates the number of further hops until K of all nodes is known, assuming that distances
+// fall as in the last two hops. It returns most if the number is larger or unknown.
 func (f *Finder) More(most int) int {
 	if f.seen < len(f.squares) {
 		return most
@@ -155,7 +157,7 @@ func (f *Finder) More(most int) int {
 			continue
 		}
 		up := f.state.Up(f.base+int64(i)) / f.scale
-		fall := elementary.Log(now[i] / then[i]) // of squares, in two hops
+		fall := elementary.Log(now[i] / then[i]) // fall of the squares in two hops
 		if !(fall < 0) {
 			return most
 		}

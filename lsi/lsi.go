@@ -23,24 +23,24 @@ const capped = 1 << 15
 // MaxK is the largest Kmax a table can hold.
 const MaxK = capped - 1
 
-// Options say how to find the LSI.
+// Options holds the parameters of a run.
 type Options struct {
-	// Epsilon > 0 is the distance below which a node has settled, Kmax in [0,
-	// MaxK] the K of a node that never does.
+	// Epsilon > 0 is the distance below which a node has settled. Kmax in [0, MaxK] is the K of a
+	// node that never settles.
 	Epsilon float64
 	Kmax    int
-	// Looser are distances above Epsilon. Table.Looser is K for each of them, which the same
-	// hops find. Rows that settle would make another K of it than a run of its own.
+	// Looser lists distances above Epsilon. The same hops find K for each of them, which
+	// Table.Looser returns. With settled rows that K would differ from the K of a separate run.
 	Looser []float64
-	// Sample are rows in ascending order: Table.Distances has what is found of them.
+	// Sample lists rows in ascending order whose distances Table.Distances returns.
 	Sample []int64
-	// Settled stops recomputing a row Slack hops after its node has settled,
-	// or with the window in which it did (see the package's Algorithm).
+	// Settled stops recomputing a row Slack hops after its node has settled, or at the end of the
+	// window in which it settled (see the package's Algorithm).
 	Settled bool
 	Slack   int
-	// Layout is how a column block is laid out. The result does not depend on it.
+	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
-	// Checkpoints say when the state of the run is saved, and what it resumes from.
+	// Checkpoints says when the state of the run is saved, and from which state it resumes.
 	Checkpoints hops.Checkpoints
 }
 
@@ -48,26 +48,26 @@ type Options struct {
 type Table struct {
 	k      *mem.Array[uint16]
 	looser []*mem.Array[uint16]
-	// distances are those of the rows of the sample.
+	// distances holds the distances of the sample's rows.
 	distances [][]float64
 }
 
-// K returns K of node i, and whether it is capped.
+// K returns K of node i. isCapped reports whether the node did not settle by Kmax.
 func (t *Table) K(i int64) (k int, isCapped bool) { return entry(t.k.S[i]) }
 
-// Distances are those of a row of the options' Sample, by its number in it, after each hop from hop 0 to K: as
-// K finds them, estimated where the probe is a sketch.
+// Distances returns the distances of a row of the options' Sample, by its number in it, after each
+// hop from hop 0 to K: the distances that decide K, which are estimates if the probe is a sketch.
 func (t *Table) Distances(number int) []float64 { return t.distances[number] }
 
-// Looser returns K of node i for a looser distance of the options, by its number, and whether it is
-// capped.
+// Looser returns K of node i for a looser distance of the options, by its number. isCapped reports
+// whether the node did not settle by Kmax.
 func (t *Table) Looser(number int, i int64) (k int, isCapped bool) {
 	return entry(t.looser[number].S[i])
 }
 
 func entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
 
-// columns are the tables, that of the options' Epsilon first.
+// columns returns the tables, the one for the options' Epsilon first.
 func (t *Table) columns() [][]uint16 {
 	all := [][]uint16{t.k.S}
 	for _, x := range t.looser {
@@ -93,7 +93,7 @@ func newTable(b *mem.Budget, n int64, o Options) (_ *Table, err error) {
 	return t, nil
 }
 
-// begin makes it a table of which nothing is known.
+// begin resets the table: no K is known.
 func (t *Table) begin() {
 	for _, k := range t.columns() {
 		for i := range k {
@@ -103,7 +103,7 @@ func (t *Table) begin() {
 	clear(t.distances)
 }
 
-// capRest gives Kmax to the nodes that never settled.
+// capRest sets K to Kmax for the nodes that never settled.
 func (t *Table) capRest(kmax int) {
 	for _, column := range t.columns() {
 		for i, k := range column {
@@ -122,25 +122,24 @@ func (t *Table) Free() {
 	}
 }
 
-// Stats says what a run did. If the run resumed from a state, hops.Stats count only
-// what came after it; Hops and Contraction are of the whole.
+// Stats describes a run. If the run resumed from a state, hops.Stats counts only what came after
+// it; Hops and Contraction describe the whole run.
 type Stats struct {
 	hops.Stats
-	// Hops is the largest number of hops any block needed, Blocks the number
-	// of column blocks.
+	// Hops is the largest number of hops of a block, Blocks the number of column blocks.
 	Hops   int
 	Blocks int
-	// Contraction is √(E_k+1/E_k) at the last hop, with E_k = Σ d̃ ‖Z^(k)‖²: it
-	// rises towards the second largest |eigenvalue| of D̃⁻¹Ã. 0 where no
-	// hop was made, nothing was left to contract, or rows settle.
+	// Contraction is √(E_k+1/E_k) at the last hop, with E_k = Σ d̃ ‖Z^(k)‖². It rises towards the
+	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, nothing was left to
+	// contract, or rows settle.
 	Contraction float64
 
 	ends []int // of windows
 }
 
-// Run computes the table. Errors are those of the probe, the pass, the scratch
-// file, mem.ErrBudget, and the context's; hops.ErrStopped where o.Checkpoints
-// stopped it.
+// Run computes the table. Errors come from the probe, the pass, the scratch file or the context;
+// they wrap mem.ErrBudget if memory is missing, and hops.ErrStopped if o.Checkpoints stopped the
+// run.
 func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Stats, error) {
 	t, err := newTracker(g, probe, o)
 	if err != nil {
@@ -167,7 +166,7 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 	return table, t.stats, nil
 }
 
-// windows takes all blocks through one window after the other.
+// windows runs all blocks through one window after the other.
 func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	edges := hops.NumEdges(t.g.Source)
 	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.o.Kmax)*edges, "edges")
@@ -195,7 +194,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 type tracker struct {
 	g        hops.Graph
 	o        Options
-	sketch   bool    // the probe is one
+	sketch   bool    // the probe is a sketch
 	scale    float64 // of its rows
 	n        int64
 	panels   int // of the probe
@@ -211,16 +210,16 @@ type tracker struct {
 	sums     *direct.Scratch     // partial, by hop of the window
 	states   *states             // of each block at the end of a window
 	stats    Stats
-	energies []float64 // of this hop, by strip
-	energy   float64   // of the hop before
+	energies []float64 // energies of this hop, by strip
+	energy   float64   // energy of the hop before
 
-	from, to    int   // the window; what settled by from is known to all blocks
+	from, to    int   // the window; all blocks know which nodes settled by from
 	at          []int // hop of each panel's rows, -1 before the first
 	first, last int   // panels of the block
 	hop         int
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
-	far         atomic.Int64 // unsettled nodes that the first block takes to be so
+	far         atomic.Int64 // nodes that the first block estimates to be unsettled
 	left        float64      // unsettled nodes of all workers
 }
 
@@ -232,14 +231,14 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	}
 	for _, x := range o.Looser {
 		if !(x > o.Epsilon) || o.Settled {
-			return nil, fmt.Errorf("a looser distance of %g beside %g: it must be larger, and all rows recomputed", x, o.Epsilon)
+			return nil, fmt.Errorf("the looser epsilon %g must be above epsilon %g, and settled rows do not allow it", x, o.Epsilon)
 		}
 	}
 	t.panels = packed.Panels(probe.Columns())
 	t.o.Layout.Columns = min(o.Layout.Columns, t.panels*packed.PanelColumns)
 	t.columns = t.o.Layout.Columns
 	if t.columns <= 0 || t.columns%packed.PanelColumns != 0 {
-		return nil, fmt.Errorf("%d columns a block is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
+		return nil, fmt.Errorf("a block has %d columns, which is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
 	}
 	t.blocks = hops.Blocks(t.panels*packed.PanelColumns, t.o.Layout)
 	t.stats.Blocks = t.blocks
@@ -270,7 +269,7 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	return t, err
 }
 
-// share prepares for several blocks.
+// share allocates what several blocks need.
 func (t *tracker) share() (err error) {
 	if t.partial == nil {
 		if t.partial, err = mem.Alloc[float64](t.g.Budget, direct.RoundUp(t.n), "partial distances"); err != nil {
@@ -300,9 +299,8 @@ func (t *tracker) begin() {
 	t.held = [3]int{}
 }
 
-// MemoryBytes is what a run takes beside the column block: K, the stationary
-// rows of components components, the decays, and the partial sums of a probe in
-// several blocks.
+// MemoryBytes returns the memory of a run without the column block: K, the stationary rows of so
+// many components, the decays, and the partial sums of a probe in several blocks.
 func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
 	bytes += int64(len(o.Looser)) * (2*n + direct.Align)
@@ -315,7 +313,7 @@ func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks int) int
 	return bytes + 4*direct.Align
 }
 
-// unsettled marks a node whose K is not known yet.
+// unsettled marks a node whose K is unknown.
 const unsettled = math.MaxUint16
 
 func (t *tracker) close() {
@@ -335,7 +333,7 @@ func (t *tracker) close() {
 	t.states.close()
 }
 
-// endWalk adds up what a block's hops took.
+// endWalk adds the costs of a block's hops to the statistics.
 func (t *tracker) endWalk() {
 	if t.walk != nil {
 		t.stats.Add(t.walk.Stats)
@@ -345,8 +343,8 @@ func (t *tracker) endWalk() {
 
 func (t *tracker) lastBlock() bool { return t.last == t.panels }
 
-// blockEnd is where the block ends that begins with panel first: its panels
-// are all at the same hop.
+// blockEnd returns the end of the block that begins with panel first. All panels of a block are at
+// the same hop.
 func (t *tracker) blockEnd(first int) int {
 	last := first + 1
 	for last < t.panels && last-first < t.columns/packed.PanelColumns && t.at[last] == t.at[first] {
@@ -356,21 +354,21 @@ func (t *tracker) blockEnd(first int) int {
 }
 
 const (
-	// window is the number of hops of a window where rows settle, and of the first
-	// window otherwise.
+	// window is the number of hops of a window with settled rows, and of the first window
+	// otherwise.
 	window = 8
-	// longest bounds the hops of a window, and with them the scratch space for sums.
+	// longest bounds the hops of a window, and thereby the scratch space for sums.
 	longest = 32
 )
 
 // nextWindow begins the window after hop from.
 func (t *tracker) nextWindow(from int) { t.from, t.to = from, t.windowEnd(from) }
 
-// windowEnd is the last hop that the window after hop from can have. A single block, that
-// sees complete distances at every hop, needs but one window. Rows that settle must do so
-// at the same hop however many blocks there are: the windows are the same then. The first block of a
-// sketch ends the window earlier, see scouts. The columns of other probes are not alike:
-// their windows are as long as all before.
+// windowEnd returns the last hop that the window after hop from can have. A single block sees
+// complete distances at every hop and needs only one window. Settled rows must settle at the same
+// hop for any number of blocks, so that their windows do not depend on that number. The first block
+// of a sketch ends the window earlier, see scouts. Columns of other probes differ from each other:
+// each window is as long as all before it together.
 func (t *tracker) windowEnd(from int) int {
 	switch {
 	case t.o.Settled:
@@ -384,18 +382,18 @@ func (t *tracker) windowEnd(from int) int {
 	}
 }
 
-// least is the first hop where the first block of a sketch may end the window: each window
-// moves the rows of all blocks.
+// least returns the first hop at which the first block of a sketch may end the window, because each
+// window moves the rows of all blocks.
 func (t *tracker) least() int { return t.from + 1 + t.from/window }
 
-// scouts says whether the block decides where the window ends: the first block of a sketch
-// estimates all distances by itself, and stops where it takes all nodes to be near enough.
+// scouts reports whether the block decides where the window ends: the first block of a sketch
+// estimates all distances by itself, and stops when it estimates that all nodes have settled.
 func (t *tracker) scouts() bool {
 	return t.sketch && t.first == 0 && !t.whole() && !t.o.Settled
 }
 
-// until is F(i): Slack hops after K, but not before the end of the window in
-// which K was found, when all blocks know it.
+// until returns F(i): Slack hops after K, but not before the end of the window in which K was
+// found, when all blocks know it.
 func (t *tracker) until(i int64) int {
 	k := int(t.table.k.S[i])
 	if k == unsettled || k > t.from {
@@ -405,11 +403,11 @@ func (t *tracker) until(i int64) int {
 	return max(k+t.o.Slack, known+1)
 }
 
-// run takes one column block to the end of the window. Only the last block sees
-// complete distances, and may end earlier.
+// run runs one column block to the end of the window. Only the last block sees complete distances,
+// and may end earlier.
 func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
 	if t.at[t.first] == t.to {
-		return nil // the state that the run resumed from was there already
+		return nil // the state from which the run resumed was at this hop
 	}
 	if err := t.start(ctx, probe); err != nil {
 		return err
@@ -443,13 +441,13 @@ func (t *tracker) run(ctx context.Context, probe Probe, meter *progress.Meter) e
 	return t.states.save(t)
 }
 
-// block names the block's rows.
+// block returns the block's panels and their hop.
 func (t *tracker) block() [3]int { return [3]int{t.first, t.last, t.at[t.first]} }
 
-// whole says whether the block has all columns.
+// whole reports whether the block has all columns.
 func (t *tracker) whole() bool { return t.last-t.first == t.panels }
 
-// start brings the block's rows to where they were left.
+// start restores the block's rows.
 func (t *tracker) start(ctx context.Context, probe Probe) error {
 	t.hop = t.at[t.first]
 	if t.hop >= 0 && t.held == t.block() {
@@ -476,7 +474,7 @@ func (t *tracker) fill(ctx context.Context, probe Probe) error {
 	return probe.fill(ctx, t.g, t.rows, t.first*packed.PanelColumns, float32(t.scale), mean)
 }
 
-// step makes one hop, but hop 0, and observes its rows.
+// step makes one hop and observes its rows. At hop 0 it only observes them.
 func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	if err := t.loadPartial(); err != nil {
 		return err
@@ -522,7 +520,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	return nil
 }
 
-// countFar adds up over all workers the nodes that the block takes to be unsettled.
+// countFar sums, over all workers, the nodes that the block estimates to be unsettled.
 func (t *tracker) countFar(ctx context.Context) (float64, error) {
 	var sum [1]float64
 	if err := t.g.Group.OrderedSum(ctx, sum[:], func() error {
@@ -534,8 +532,8 @@ func (t *tracker) countFar(ctx context.Context) (float64, error) {
 	return sum[0], nil
 }
 
-// count adds up over all workers, in ascending order of row, the energies of this hop
-// and the nodes that have not settled.
+// count sums, over all workers and in ascending order of row, the energies of this hop and the
+// number of unsettled nodes.
 func (t *tracker) count(ctx context.Context) (float64, error) {
 	const energy, left = 0, 1
 	var sums [2]float64
@@ -552,17 +550,16 @@ func (t *tracker) count(ctx context.Context) (float64, error) {
 	return sums[energy], nil
 }
 
-// chunk is how many rows are observed at a time.
+// chunk is the number of rows that are observed at a time.
 const chunk = 256
 
-// chunks are sums of as many rows, which kernels add to.
+// chunks holds sums of as many rows, to which kernels add.
 var chunks = sync.Pool{New: func() any { return new([chunk]float64) }}
 
-// panelChunks are a panel of as many rows.
+// panelChunks holds a panel of as many rows.
 var panelChunks = sync.Pool{New: func() any { return new([chunk * packed.PanelColumns]float32) }}
 
-// observe takes rows of one hop as they are finished. Calls at the same time are
-// for different strips.
+// observe reads the finished rows of one hop. Concurrent calls are for different strips.
 func (t *tracker) observe(first int64, rows []float32) {
 	for len(rows) > 0 {
 		part := rows[:min(chunk*t.columns, len(rows))]
@@ -598,8 +595,7 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	t.unsettled.Add(-t.finder.see(t.hop, first, norms))
 }
 
-// scout counts the unsettled nodes whose distance, estimated from this block alone, is not
-// below ε.
+// scout counts the unsettled nodes whose distance, estimated from this block alone, is at least ε.
 func (t *tracker) scout(first int64, squares []float64) {
 	k := t.table.k.S[first : first+int64(len(squares))]
 	share := float64(t.last-t.first) / float64(t.panels)
@@ -613,7 +609,7 @@ func (t *tracker) scout(first int64, squares []float64) {
 	t.far.Add(far)
 }
 
-// loadPartial brings in the sums of earlier blocks at this hop.
+// loadPartial loads the sums of earlier blocks at this hop.
 func (t *tracker) loadPartial() error {
 	if t.partial == nil {
 		return nil
@@ -625,7 +621,7 @@ func (t *tracker) loadPartial() error {
 	return t.readSums(t.hop)
 }
 
-// storePartial keeps them for the next block.
+// storePartial stores the sums for the next block.
 func (t *tracker) storePartial() error {
 	if t.partial == nil || t.lastBlock() {
 		return nil
@@ -649,12 +645,12 @@ func (t *tracker) writeSums(hop int) error {
 	return nil
 }
 
-// ErrBound reports arguments for which Theorem 3.1 says nothing.
-var ErrBound = errors.New("the bound needs 0 < λ₂ < 1 and a positive ε")
+// ErrBound reports arguments for which Theorem 3.1 gives no bound.
+var ErrBound = errors.New("the bound needs 0 < λ₂ < 1 and ε > 0")
 
-// Bound is the right-hand side of Theorem 3.1 for r = 0 on a connected graph:
-// K(i, ε) ≤ log_λ₂(ε √(d̃_i/vol)). lambda2 is the second largest eigenvalue of D̃⁻¹Ã
-// in absolute value, degree1 is d̃_i, volume is Σ d̃.
+// Bound returns the right-hand side of Theorem 3.1 for r = 0 on a connected graph: K(i, ε) ≤
+// log_λ₂(ε √(d̃_i/vol)). lambda2 is the second largest eigenvalue of D̃⁻¹Ã in absolute value,
+// degree1 is d̃_i, volume is Σ d̃.
 func Bound(lambda2, epsilon, degree1, volume float64) (float64, error) {
 	if !(lambda2 > 0 && lambda2 < 1 && epsilon > 0) {
 		return 0, fmt.Errorf("λ₂ = %g, ε = %g: %w", lambda2, epsilon, ErrBound)

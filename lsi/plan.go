@@ -7,9 +7,9 @@ import (
 	"ndls/spmv"
 )
 
-// Plan is o with the layout that fits c, in which Columns is the width of the
-// probe, and the memory that a run takes of c.Free. Where nothing fits, that is
-// the least one, and the error wraps mem.ErrBudget.
+// Plan returns o with the layout that fits c, whose Columns is the width of the probe, and the part
+// of c.Free that a run uses. If nothing fits, that is the smallest layout, and the error wraps
+// mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
 		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l)) + hops.ReadBytes
@@ -18,9 +18,9 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	return o, need, err
 }
 
-// Work is what a run over n nodes with a probe of that width takes if the last
-// node settles after so many hops, or never where that is Kmax. The first block of a sketch
-// is taken to see that.
+// Work returns the work of a run over n nodes with a probe of that width, if the last node settles
+// after so many hops, or never if last is Kmax. It assumes that the first block of a sketch finds
+// that hop.
 func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	return o.work(n, width, sketch, last, func(t *tracker) int {
 		if t.scouts() {
@@ -30,7 +30,7 @@ func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	})
 }
 
-// work is [Options.Work] where windows end as end says once the first block has run.
+// work is [Options.Work] with windows that end as end says after the first block has run.
 func (o Options) work(n int64, width int, sketch bool, last int, end func(*tracker) int) (w hops.Work) {
 	t := tracker{o: o, sketch: sketch, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
 	t.at = make([]int, t.panels)
@@ -65,7 +65,7 @@ func (o Options) work(n int64, width int, sketch bool, last int, end func(*track
 	return w
 }
 
-// addWindow adds the hops after from up to end of one block.
+// addWindow adds the hops of one block after from up to end.
 func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	l, seen := t.o.Layout, int64(end-from)
 	switch {
@@ -88,7 +88,7 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	}
 }
 
-// savedBytes is what the block takes between two windows.
+// savedBytes returns the size of the block between two windows.
 func (t *tracker) savedBytes() int64 { return int64(t.last-t.first) * t.panelBytes() }
 
 func (t *tracker) panelBytes() int64 {

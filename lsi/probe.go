@@ -15,20 +15,19 @@ import (
 // Probe is the matrix P, n × Columns, that is propagated in place of the
 // identity.
 type Probe interface {
-	// Columns is the width s of P.
+	// Columns returns the width s of P.
 	Columns() int
-	// Sketch says whether P is random. Rounding its rows to float16 is then far less than
-	// the error that the probe has by itself.
+	// Sketch reports whether P is random. Rounding its rows to float16 then adds far less error
+	// than the probe already has.
 	Sketch() bool
-	// fill puts columns first, first+1, … of P, multiplied by scale, in the block, deflated
-	// by their stationary rows, which mean becomes. Columns past the width are zero.
+	// fill writes columns first, first+1, … of P, multiplied by scale, into the block, and
+	// subtracts their stationary rows, which it stores in mean. Columns past the width are zero.
 	fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error
 }
 
-// Precision is how rows of a probe are stored between hops: float16 for a sketch of a graph
-// without weights, and otherwise the precision that is asked for. Where edges have weights,
-// strengths may be so large that the rows of a sketch, which are divided by their powers, are
-// too small for float16.
+// Precision returns the precision of a probe's rows between hops: float16 for a sketch of a graph
+// without weights, and the asked precision otherwise. With weights, strengths may be so large that
+// the rows of a sketch, which are divided by their powers, are too small for float16.
 func Precision(sketch, weighted bool, asked spmv.Precision) spmv.Precision {
 	if sketch && !weighted {
 		return spmv.Float16
@@ -36,12 +35,12 @@ func Precision(sketch, weighted bool, asked spmv.Precision) spmv.Precision {
 	return asked
 }
 
-// sketchScale multiplies the rows of a sketch, whose values are at most 2 at hop 0 and
-// shrink from hop to hop: the values near ε of a node with many neighbours would otherwise
-// be too small for float16. It is a power of two, so that it changes no float32 bit.
+// sketchScale multiplies the rows of a sketch. Their values are at most 2 at hop 0 and shrink from
+// hop to hop: without the scale, values near ε of a node with many neighbours would be too small
+// for float16. It is a power of two, so that it changes no float32 bit.
 const sketchScale = 1 << 13
 
-// scale is what the rows of p are multiplied by.
+// scale returns the factor of the rows of p.
 func scale(p Probe) float64 {
 	if p.Sketch() {
 		return sketchScale
@@ -49,7 +48,7 @@ func scale(p Probe) float64 {
 	return 1
 }
 
-// Identity is the probe of the definition, for n nodes.
+// Identity returns the probe of the definition, for n nodes.
 func Identity(n int64) Probe { return IdentityPart(n, 0) }
 
 // IdentityPart is [Identity] for a worker whose rows begin with row lo.
@@ -69,9 +68,8 @@ func (p identity) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first i
 	}, mean)
 }
 
-// Signs is the random-sign probe of the given width: entry (i, c) is ±1/√s by a
-// hash of the seed, the input id of node i, and c, so that it does not depend on
-// how nodes are numbered.
+// Signs returns the random-sign probe of the given width. Entry (i, c) is ±1/√s by a hash of the
+// seed, the input id of node i, and c, so that it does not depend on the numbering of nodes.
 func Signs(seed uint64, ids []uint32, width int) Probe { return &signs{seed, ids, width} }
 
 type signs struct {
@@ -99,33 +97,31 @@ func (s *signs) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int
 	}, mean)
 }
 
-// sign is ±1.
+// sign returns ±1.
 func sign(seed, row uint64, column int) float32 {
 	return float32(1 - 2*int64(rng.Hash(seed, row, uint64(column))&1))
 }
 
-// Columns gives features as column blocks.
+// Columns provides features in column blocks.
 type Columns interface {
-	// Width is the number of columns.
+	// Width returns the number of columns.
 	Width() int
-	// Rows puts columns [first, first+columns) of all rows in ascending order, some at a
-	// time; columns past the width are zero. put may change what it is given. first and
+	// Rows passes columns [first, first+columns) of all rows to put, in ascending order of row,
+	// some rows at a time. Columns past the width are zero. put may change the rows. first and
 	// columns are multiples of 16.
 	Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error
 }
 
-// Features is the probe of the authors' code: the features with rows divided by
-// their L1 norm. norm has the L1 norm of each row, or is nil where rows are
-// normalised already.
+// Features returns the probe of the authors' code: the features with rows divided by their L1 norm.
+// norm has the L1 norm of each row, or is nil if rows are normalised already.
 func Features(c Columns, norm []float64) Probe { return stored{normalised{c, norm}, false} }
 
-// FeatureSketch is Features × random signs/√width. It reads all features once
-// for each block.
+// FeatureSketch returns Features × random signs/√width. It reads all features once for each block.
 func FeatureSketch(c Columns, norm []float64, seed uint64, width int) Probe {
 	return stored{Mixtures(normalised{c, norm}, seed, width), true}
 }
 
-// stored is a probe whose columns are read.
+// stored is a probe that reads its columns.
 type stored struct {
 	columns Columns
 	sketch  bool
@@ -148,7 +144,7 @@ func (p stored) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int
 	}, mean)
 }
 
-// normalised shows columns with rows divided by norm, unless that is nil.
+// normalised divides the rows of columns by norm, unless norm is nil.
 type normalised struct {
 	Columns
 	norm []float64
@@ -163,7 +159,7 @@ func (f normalised) Rows(ctx context.Context, first, columns int, put func([]flo
 	})
 }
 
-// divide divides rows at, at+1, … by their norms and says how many they are.
+// divide divides rows at, at+1, … by their norms and returns their number.
 func divide(rows []float32, columns int, norm []float64, at int) int {
 	n := len(rows) / columns
 	if norm == nil {
@@ -181,8 +177,8 @@ func divide(rows []float32, columns int, norm []float64, at int) int {
 	return n
 }
 
-// Mixtures shows width random combinations of columns: columns × random signs/√width. It
-// reads all columns for each block.
+// Mixtures returns width random combinations of columns: columns × random signs/√width. It reads
+// all columns for each block.
 func Mixtures(c Columns, seed uint64, width int) Columns { return &mixtures{c, seed, width} }
 
 type mixtures struct {

@@ -14,41 +14,42 @@ import (
 )
 
 const (
-	// spectrumColumns is how many sequences of hops run side by side, each from random signs of
-	// its own: a pass moves as many columns in any case.
+	// spectrumColumns is the number of sequences of hops that run side by side, each from its own
+	// random signs. A pass moves as many columns in any case.
 	spectrumColumns = packed.PanelColumns
 	// SpectrumHops is the largest number of hops that [SecondEigenvalue] makes, spectrumError the
-	// error at which they end.
+	// error at which it stops.
 	SpectrumHops  = 300
 	spectrumError = 1e-5
-	// spectrumRounding is what rows of float32 leave of an error.
+	// spectrumRounding is the error that float32 rows leave.
 	spectrumRounding = 2e-6
-	// invariant is the norm of what is left of a row of hops that lie in those before them.
+	// invariant is the norm below which a row of hops counts as a combination of the rows before
+	// it.
 	invariant = 1e-5
-	// ritzEvery is after how many hops eigenvalues are computed.
+	// ritzEvery is the number of hops between two computations of eigenvalues.
 	ritzEvery = 10
 )
 
-// Spectrum is what is known of the eigenvalues of a component's part of Â. They are the same
-// for every r.
+// Spectrum describes the eigenvalues of a component's part of Â. They are the same for every r.
 type Spectrum struct {
-	// Lambda2 is the second largest eigenvalue in absolute value: that value. An eigenvalue of
-	// the component, other than the largest, has an absolute value within Error of it.
+	// Lambda2 is the absolute value of the eigenvalue with the second largest absolute value. Some
+	// eigenvalue of the component, other than the largest, has an absolute value within Error of
+	// it.
 	Lambda2 float64
 	Error   float64
-	// Hops is the number of hops that it took.
+	// Hops is the number of hops made.
 	Hops int
 }
 
-// SpectrumPlan is the layout that fits c, and the memory that [SecondEigenvalue] takes.
+// SpectrumPlan returns the layout that fits c, and the memory of [SecondEigenvalue].
 func SpectrumPlan(c hops.Capacity) (spmv.Layout, int64, error) {
 	c.Columns, c.Asked, c.Precision = spectrumColumns, spectrumColumns, spmv.Float32
 	return c.Layout(func(spmv.Layout) int64 { return 2 * (spectrumColumns*4*c.Nodes + 4096) })
 }
 
-// SecondEigenvalue finds λ₂ of the nodes whose component has a number, by the Lanczos iteration
-// in the inner product Σ d̃ x y, in which a hop is symmetric. What rows have of the largest
-// eigenvalue, 1, whose eigenvector is constant, is subtracted after each hop. One worker has all
+// SecondEigenvalue finds λ₂ of the nodes whose component has this number, by the Lanczos iteration
+// in the inner product Σ d̃ x y, in which a hop is symmetric. After each hop it subtracts the part
+// along the eigenvector of the largest eigenvalue, 1; that vector is constant. One worker has all
 // rows.
 func SecondEigenvalue(ctx context.Context, g hops.Graph, component []uint32, number uint32, seed uint64, l spmv.Layout) (_ Spectrum, _ hops.Stats, err error) {
 	z := &lanczos{g: g, n: g.Source.NumNodes(), within: func(i int64) bool { return component[i] == number }}
@@ -91,7 +92,7 @@ func SecondEigenvalue(ctx context.Context, g hops.Graph, component []uint32, num
 	}
 }
 
-// lanczos is as many iterations as there are columns, side by side.
+// lanczos runs one iteration for each column, side by side.
 type lanczos struct {
 	g      hops.Graph
 	n      int64
@@ -100,8 +101,8 @@ type lanczos struct {
 
 	rows        *spmv.Block         // of a hop
 	now, before *mem.Array[float32] // the last two rows that are orthonormal, node by node
-	// alpha and beta are the diagonal of the tridiagonal matrix of each column, and what is
-	// beside it, one number a hop. done says that a column has come to its end.
+	// alpha and beta hold, one number a hop, the diagonal and the off-diagonal of each column's
+	// tridiagonal matrix. done says that a column has ended.
 	alpha, beta [spectrumColumns][]float64
 	done        [spectrumColumns]bool
 }
@@ -117,8 +118,8 @@ func (z *lanczos) free() {
 // perColumn is a number for each column.
 type perColumn = [spectrumColumns]float64
 
-// sums adds up what of gives for each row, strip by strip in ascending order, so that threads do
-// not show. walk visits all rows, strips at the same time.
+// sums adds up the values of `of` for each row, strip by strip in ascending order, so that the
+// result does not depend on threads. walk visits all rows, strips concurrently.
 func (z *lanczos) sums(walk func(visit func(first int64, rows []float32)) error, of func(i int64, row []float32, sum *[2]perColumn)) (all [2]perColumn, err error) {
 	parts := make([][2]perColumn, packed.Strips(z.n))
 	err = walk(func(first int64, rows []float32) {
@@ -148,7 +149,7 @@ func (z *lanczos) look(visit func(first int64, rows []float32)) error {
 
 func (z *lanczos) edit(visit func(first int64, rows []float32)) error { return z.rows.Edit(visit) }
 
-// begin makes random rows, orthogonal to the constant one.
+// begin makes random rows orthogonal to the constant one.
 func (z *lanczos) begin(ctx context.Context, seed uint64) error {
 	if err := z.g.Make(ctx, z.rows, func(i int64, to []float32) {
 		if !z.within(i) {
@@ -164,8 +165,8 @@ func (z *lanczos) begin(ctx context.Context, seed uint64) error {
 	return err
 }
 
-// step takes what a hop made of the rows to the next orthonormal ones. It says whether a column
-// goes on.
+// step makes the next orthonormal rows from the rows after a hop. more reports whether a column
+// continues.
 func (z *lanczos) step() (more bool, err error) {
 	dots, err := z.sums(z.look, func(i int64, row []float32, sum *[2]perColumn) {
 		d, now := z.g.Degree1(i), z.now.S[i*spectrumColumns:][:spectrumColumns]
@@ -197,8 +198,8 @@ func (z *lanczos) step() (more bool, err error) {
 	return more, err
 }
 
-// orthonormal subtracts from each value what less gives and what the row has of the constant one,
-// and divides columns by their norms, which it returns. The result becomes the rows of now.
+// orthonormal subtracts from each value the result of less and the part along the constant row. It
+// divides columns by their norms, which it returns. The result becomes the rows of now.
 func (z *lanczos) orthonormal(less func(i int64, c int, x float64) float64) (norms perColumn, err error) {
 	means, err := z.sums(z.edit, func(i int64, row []float32, sum *[2]perColumn) {
 		d := z.g.Degree1(i)
@@ -236,7 +237,8 @@ func (z *lanczos) orthonormal(less func(i int64, c int, x float64) float64) (nor
 	return norms, err
 }
 
-// ritz is the largest eigenvalue of all columns. No column gives more than λ₂, but for rounding.
+// ritz returns the largest eigenvalue of all columns. Except for rounding, no column gives more
+// than λ₂.
 func (z *lanczos) ritz() (best Spectrum, err error) {
 	column := -1
 	for c := range z.alpha {
@@ -250,7 +252,7 @@ func (z *lanczos) ritz() (best Spectrum, err error) {
 			}
 		}
 	}
-	// What is left of the column after its last hop bounds the error.
+	// The rest of the column after its last hop bounds the error.
 	values, vectors, err := z.eigen(column, true)
 	if err != nil {
 		return best, err
@@ -266,7 +268,7 @@ func (z *lanczos) ritz() (best Spectrum, err error) {
 	return best, nil
 }
 
-// eigen are the eigenvalues of a column's tridiagonal matrix, and its eigenvectors if they are
+// eigen returns the eigenvalues of a column's tridiagonal matrix, and its eigenvectors if they are
 // wanted.
 func (z *lanczos) eigen(column int, wanted bool) (values []float64, vectors mat.Dense, err error) {
 	m := len(z.alpha[column])
@@ -279,7 +281,7 @@ func (z *lanczos) eigen(column int, wanted bool) (values []float64, vectors mat.
 	}
 	var eigen mat.EigenSym
 	if !eigen.Factorize(t, wanted) {
-		return nil, vectors, fmt.Errorf("the eigenvalues of a matrix of %d rows were not found", m)
+		return nil, vectors, fmt.Errorf("found no eigenvalues of a matrix of %d rows", m)
 	}
 	if wanted {
 		eigen.VectorsTo(&vectors)

@@ -13,7 +13,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// question is all that determines a table.
+// question holds all that determines a table.
 type question struct {
 	hops.Origin
 	Epsilon float64   `json:"epsilon"`
@@ -25,18 +25,17 @@ type question struct {
 	Sample  []int64   `json:"sample,omitempty"`
 }
 
-// state is the header of a state: the window, how far each panel is in it, and
-// what has been measured.
+// state is the header of a state: the window, the hop of each panel, and the measurements so far.
 type state struct {
 	Question question `json:"question"`
 	From     int      `json:"from"`
 	To       int      `json:"to"`
 	At       []int    `json:"at"`
 	Hops     int      `json:"hops"`
-	// Energy and Contraction are bits of float64 values.
+	// Energy and Contraction hold the bits of float64 values.
 	Energy      uint64 `json:"energy"`
 	Contraction uint64 `json:"contraction"`
-	// Distances are those of the rows of the sample.
+	// Distances holds the distances of the sample's rows.
 	Distances [][]float64 `json:"distances,omitempty"`
 }
 
@@ -53,18 +52,18 @@ func (t *tracker) question() question {
 	}
 }
 
-// reached is how many panels, which are the first, have been seen at that hop.
+// reached returns the number of leading panels that were observed at that hop.
 func (t *tracker) reached(hop int) int {
 	return sortedEnd(t.at, func(at int) bool { return at >= hop })
 }
 
-// stored are the panels whose rows are in a state: others have not begun, or are not
+// stored returns the panels whose rows are in a state: other panels have not begun, or are not
 // needed again.
 func (t *tracker) stored() (first, last int) {
 	return sortedEnd(t.at, func(at int) bool { return at >= t.o.Kmax }), t.reached(0)
 }
 
-// sortedEnd is the number of leading hops that are so.
+// sortedEnd returns the number of leading hops for which so is true.
 func sortedEnd(at []int, so func(hop int) bool) int {
 	if i := slices.IndexFunc(at, func(hop int) bool { return !so(hop) }); i >= 0 {
 		return i
@@ -72,7 +71,7 @@ func sortedEnd(at []int, so func(hop int) bool) int {
 	return len(at)
 }
 
-// partly says whether some blocks, but not all, have added to the sums of a hop.
+// partly reports whether some blocks, but not all, have added to the sums of a hop.
 func (t *tracker) partly(hop int) bool {
 	r := t.reached(hop)
 	return 0 < r && r < t.panels
@@ -164,10 +163,10 @@ func (t *tracker) resume(r *hops.StateReader) error {
 	return r.End()
 }
 
-// check returns why a state is not one of this run, or nil.
+// check returns an error unless a state belongs to this run.
 func (t *tracker) check(s state) error {
 	if want := t.question(); !s.Question.equal(want) {
-		return fmt.Errorf("a state of %+v, not of %+v: %w", s.Question, want, hops.ErrState)
+		return fmt.Errorf("the state belongs to %+v, this run is %+v: %w", s.Question, want, hops.ErrState)
 	}
 	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.panels &&
 		(!t.o.Settled || s.From%window == 0 && s.To == t.windowEnd(s.From))
@@ -178,12 +177,12 @@ func (t *tracker) check(s state) error {
 	}
 	good = good && len(s.Distances) == len(t.o.Sample)
 	if !good || s.At[0] < 1 {
-		return fmt.Errorf("panels at hops %v of the window from %d to %d: %w", s.At, s.From, s.To, hops.ErrState)
+		return fmt.Errorf("the state has panels at hops %v of the window from %d to %d, which is impossible: %w", s.At, s.From, s.To, hops.ErrState)
 	}
 	return nil
 }
 
-// readTable reads what is known of K.
+// readTable reads the known part of K.
 func (t *tracker) readTable(r *hops.StateReader) error {
 	left := int64(0)
 	for c, column := range t.table.columns() {
@@ -203,8 +202,8 @@ func (t *tracker) readTable(r *hops.StateReader) error {
 	return nil
 }
 
-// states keeps rows and decays of all panels in a scratch file, each panel
-// on its own: they can be taken up by blocks of any width.
+// states keeps rows and decays of all panels in a scratch file, each panel on its own, so that
+// blocks of any width can read them.
 type states struct {
 	f            *direct.Scratch
 	rows, decays int64 // bytes of a panel
@@ -268,7 +267,7 @@ func (s *states) write(out *hops.StateWriter, t *tracker) error {
 	})
 }
 
-// read takes them in.
+// read reads them.
 func (s *states) read(r *hops.StateReader, t *tracker) error {
 	return s.parts(t, func(page []byte, size, at int64) error {
 		if err := r.Fill(page[:size]); err != nil {
@@ -278,8 +277,8 @@ func (s *states) read(r *hops.StateReader, t *tracker) error {
 	})
 }
 
-// parts calls move for the parts of the stored panels, in the order of the format: with
-// their size, their offset in the scratch file, and a page for them.
+// parts calls move for the parts of the stored panels, in the order of the format, with the size of
+// the part, its offset in the scratch file, and a page for it.
 func (s *states) parts(t *tracker, move func(page []byte, size, at int64) error) error {
 	element := packed.PanelColumns * t.o.Layout.Precision.Bytes()
 	first, last := t.stored()

@@ -13,26 +13,27 @@ import (
 	"ndls/spmv"
 )
 
-// Stretch is some hops of some panels of a probe. Several workers, each with its panels, find K so:
-// the squared lengths of the rows add over panels. A [Finder] adds them. Workers of a group may share the rows of
-// the panels: all of them have the same stretch.
+// Stretch is a range of hops for a range of panels of a probe. Several workers, each with its
+// panels, find K together: the squared lengths of rows add over panels, and a [Finder] adds them.
+// The workers of a group may share the rows of the panels; all of them then have the same stretch.
 type Stretch struct {
 	// First and Last bound the panels.
 	First, Last int
-	// From is the hop of the rows that the stretch begins with, -1 for those of the probe; To is
-	// the last hop.
+	// From is the hop of the rows with which the stretch begins, -1 for the rows of the probe. To
+	// is the last hop.
 	From, To int
-	// Rows lists what Save stored of a panel at hop From, in ascending order of row: each row of the graph at least once.
+	// Rows lists the files that Save wrote of a panel at hop From, in ascending order of row.
+	// Together they hold each row of the graph at least once.
 	Rows func(panel int) []Saved
-	// Squares gets the squared lengths of the rows of a panel after a hop. It may not keep them; their
-	// memory is that of whole pages.
+	// Squares receives the squared lengths of the rows of a panel after a hop. It must not keep the
+	// slice, whose memory consists of whole pages.
 	Squares func(panel, hop int, squares []float64) error
-	// Save stores the rows of a panel at hop To. All hops of the panel were shown before.
+	// Save stores the rows of a panel at hop To, after Squares received all hops of the panel.
 	Save func(ctx context.Context, panel int, write func(io.Writer) error) error
 }
 
-// Saved is what Save stored of a panel: so many rows from First on, counted from the first row of the graph that is
-// to read them. It may have rows before and behind those of the graph.
+// Saved describes what Save wrote of a panel: so many rows from First on, counted from the first
+// row of the graph that reads them. It may have rows before and after those of the graph.
 type Saved struct {
 	First, Rows int64
 	Open        func() (io.ReadCloser, error)
@@ -46,17 +47,17 @@ type stretched struct {
 	Hop       int    `json:"hop"`
 }
 
-// StretchPlan is o with the layout of the blocks of a stretch that fits c, in which Columns is the
-// width of its panels, and the memory that they take of c.Free. Where nothing fits, that is the
-// least one, and the error wraps mem.ErrBudget.
+// StretchPlan returns o with the layout of the blocks of a stretch that fits c, whose Columns is
+// the width of its panels, and the part of c.Free that they use. If nothing fits, that is the
+// smallest layout, and the error wraps mem.ErrBudget.
 func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 { return stretchBytes(c.Nodes, c.Components, l) + hops.ReadBytes })
 	o.Layout = l
 	return o, need, err
 }
 
-// stretchBytes is what a stretch takes beside a block: squared lengths by panel, and the stationary
-// rows.
+// stretchBytes returns the memory of a stretch without a block: squared lengths by panel, and the
+// stationary rows.
 func stretchBytes(n, components int64, l spmv.Layout) int64 {
 	panels := int64(l.Columns / packed.PanelColumns)
 	return panels*8*direct.RoundUp(n) + 8*components*int64(l.Columns) + (panels+2)*direct.Align
@@ -143,7 +144,7 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 	return nil
 }
 
-// fill makes the rows those of the probe.
+// fill sets the rows to those of the probe.
 func (b *stretchBlock) fill(ctx context.Context, probe Probe) error {
 	mean, err := b.g.State.NewMean(b.rows.Layout().Columns)
 	if err != nil {
@@ -153,8 +154,7 @@ func (b *stretchBlock) fill(ctx context.Context, probe Probe) error {
 	return probe.fill(ctx, b.g, b.rows, b.first*packed.PanelColumns, float32(scale(probe)), mean)
 }
 
-// observe takes rows of one hop as they are finished. Calls at the same time are for different
-// strips.
+// observe reads the finished rows of one hop. Concurrent calls are for different strips.
 func (b *stretchBlock) observe(first int64, rows []float32) {
 	columns := b.rows.Layout().Columns
 	buf := panelChunks.Get().(*[chunk * packed.PanelColumns]float32)
@@ -204,7 +204,7 @@ func (b *stretchBlock) write(w io.Writer, panel int) error {
 	return out.Close()
 }
 
-// load makes the rows those of the panels at hop From.
+// load sets the rows to those of the panels at hop From.
 func (b *stretchBlock) load() (err error) {
 	var in []*savedReader
 	defer func() {
@@ -240,12 +240,12 @@ func (b *stretchBlock) load() (err error) {
 type savedReader struct {
 	*stretchBlock
 	panel int
-	files []Saved // that were not opened yet
-	at    int64   // the first row that no file which was opened has
+	files []Saved // files that are not opened yet
+	at    int64   // the first row that no opened file has
 	file  io.ReadCloser
 	state *hops.StateReader
-	whole bool  // the file has no rows behind those of the graph
-	left  int64 // bytes of the file that are to be read
+	whole bool  // the file has no rows after those of the graph
+	left  int64 // bytes of the file still to read
 }
 
 // fill reads the next bytes of the rows.
@@ -265,7 +265,7 @@ func (r *savedReader) fill(p []byte) error {
 	return nil
 }
 
-// next opens the next file where it has the next row.
+// next opens the next file if it has the next row.
 func (r *savedReader) next() error {
 	if err := r.end(); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (r *savedReader) next() error {
 		return err
 	}
 	if want := r.header(f.Rows, r.panel, r.From); h != want {
-		return fmt.Errorf("rows of %+v, not of %+v: %w", h, want, hops.ErrState)
+		return fmt.Errorf("the file has rows of %+v, this stretch needs %+v: %w", h, want, hops.ErrState)
 	}
 	size := packed.PanelColumns * r.rows.Layout().Precision.Bytes()
 	if err := r.state.Skip((r.at - f.First) * size); err != nil {
@@ -301,7 +301,7 @@ func (r *savedReader) next() error {
 	return nil
 }
 
-// end closes the file, which has nothing else if all of it was wanted.
+// end closes the file. If all of it was wanted, it checks that the file has nothing else.
 func (r *savedReader) end() error {
 	if r.file == nil {
 		return nil
@@ -322,7 +322,7 @@ func (r *savedReader) close() {
 	}
 }
 
-// eachOfPanel calls do with the bytes of a panel of rows, as few times as may be.
+// eachOfPanel calls do with the bytes of a panel of rows, in as few calls as possible.
 func eachOfPanel(rows spmv.Rows, panel int, do func([]byte) error) error {
 	raw, stride, size := rows.Bytes()
 	if stride == size {

@@ -9,7 +9,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// choice is the header of a choice that is written. Nodes are the rows that it is about.
+// choice is the header of a stored choice. Nodes is its number of rows.
 type choice struct {
 	Of      string  `json:"of"`
 	Nodes   int64   `json:"nodes"`
@@ -20,7 +20,7 @@ type choice struct {
 	Trials  int     `json:"trials"`
 }
 
-// choiceOf names the program's part that wrote a choice.
+// choiceOf names the part of the program that wrote a choice.
 const choiceOf = "choice"
 
 // mostSample bounds the rows of the sample that a header may claim.
@@ -31,7 +31,8 @@ func (c *Choice) Write(w io.Writer, n int64) error {
 	return c.write(w, n, c.Last != nil, func(put func(last []uint16) error) error { return put(c.Last.S) })
 }
 
-// WriteWith is Write with the last hops that lasts puts, in ascending order of row, none where it is nil.
+// WriteWith is Write with the last hops that lasts passes to put, in ascending order of row. If
+// lasts is nil, it writes none.
 func (c *Choice) WriteWith(w io.Writer, n int64, lasts func(put func(last []uint16) error) error) error {
 	return c.write(w, n, lasts != nil, lasts)
 }
@@ -56,8 +57,8 @@ func (c *Choice) write(w io.Writer, n int64, has bool, lasts func(put func(last 
 	return out.Close()
 }
 
-// ReadChoice reads what Write wrote for n rows, but shows the last hops of rows first, first+1, …
-// to lasts in place of keeping them. Where there are none, lasts is not called.
+// ReadChoice reads what Write wrote for n rows. It passes the last hops of rows first, first+1, …
+// to lasts and does not keep them. If there are none, it does not call lasts.
 func ReadChoice(r io.Reader, n int64, lasts func(first int64, last []uint16) error) (*Choice, error) {
 	in, err := hops.NewStateReader(r)
 	if err != nil {
@@ -68,7 +69,7 @@ func ReadChoice(r io.Reader, n int64, lasts func(first int64, last []uint16) err
 		return nil, err
 	}
 	if head.Of != choiceOf || head.Nodes != n || head.Sample < 0 || head.Sample > mostSample {
-		return nil, fmt.Errorf("a choice %+v for %d nodes: %w", head, n, hops.ErrState)
+		return nil, fmt.Errorf("the choice %+v cannot serve %d nodes: %w", head, n, hops.ErrState)
 	}
 	if head.Lasts {
 		buf := make([]uint16, min(n, packed.StripRows))

@@ -11,19 +11,19 @@ import (
 	"ndls/internal/packed"
 )
 
-// Choice says up to which hop each row is computed, so that the mean relative deviation of
+// Choice holds the hop up to which each row is computed, so that the mean relative deviation of
 // smoothed rows from exact ones stays below a share.
 type Choice struct {
-	// Last is the last hop at which each row is computed; nil where all rows are computed at
-	// all hops. Settles says that rows settle then. Where they do not, no row is needed
-	// later, and smoothed rows are exact.
+	// Last holds the last hop at which each row is computed; it is nil if all rows are computed at
+	// all hops. Settles says that rows settle after that hop. Otherwise no row is needed later, and
+	// smoothed rows are exact.
 	Last    *mem.Array[uint16]
 	Settles bool
-	// Exact has the exact rows of the sample, [packed.PanelColumns] values each, of which
-	// the first [Combinations] count.
+	// Exact has the exact rows of the sample, [packed.PanelColumns] values each; the first
+	// [Combinations] of them are valid.
 	Exact []float32
-	// Mean is the mean relative deviation of the sample in the last trial, Trials the number
-	// of trials. Stats are of the trials and of the exact hops.
+	// Mean is the mean relative deviation of the sample in the last trial, Trials the number of
+	// trials. Stats counts the trials and the exact hops.
 	Mean   float64
 	Trials int
 	hops.Stats
@@ -36,56 +36,55 @@ func (c *Choice) Free() {
 	}
 }
 
-// Combinations is how many columns of a panel are combinations of the columns to smooth. The
-// last column is for influences.
+// Combinations is the number of columns of a panel that hold combinations of the columns to smooth.
+// The last column holds influences.
 const Combinations = packed.PanelColumns - 1
 
 const (
-	// firstBound is the bound of the first trial as a multiple of the share. The bound adds
-	// up errors as if none cancelled another. The deviation is about a fifteenth of it on
-	// graphs that mix slowly, and a quarter on graphs that mix fast.
+	// firstBound is the bound of the first trial as a multiple of the share. The bound adds errors
+	// as if none cancelled another. The deviation is about a fifteenth of it on graphs that mix
+	// slowly, and a quarter on graphs that mix fast.
 	firstBound = 3.5
-	// Trials end with one whose deviation is below most of the share, if it is above enough of
-	// it, if another trial is not expected to save more edges than it reads, or after
-	// mostTrials. Between two trials the bound changes so that the next deviation should be aim
-	// of the share, if deviations grow with that power of the bound. It changes by at most
+	// The last trial is one whose deviation is between enough and most of the share, one after
+	// which another trial would read more edges than it is expected to save, or the last of
+	// mostTrials. Between two trials the bound changes so that the expected deviation is aim times
+	// the share, if deviations grow with that power of the bound. It changes at most by the factor
 	// largestStep.
 	enough, aim, most = 0.5, 0.75, 0.9
 	power             = 1.1
 	largestStep       = 16
 	mostTrials        = 3
-	// A trial takes trialCost times what its edges take: it copies edges for one panel alone.
+	// A trial costs trialCost times its edges, because it copies edges for a single panel.
 	trialCost = 1.5
-	// Before anything is known about errors, a panel with settled rows is expected to take
-	// settledPasses passes. Rows settle where all of it takes at most gain of an exact run.
+	// Before errors are known, a panel with settled rows is expected to need settledPasses passes.
+	// Rows settle if all of it costs at most gain of an exact run.
 	settledPasses = 1.5
 	gain          = 0.8
 )
 
-// Choose chooses when rows settle. It makes all hops of one panel, which x gives: random
-// combinations of the columns that are to be smoothed, and zeros in the last column.
-// o.Targets is the sample of rows on which the deviation is measured, all are the rows that
-// are smoothed. The choice serves for that many panels. If it would not save much, no row
-// settles. All workers of the graph's group call it, and each gets the choice for its own rows.
+// Choose chooses the hop after which each row settles. It makes all hops of one panel, which x
+// gives: random combinations of the columns to smooth, and zeros in the last column. o.Targets is
+// the sample of rows on which the deviation is measured; all lists the smoothed rows. The choice
+// serves for that many panels. If it would save little, no row settles. All workers of the graph's
+// group call Choose, and each gets the choice for its own rows.
 //
 // An error of size e in row j at hop k changes the sum of all relative deviations by at most
 // d̃_j v_j^(k) e. The influences v follow from the last hop back:
 //
 //	v^(k) = D̃⁻¹ Ã v^(k+1) + D̃⁻¹ t^(k)
 //
-// where t_i^(k) is the factor of hop k in output row i over the length of that row. They are a
-// column of the same passes: this column goes from the last hop to the first while the others
-// go from the first to the last. Where the last hops need few rows, influences begin that many
-// passes earlier than the others, so that a pass either needs few rows or serves both.
+// where t_i^(k) is the factor of hop k in output row i divided by the length of that row. They are
+// a column of the same passes: this column goes from the last hop to the first while the others go
+// from the first to the last. If the last hops need few rows, influences begin that many passes
+// earlier than the others, so that a pass either needs few rows or serves both.
 //
 // A settled row continues with its own decay ρ. The error of one such step is the length of
-// Z_j^(k) − ρ Z_j^(k−1). Later the error is between that and the length of Z_j^(k). The
-// geometric mean of both stands for e. A row is computed up to the last hop k at which
-// v_j^(k) e_j^(k) is above a limit. Where edges have weights, d̃_j counts weights, and a row takes
-// as many edges as it has: v_j e_j times the mean weight of its edges, the self-loop included, is
-// compared with the limit. The sum of d̃ v e over all other rows and hops is the bound that belongs
-// to the limit. Trials run the panel with settled rows, and move the limit until
-// the deviation is close to the share.
+// Z_j^(k) − ρ Z_j^(k−1). Later the error lies between that and the length of Z_j^(k); e is the
+// geometric mean of both. A row is computed up to the last hop k at which v_j^(k) e_j^(k) exceeds a
+// limit. With weights, d̃_j counts weights, but a row costs as many edges as it has: then v_j e_j
+// times the mean weight of its edges, the self-loop included, is compared with the limit. The bound
+// of a limit is the sum of d̃ v e over all other rows and hops. Trials run the panel with settled
+// rows, and move the limit until the deviation is close to the share.
 //
 // States are saved between two passes and between two trials, as c asks.
 func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share float64, panels int, x hops.Rows, c hops.Checkpoints) (_ *Choice, err error) {
@@ -106,7 +105,7 @@ func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share fl
 	return p.settle(ctx)
 }
 
-// exactly is the choice that no row settles.
+// exactly returns the choice that no row settles.
 func (p *pilot) exactly() (_ *Choice, err error) {
 	c := &Choice{Stats: p.stats}
 	if p.needed == nil {
@@ -119,7 +118,7 @@ func (p *pilot) exactly() (_ *Choice, err error) {
 	return c, nil
 }
 
-// Panel is the output of the only panel.
+// Panel returns the output of the only panel.
 func (s *Smoother) Panel(x hops.Rows) (values []float32, err error) {
 	err = s.Output(0, packed.PanelColumns, x, func(rows []float32) error {
 		values = append(values, rows...)
@@ -128,13 +127,13 @@ func (s *Smoother) Panel(x hops.Rows) (values []float32, err error) {
 	return values, err
 }
 
-// trial is what one run with settled rows has shown.
+// trial holds the result of one run with settled rows.
 type trial struct {
 	Limit int     `json:"limit"`
 	Mean  float64 `json:"mean"`
 }
 
-// settle is the choice after all hops are made.
+// settle makes the choice after all hops are made.
 func (p *pilot) settle(ctx context.Context) (_ *Choice, err error) {
 	bounds, edges, err := p.limits(ctx)
 	if err != nil {
@@ -166,7 +165,7 @@ func (p *pilot) try(ctx context.Context, c *Choice, bounds, edges []float64) (be
 	for n := 0; ; n++ {
 		t := trial{Limit: min(under(bounds, bound), largest)}
 		if n < len(p.trials) {
-			t = p.trials[n] // of a state
+			t = p.trials[n] // from a state
 		} else if t.Mean, err = p.trial(ctx, t.Limit, c); err != nil {
 			return best, err
 		}
@@ -193,7 +192,7 @@ func (p *pilot) try(ctx context.Context, c *Choice, bounds, edges []float64) (be
 	}
 }
 
-// under is the largest limit with a bound up to the given one.
+// under returns the largest limit whose bound is at most the given one.
 func under(bounds []float64, bound float64) int {
 	limit := 0
 	for i, b := range bounds {
@@ -233,7 +232,7 @@ func (p *pilot) trial(ctx context.Context, limit int, c *Choice) (mean float64, 
 	return mean, p.after(ctx)
 }
 
-// meanOf is the mean of the numbers of all workers, in their order.
+// meanOf returns the mean of the numbers of all workers, added in order of the workers.
 func meanOf(ctx context.Context, g group.Group, errs []float64) (float64, error) {
 	count := []float64{float64(len(errs))}
 	if err := group.Totals(ctx, g, count); err != nil || count[0] == 0 {
@@ -249,8 +248,8 @@ func meanOf(ctx context.Context, g group.Group, errs []float64) (float64, error)
 	return mean[0], err
 }
 
-// Deviations are ‖got − want‖ / ‖want‖ of the rows of a panel of combinations, without the rows
-// that should be zero.
+// Deviations returns ‖got − want‖ / ‖want‖ for the rows of a panel of combinations. It skips rows
+// of want that are zero.
 func Deviations(got, want []float32) (errs []float64) {
 	for at := 0; at < len(want); at += packed.PanelColumns {
 		var d, w float64

@@ -15,8 +15,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// scale turns numbers into codes of a byte: one code for each power of two of the fourth power
-// of a number, 255 for those of the largest numbers, 0 for all that are too small.
+// scale turns numbers into codes of a byte: one code for each power of two of the fourth power of a
+// number, 255 for the largest numbers, 0 for all that are too small.
 type scale struct{ base int }
 
 func newScale(largestFourth float64) scale { return scale{exponent(largestFourth) - math.MaxUint8} }
@@ -25,33 +25,33 @@ func (s scale) code(fourth float64) uint8 {
 	return uint8(max(min(exponent(fourth)-s.base, math.MaxUint8), 0))
 }
 
-// exponent is that of a number that is not negative, as it is stored.
+// exponent returns the stored exponent of a number that is not negative.
 func exponent(x float64) int { return int(math.Float64bits(x) >> 52) }
 
 // exponentOfOne is the exponent of 1.
 const exponentOfOne = 1023
 
 const (
-	// sweepHops is how many hops of a strip are read at a time.
+	// sweepHops is the number of hops of a strip that are read at a time.
 	sweepHops = 32
 	// codesOfStrip is the size of the codes of a strip at a hop.
 	codesOfStrip = packed.StripRows
 )
 
-// The parts of the codes: those of errors, and those of influences.
+// These are the two parts of the codes: codes of errors, and codes of influences.
 const (
 	sizePart = iota
 	flowPart
 )
 
-// codes are those of all rows at all hops, in memory where they are few, else in a scratch file.
+// codes holds the codes of all rows at all hops, in memory if they are few, else in a scratch file.
 type codes struct {
 	n            int64
 	last         int
 	sizes, flows scale
 	memory       *mem.Array[byte]
 	file         *direct.Scratch
-	// buffers are one for each thread, for sweepHops hops of a strip of both parts.
+	// buffers has one buffer for each thread, for sweepHops hops of both parts of a strip.
 	buffers chan *mem.Array[byte]
 	made    []*mem.Array[byte]
 }
@@ -82,10 +82,10 @@ func newCodes(g hops.Graph, last int) (_ *codes, err error) {
 	return c, nil
 }
 
-// codesInMemory is the largest size of codes that are in memory.
+// codesInMemory is the largest size of codes that stay in memory.
 const codesInMemory = 4 << 20
 
-// stride is the space for the codes of a strip at a hop.
+// stride returns the space for the codes of a strip at a hop.
 func (c *codes) stride() int64 { return direct.RoundUp(min(c.n, packed.StripRows)) }
 
 // free may be called on nil.
@@ -102,14 +102,14 @@ func (c *codes) free() {
 	}
 }
 
-// with lets use have a buffer for both parts.
+// with gives use a buffer for both parts.
 func (c *codes) with(use func(sizes, flows []byte) error) error {
 	a := <-c.buffers
 	defer func() { c.buffers <- a }()
 	return use(a.S[:sweepHops*codesOfStrip], a.S[sweepHops*codesOfStrip:])
 }
 
-// offset is where a part of the codes of a strip at a hop is.
+// offset returns the place of a part of the codes of a strip at a hop.
 func (c *codes) offset(first int64, hop, part int) int64 {
 	return ((first>>packed.StripShift*2+int64(part))*int64(c.last) + int64(hop) - 1) * c.stride()
 }
@@ -127,7 +127,7 @@ func (c *codes) write(codes []byte, first int64, hop, part int) error {
 	return nil
 }
 
-// read gives what was written from a hop on.
+// read reads what was written for a hop and those after it.
 func (c *codes) read(codes []byte, first int64, hop, part int) error {
 	at := c.offset(first, hop, part)
 	if c.file == nil {
@@ -140,8 +140,8 @@ func (c *codes) read(codes []byte, first int64, hop, part int) error {
 	return nil
 }
 
-// strips shows the codes of all strips at all hops, some hops at a time. For a strip, hops
-// descend. Calls at the same time are for different strips and threads.
+// strips passes the codes of all strips at all hops to visit, some hops at a time. Within a strip,
+// hops descend. Concurrent calls are for different strips and threads.
 func (c *codes) strips(visit func(thread int, first int64, hop, count int, sizes, flows []byte)) error {
 	var next atomic.Int64
 	errs := make([]error, len(c.made))
@@ -170,8 +170,8 @@ func (c *codes) strips(visit func(thread int, first int64, hop, count int, sizes
 	return errors.Join(errs...)
 }
 
-// sweep shows the codes of all rows at all hops. For the rows of a strip, hops descend.
-// Calls at the same time are for different strips and threads.
+// sweep passes the codes of all rows at all hops to visit. For the rows of a strip, hops descend.
+// Concurrent calls are for different strips and threads.
 func (c *codes) sweep(visit func(thread int, first int64, hop int, sizes, flows []byte)) error {
 	return c.strips(func(t int, first int64, hop, count int, sizes, flows []byte) {
 		rows := min(c.n-first, packed.StripRows)
@@ -185,19 +185,19 @@ func (c *codes) sweep(visit func(thread int, first int64, hop int, sizes, flows 
 // mostLimit is the largest sum of two codes.
 const mostLimit = 2 * math.MaxUint8
 
-// tally is what a thread counts for each limit. errors has the sum of the edges, self-loops
-// included, into the rows at the hops with that sum of codes. edges has differences: the sum of its
-// elements up to a limit is how many edges are read under that limit.
+// tally holds the counts of a thread for each limit. errors counts, by the sum of both codes, the
+// edges, self-loops included, into each row at each hop. edges has differences: the sum of its
+// elements up to a limit is the number of edges that are read under that limit.
 type tally struct {
 	errors, edges [mostLimit + 2]int64
-	// computed is the largest sum of codes of each row of the strip at the hops that were seen.
+	// computed is, for each row of the strip, the largest sum of codes at the hops so far.
 	computed [packed.StripRows]uint16
 }
 
-// limits gives for each limit the sum of d̃ v e of all that is not above it (codes are those of
-// e, and of v times d̃ over the number of edges), as a mean over the
-// rows that are smoothed, and how many edges a panel reads. Both are of all workers. All rows
-// are computed at hop 1.
+// limits returns for each limit the sum of d̃ v e of all rows and hops at or below it, as a mean
+// over the smoothed rows, and the number of edges that a panel reads. Codes stand for e, and for v
+// times d̃ over the number of edges. Both results count all workers. All rows are computed at hop
+// 1.
 func (p *pilot) limits(ctx context.Context) (bounds, edges []float64, err error) {
 	tallies := make([]*tally, max(p.g.Threads, 1))
 	for t := range tallies {
@@ -221,7 +221,7 @@ func (p *pilot) limits(ctx context.Context) (bounds, edges []float64, err error)
 	bounds, edges = sums[:mostLimit+1], sums[mostLimit+1:]
 	sum, read := 0.0, 0.0
 	for i, n := range bounds {
-		// In the middle of both codes.
+		// This is the middle of both codes.
 		size := quarters(i + p.codes.sizes.base + p.codes.flows.base - 2*exponentOfOne + 1)
 		sum += float64(n*size) * p.unit / max(p.counts.rows, 1)
 		read += edges[i]
@@ -230,7 +230,7 @@ func (p *pilot) limits(ctx context.Context) (bounds, edges []float64, err error)
 	return bounds, edges, nil
 }
 
-// quarters is 2^(n/4).
+// quarters returns 2^(n/4).
 func quarters(n int) float64 {
 	roots := [4]float64{1, 1.18920711500272106671749997056047591529, math.Sqrt2, 1.68179283050742908606225095246642979008}
 	return math.Ldexp(roots[n&3], n>>2)
@@ -264,7 +264,7 @@ func (t *tally) count(hop int, newStrip bool, degree []uint32, sizes, flows []by
 	}
 }
 
-// choose puts the last hops of rows for a limit.
+// choose writes the last hops of rows for a limit.
 func (p *pilot) choose(limit int, last []uint16) error {
 	return p.codes.sweep(func(_ int, first int64, hop int, sizes, flows []byte) {
 		to := last[first:][:len(sizes)]

@@ -15,7 +15,7 @@ import (
 // not safe for concurrent use.
 type Blend struct{ weight, sum []float64 }
 
-// NewBlend prepares for rows of width values at so many hops.
+// NewBlend returns a Blend for rows of width values at so many hops.
 func NewBlend(hops, width int) *Blend {
 	return &Blend{make([]float64, hops), make([]float64, width)}
 }

@@ -14,26 +14,26 @@ import (
 // outputs turns sums of rows of Z into output rows.
 type outputs struct {
 	s            *Smoother
-	most         int // no node counts more hops
+	most         int // largest number of hops that a node counts
 	col, columns int
 	put          func(rows []float32) error
 	batches      []output
 }
 
-// outputRows is how many rows are put at a time, at most.
+// outputRows is the largest number of rows that are put at a time.
 const outputRows = 512
 
-// output is some output rows of a strip.
+// output holds some output rows of a strip.
 type output struct {
-	lo, hi int64     // the nodes among which the targets are
+	lo, hi int64     // the nodes that contain the targets
 	first  int64     // number of the first target
 	sums   []float32 // of the targets
 	rows   []float32
-	large  bool // a value is no finite float32
+	large  bool // a value is not a finite float32
 }
 
-// strip puts the targets of a strip; x gives row i of X^(0), which is that of the given target,
-// on any thread. The threads work on some rows each.
+// strip puts the targets of a strip. x returns row i of X^(0), the row of the given target, on any
+// thread. The threads share the rows.
 func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 	targets, threads := o.s.o.Targets, max(o.s.g.Threads, 1)
 	stride := int64(o.s.o.Layout.Columns)
@@ -81,8 +81,8 @@ func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 	})
 }
 
-// each puts the targets of all strips. x gives the row of a target of X^(0) by its number among
-// them, on any thread; without it these rows are zero.
+// each puts the targets of all strips. x returns the row of a target of X^(0) by its number, on any
+// thread; without x these rows are zero.
 func (o *outputs) each(x func(target int64) []float32) error {
 	if x == nil {
 		zero := make([]float32, o.s.o.Layout.Columns)
@@ -93,7 +93,7 @@ func (o *outputs) each(x func(target int64) []float32) error {
 	})
 }
 
-// beside walks through X^(0), which comes some rows at a time, and the strips.
+// beside reads X^(0), which arrives some rows at a time, together with the strips.
 func (o *outputs) beside(x hops.Rows) error {
 	stride := int64(o.s.o.Layout.Columns)
 	rows := min(o.s.n, packed.StripRows)

@@ -17,8 +17,8 @@ import (
 	"ndls/spmv"
 )
 
-// pilot makes all hops of a panel. It saves for each row and hop how large an error of the row
-// would be, and how much that error would count.
+// pilot makes all hops of a panel. For each row and hop it stores the size of the row's error if
+// the row settled there, and the influence of that error on the result.
 type pilot struct {
 	all         *Targets
 	g           hops.Graph
@@ -27,24 +27,23 @@ type pilot struct {
 	panels      int
 	checkpoints hops.Checkpoints
 
-	s      *Smoother // until all hops are made
+	s      *Smoother // nil after all hops are made
 	last   int       // the last hop
 	totals []float64 // sum of the weights of the hops before each hop
 	needed *hops.Needed
-	// edges is how many edges the graph has. The influences are early passes ahead of the
-	// other columns, and pass is how many passes are made.
+	// edges is the number of edges of the graph. The influences start early passes before the other
+	// columns; pass counts the passes made.
 	edges       int64
 	early, pass int
 	rows        *replay
-	// weight is, for each row that is smoothed, what a hop of weight 1 counts in the output
-	// row over d̃ and over the length of the output row, in multiples of unit. It is 0 for
-	// other rows.
+	// weight is, for each smoothed row, the weight in the output row of a hop of weight 1, divided
+	// by d̃ and by the length of the output row, in multiples of unit. It is 0 for other rows.
 	weight *mem.Array[float32]
 	unit   float64
-	flow   *direct.Scratch // influences, while the other columns begin
+	flow   *direct.Scratch // influences, while the other columns are at hop 0
 	codes  *codes
 	stats  hops.Stats
-	exact  []float32 // rows of the sample, once all hops are made
+	exact  []float32 // rows of the sample, after all hops are made
 	trials []trial
 	begun  pilotWork
 
@@ -52,15 +51,15 @@ type pilot struct {
 	counts counts
 }
 
-// counts are what hop 0 shows: how many rows are smoothed and not zero, the square of the largest
-// length of a row, the largest weight, and the largest density.
+// counts holds what hop 0 shows: the number of rows that are smoothed and not zero, the square of
+// the largest length of a row, the largest weight, and the largest density.
 type counts struct{ rows, largest, heaviest, densest float64 }
 
-// largestFlow is the largest number in the column of influences. float16 holds it.
+// largestFlow bounds the numbers in the column of influences. float16 can store it.
 const largestFlow = 1 << 15
 
-// chooseBytes is what choosing takes beside a smoother with settled rows, for 16 columns of n
-// of all rows.
+// chooseBytes returns the memory of choosing beside a smoother with settled rows, for 16 columns of
+// n of all rows.
 func chooseBytes(n, all int64, threads int) int64 {
 	return 4*n + hops.NeededBytes(n, all) + int64(max(threads, 1))*2*sweepHops*codesOfStrip + codesInMemory + replayBytes + 4*direct.Align
 }
@@ -68,12 +67,12 @@ func chooseBytes(n, all int64, threads int) int64 {
 // flowsOfStrip is the size of the influences of a strip.
 const flowsOfStrip = 4 * packed.StripRows
 
-// ChooseDisk is the scratch space that choosing takes for n rows and that many hops.
+// ChooseDisk returns the scratch space of choosing for n rows and that many hops.
 func ChooseDisk(n int64, last int) int64 {
 	return int64(packed.Strips(n)) * (2*int64(last)*codesOfStrip + packed.StripRows*packed.PanelColumns*4 + flowsOfStrip)
 }
 
-// start finds out which hops need which rows.
+// start finds out which rows each hop needs.
 func (p *pilot) start(ctx context.Context) (err error) {
 	o := p.o
 	o.Settled, o.deflated, o.Blocks = false, true, 1
@@ -115,16 +114,16 @@ func (p *pilot) start(ctx context.Context) (err error) {
 		return err
 	}
 	p.stats.EdgesStreamed += p.needed.EdgesRead
-	// Where a hop needs fewer than half of the edges, two passes of few rows read less than one
-	// of all.
+	// If a hop needs fewer than half of the edges, two passes over its rows read less than one pass
+	// over all rows.
 	for p.early < p.last && 2*p.needed.Edges(p.last-p.early) < p.edges {
 		p.early++
 	}
 	return nil
 }
 
-// takes is about how many passes over all edges a run with settled rows takes, with all that
-// choosing takes.
+// takes estimates the number of passes over all edges of a run with settled rows, including the
+// passes for the choice.
 func (p *pilot) takes() float64 {
 	passes := float64(p.last-p.early) + float64(settledPasses*(float64(p.panels)+trialCost))
 	for hop := p.last - p.early + 1; hop <= p.last; hop++ {
@@ -133,7 +132,7 @@ func (p *pilot) takes() float64 {
 	return passes
 }
 
-// exactEdges is how many edges the hops of a panel need.
+// exactEdges returns the number of edges that the hops of a panel need.
 func (p *pilot) exactEdges() (edges float64) {
 	if p.needed == nil {
 		return float64(p.last) * float64(p.edges)
@@ -144,12 +143,12 @@ func (p *pilot) exactEdges() (edges float64) {
 	return edges
 }
 
-// worth says whether settled rows are expected to save enough of an exact run.
+// worth reports whether settled rows are expected to save enough of an exact run.
 func (p *pilot) worth() bool {
 	return p.edges > 0 && p.takes() <= gain*float64(p.panels)*p.exactEdges()/float64(p.edges)
 }
 
-// prepare takes the memory and the disk space for all hops.
+// prepare allocates the memory and the disk space for all hops.
 func (p *pilot) prepare(ctx context.Context, x hops.Rows) (err error) {
 	if p.weight, err = mem.Alloc[float32](p.g.Budget, p.s.n, "weights of rows"); err != nil {
 		return err
@@ -191,16 +190,16 @@ func (p *pilot) free() {
 	p.rows.free()
 }
 
-// passes is how many passes the pilot takes: influences first go from hop last to hop
-// last−early+1, then all columns move, then the others go on to hop last.
+// passes returns the number of passes of the pilot. First the influences go from hop last to hop
+// last−early+1, then all columns move, then the others continue to hop last.
 func (p *pilot) passes() int { return p.last + p.early }
 
-// back is the hop of the influences at a pass, fore that of the other columns. They are below 1
-// where the columns do not move.
+// back returns the hop of the influences at a pass, fore the hop of the other columns. They are
+// below 1 while these columns do not move.
 func (p *pilot) back() int { return p.last + 1 - p.pass }
 func (p *pilot) fore() int { return p.pass - p.early }
 
-// run makes all hops, from where a state ends.
+// run makes all hops, starting at the end of a state.
 func (p *pilot) run(ctx context.Context) error {
 	if resumed, err := p.resume(ctx); err != nil {
 		return err
@@ -263,7 +262,7 @@ func (p *pilot) step(ctx context.Context, walk *hops.Walk) error {
 			}
 		}
 	}
-	hop := p.back() // rows that are needed at the earlier hop are needed at the other
+	hop := p.back() // rows that the earlier hop needs include those of the other
 	if hop < 1 || p.fore() > 0 && p.fore() < hop {
 		hop = p.fore()
 	}
@@ -272,7 +271,7 @@ func (p *pilot) step(ctx context.Context, walk *hops.Walk) error {
 	return errors.Join(err, failed)
 }
 
-// begin brings the panel to hop 0, and the influences to what hop last counts.
+// begin sets the panel to hop 0, and the influences to what hop last counts.
 func (p *pilot) begin(ctx context.Context) error {
 	p.pass, p.counts = 0, counts{}
 	p.weight.Clear()
@@ -303,7 +302,7 @@ func (p *pilot) begin(ctx context.Context) error {
 	return p.s.rows.Make(func(int64, []float32) {})
 }
 
-// turn brings the columns but the influences to hop 0.
+// turn sets all columns except the influences to hop 0.
 func (p *pilot) turn(ctx context.Context) error {
 	if err := p.s.rows.Strips(func(first int64, rows []float32) error {
 		return p.codes.with(func(buf, _ []byte) error {
@@ -336,8 +335,8 @@ func (p *pilot) turn(ctx context.Context) error {
 	return nil
 }
 
-// weigh finds the weights of rows from their hop 0. The length of an output row is estimated
-// as if the later hops were stationary.
+// weigh computes the weights of rows from their hop 0. It estimates the length of an output row as
+// if the later hops were stationary.
 func (p *pilot) weigh(first int64, rows []float32) {
 	var found counts
 	rule := p.o.Rule
@@ -375,7 +374,8 @@ func (p *pilot) weigh(first int64, rows []float32) {
 	*c = counts{c.rows + found.rows, max(c.largest, found.largest), max(c.heaviest, found.heaviest), max(c.densest, found.densest)}
 }
 
-// density is d̃_i over the number of edges into row i, the self-loop included: their mean weight.
+// density returns d̃_i divided by the number of edges into row i, the self-loop included: the mean
+// weight of these edges.
 func (p *pilot) density(i int64) float64 {
 	if p.g.Divisors == nil {
 		return 1
@@ -383,7 +383,7 @@ func (p *pilot) density(i int64) float64 {
 	return p.g.Degree1(i) / (float64(p.g.Degree[i]) + 1)
 }
 
-// scale finds how weights are scaled so that influences stay below largestFlow.
+// scale returns the factor of the weights that keeps influences below largestFlow.
 func (p *pilot) scale() (up float64) {
 	heaviest := p.counts.heaviest
 	if heaviest == 0 {
@@ -397,8 +397,7 @@ func (p *pilot) scale() (up float64) {
 	return up
 }
 
-// watch adds to the column of influences what is counted at its hop, and saves the codes of
-// rows.
+// watch adds the count of the present hop to the column of influences, and saves the codes of rows.
 func (p *pilot) watch(first int64, roles []spmv.Role, rows []float32, before func(lo, hi int64) []float32) error {
 	return p.codes.with(func(sizes, flows []byte) error {
 		if p.fore() > 0 {
@@ -415,7 +414,7 @@ func (p *pilot) watch(first int64, roles []spmv.Role, rows []float32, before fun
 	})
 }
 
-// measure puts the codes of errors.
+// measure writes the codes of errors.
 func (p *pilot) measure(sizes []byte, first int64, rows []float32, before func(lo, hi int64) []float32) {
 	var sums [3 * spmv.SettleRows]float64
 	for at := 0; at < len(rows); at += spmv.SettleRows * packed.PanelColumns {
@@ -429,9 +428,9 @@ func (p *pilot) measure(sizes []byte, first int64, rows []float32, before func(l
 	}
 }
 
-// influence adds to the influences what is counted at their hop, and puts their codes: those of
-// the influence times the density of the row, which is what an error counts for each edge that
-// is read. Rows that are not computed have no influence.
+// influence adds the count of the present hop to the influences and writes their codes. A code
+// stands for the influence times the density of the row, which is the effect of an error for each
+// edge that is read. Rows that are not computed have no influence.
 func (p *pilot) influence(flows []byte, first int64, roles []spmv.Role, rows []float32) {
 	back := p.back()
 	w := float32(p.o.Rule.weight(back))
@@ -453,8 +452,8 @@ func (p *pilot) influence(flows []byte, first int64, roles []spmv.Role, rows []f
 	}
 }
 
-// errorFourth is the fourth power of the geometric mean of ‖now‖ and ‖now − ρ·then‖, where
-// ρ = min(1, ‖now‖ / ‖then‖), from the products now·now, then·then and now·then.
+// errorFourth returns the fourth power of the geometric mean of ‖now‖ and ‖now − ρ·then‖, where ρ =
+// min(1, ‖now‖ / ‖then‖), from the products now·now, then·then and now·then.
 func errorFourth(now, then, both float64) float64 {
 	if then == 0 {
 		return float64(now * now)

@@ -13,14 +13,14 @@ import (
 	"ndls/internal/seal"
 )
 
-// pilotState is the header of a state of choosing: what it is of, and how far it is. After it
-// come the panel's rows, the sums and the weights, until all passes are made, then the exact
-// rows of the sample; and the codes of all hops that were made, strip by strip.
+// pilotState is the header of a state of choosing: its subject and its progress. Until all passes
+// are made, the panel's rows, the sums and the weights follow; after that, the exact rows of the
+// sample. The codes of all hops made come last, strip by strip.
 type pilotState struct {
 	Work  pilotWork `json:"work"`
 	Pass  int       `json:"pass"`
 	Exact int       `json:"exact"` // values of the sample
-	// Rows, Largest, Heaviest and Densest are bits of float64 values.
+	// Rows, Largest, Heaviest and Densest hold the bits of float64 values.
 	Rows     uint64  `json:"rows"`
 	Largest  uint64  `json:"largest"`
 	Heaviest uint64  `json:"heaviest"`
@@ -28,7 +28,7 @@ type pilotState struct {
 	Trials   []trial `json:"trials"`
 }
 
-// pilotWork is all that determines a choice.
+// pilotWork holds everything that determines a choice.
 type pilotWork struct {
 	hops.Origin
 	Counted uint32  `json:"counted"`
@@ -49,8 +49,7 @@ func (p *pilot) work() pilotWork {
 	}
 }
 
-// after saves a state, or stops, as the checkpoints ask. States are numbered by passes and
-// trials.
+// after saves a state, or stops, as the checkpoints ask. Passes and trials number the states.
 func (p *pilot) after(ctx context.Context) error {
 	return p.g.After(ctx, p.checkpoints, p.pass+len(p.trials), p.save)
 }
@@ -92,8 +91,8 @@ func (p *pilot) saveRows(out *hops.StateWriter) error {
 	return out.Put(mem.AsBytes(p.weight.S))
 }
 
-// eachCode moves the codes that a state has: each strip's of errors up to the hop that was made,
-// then those of influences from the hop that was made.
+// eachCode moves the codes of a state: for each strip the codes of errors up to the present hop,
+// then the codes of influences from their present hop on.
 func (p *pilot) eachCode(state func([]byte) error, before, after func(codes []byte, first int64, hop, part int) error) error {
 	return p.codes.with(func(buf, _ []byte) error {
 		for first := int64(0); first < p.codes.n; first += packed.StripRows {
@@ -123,7 +122,7 @@ func (p *pilot) eachCode(state func([]byte) error, before, after func(codes []by
 	})
 }
 
-// resume goes on from a state, if all workers have one of the same pass.
+// resume continues from a state if all workers have a state of the same pass.
 func (p *pilot) resume(ctx context.Context) (bool, error) {
 	p.begun = p.work()
 	var of pilotState
@@ -134,10 +133,10 @@ func (p *pilot) resume(ctx context.Context) (bool, error) {
 		whole := of.Pass == p.passes()
 		switch {
 		case of.Work != p.begun:
-			return nil, fmt.Errorf("a state of %+v, not of %+v: %w", of.Work, p.begun, hops.ErrState)
+			return nil, fmt.Errorf("the state belongs to %+v, this choice is %+v: %w", of.Work, p.begun, hops.ErrState)
 		case of.Pass < 1 || of.Pass > p.passes() || !whole && (of.Exact != 0 || len(of.Trials) > 0) ||
 			whole && int64(of.Exact) != p.o.Targets.Len()*packed.PanelColumns:
-			return nil, fmt.Errorf("a state of pass %d of %d with %d values of a sample: %w", of.Pass, p.passes(), of.Exact, hops.ErrState)
+			return nil, fmt.Errorf("the state is at pass %d of %d with %d values of a sample, which is impossible: %w", of.Pass, p.passes(), of.Exact, hops.ErrState)
 		}
 		return []int{of.Pass + len(of.Trials), of.Pass}, nil
 	}, func(r *hops.StateReader) error {
@@ -155,7 +154,7 @@ func (p *pilot) resume(ctx context.Context) (bool, error) {
 	})
 }
 
-// load reads what is behind the header of a state.
+// load reads the part of a state after its header.
 func (p *pilot) load(ctx context.Context, r *hops.StateReader, of pilotState) error {
 	if of.Pass == p.passes() {
 		p.exact, p.trials = make([]float32, of.Exact), of.Trials
@@ -171,7 +170,7 @@ func (p *pilot) load(ctx context.Context, r *hops.StateReader, of pilotState) er
 	return r.End()
 }
 
-// loadRows reads rows, sums and weights. The stationary rows are made again from hop 0.
+// loadRows reads rows, sums and weights. It makes the stationary rows again from hop 0.
 func (p *pilot) loadRows(ctx context.Context, r *hops.StateReader) error {
 	if err := p.s.fill(ctx, p.rows.put); err != nil {
 		return err

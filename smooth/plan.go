@@ -8,17 +8,18 @@ import (
 	"ndls/spmv"
 )
 
-// CountedTargets stand for some of n rows where only their number is known: for
+// CountedTargets stands for a number of targets among n rows if only their number is known: for
 // [Options.Plan] and [Options.Work].
 func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count} }
 
-// Plan is o with the layout that fits c, and the memory that a smoother takes of
-// c.Free: sums that do not fit beside the rows of two hops go to disk first, then
-// rows. Where nothing fits, it is the least one, and the error wraps
-// mem.ErrBudget. Ahead stays set only where the same blocks fit beside what is read ahead.
+// Plan returns o with the layout that fits c, and the part of c.Free that a smoother uses. Sums
+// that do not fit beside the rows of two hops go to disk first, then rows. If nothing fits, it
+// returns the smallest layout, and the error wraps mem.ErrBudget. Ahead stays set only if the same
+// blocks fit beside the block that is read ahead.
 //
-// Where blocks may be run side by side, it is the layout of one of as many as [hops.Capacity.Side] says, if there is memory
-// to hold all of them, and edges that are read from disk are read no more often. Need is what they take together.
+// If blocks may run side by side, the layout is that of one of them. Their number is
+// [hops.Capacity.Side] if there is memory to hold all of them, and if edges on disk are not read
+// more often. The returned memory counts all of them together.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	if o.SideBySide && c.Side() > 1 {
 		alone, _, _ := o.planBlock(c, c.Columns)
@@ -50,13 +51,13 @@ func (o Options) planBlock(c hops.Capacity, columns int) (Options, int64, error)
 	return least, need, nil
 }
 
-// mayRead says whether there are several blocks, and hop 0 of each is read once.
+// mayRead reports whether there are several blocks, and hop 0 of each is read once.
 func (o Options) mayRead() bool {
 	residual := o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() })
 	return o.Blocks > 1 && !residual && !o.Settled && !o.deflated && !o.Chooses && len(o.Keep) == 0
 }
 
-// plan is planBlock with Ahead as it is.
+// plan is planBlock with Ahead unchanged.
 func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	c = c.Useful()
 	o.all = c.Nodes + c.Others
@@ -77,7 +78,8 @@ func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	return with(l), need, err
 }
 
-// held is what reading hop 0 of n rows and the caller take while blocks are smoothed.
+// held returns the memory that the reading of hop 0 of n rows and the caller need while blocks are
+// smoothed.
 func (o Options) held(n int64) int64 {
 	bytes := hops.ReadBytes + o.PanelBytes*int64(packed.Panels(o.Layout.Columns))
 	if o.Ahead {
@@ -86,8 +88,8 @@ func (o Options) held(n int64) int64 {
 	return bytes
 }
 
-// with is o for so many columns in blocks of a layout. Where other workers have rows, each block
-// counts as one of its own.
+// with returns o for so many columns in blocks of a layout. If other workers have rows, each block
+// counts by itself.
 func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 	o.Layout, o.Blocks = l, 1
 	if others == 0 {
@@ -96,11 +98,11 @@ func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 	return o
 }
 
-// Copies says whether edges may be copied for late hops.
+// Copies reports whether edges may be copied for late hops.
 func (o Options) Copies() bool { return o.Settled || o.prunes() }
 
-// Work is what smoothing so many columns of n rows takes, each block with that
-// many hops and as many outputs.
+// Work returns the work of smoothing so many columns of n rows, each block with that many hops and
+// as many outputs.
 func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	l := o.Layout
 	sums := int64(0)

@@ -2,8 +2,8 @@ package smooth
 
 import "ndls/internal/packed"
 
-// Rules of label propagation, which Correct & Smooth consists of. They are for labels, and no
-// option names them as rules of features.
+// These are the rules of label propagation, of which Correct & Smooth consists. They are for
+// labels, and no option names them as rules of features.
 
 // Propagation is X^(0) after K steps of label propagation
 //
@@ -18,9 +18,9 @@ func Propagation(share float64) Rule {
 	}
 }
 
-// ClampedPropagation is the last hop of each node, of steps after which rows that are known come
-// back: the caller multiplies the rows of the block by share, and sets those that are known, after
-// each hop ([Smoother.Clamp]). The last hop is counted before that, and therefore times share.
+// ClampedPropagation returns the rule for the last hop of each node, if known rows are set again
+// after each step. After each hop the caller multiplies the rows of the block by share and sets the
+// known rows ([Smoother.Clamp]). The last hop is counted before that, and therefore times share.
 func ClampedPropagation(share float64) Rule {
 	last := func(hop int) float64 {
 		if hop == 0 {
@@ -31,7 +31,7 @@ func ClampedPropagation(share float64) Rule {
 	return Rule{NodeDependent: true, count: func(k int) int { return k + 1 }, factor: one, residual: none, weight: none, final: last}
 }
 
-// decayed is x times share to the power of hop.
+// decayed returns x times share to the power of hop.
 func decayed(x, share float64, hop int) float64 {
 	for range hop {
 		x *= share
@@ -39,12 +39,13 @@ func decayed(x, share float64, hop int) float64 {
 	return x
 }
 
-// Final says whether the last hop of a node has a weight of its own, and K decides which that is.
+// Final reports whether the last hop of a node has a weight of its own, and K decides which hop
+// that is.
 func (r Rule) Final() bool { return r.final != nil && r.NodeDependent }
 
-// Clamp multiplies the rows of the block by a factor, but for those that are known: these become
-// rows of X that x gives, by their number among the known ones. [Options.After] may call it. x is
-// called on several threads.
+// Clamp multiplies the rows of the block by a factor, except the known rows. These become rows of
+// X, which x returns by their number among the known rows. [Options.After] may call it. x is called
+// on several threads.
 func (s *Smoother) Clamp(factor float32, known *Targets, x func(i int64) []float32) error {
 	stride := int64(s.o.Layout.Columns)
 	return s.rows.Edit(func(first int64, rows []float32) {

@@ -9,8 +9,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// replay gives the rows of a panel several times. They are made once, and read from a scratch
-// file from then on.
+// replay passes the rows of a panel several times. It makes them once, and then reads them from a
+// scratch file.
 type replay struct {
 	from   hops.Rows
 	values int64
@@ -20,8 +20,8 @@ type replay struct {
 }
 
 const (
-	// replayValues is how many values are read from the scratch file at a time, replayBytes
-	// the memory for them.
+	// replayValues is the number of values that are read from the scratch file at a time,
+	// replayBytes the memory for them.
 	replayValues = 1 << 18
 	replayBytes  = 4 * replayValues
 )
@@ -46,7 +46,7 @@ func (r *replay) free() {
 	}
 }
 
-// put is the rows, as [hops.Rows].
+// put passes the rows, as [hops.Rows].
 func (r *replay) put(put func(rows []float32) error) error {
 	if !r.made {
 		return r.make(put)
@@ -62,9 +62,9 @@ func (r *replay) put(put func(rows []float32) error) error {
 	return nil
 }
 
-// make puts the rows and saves them.
+// make passes the rows and saves them.
 func (r *replay) make(put func(rows []float32) error) error {
-	at, full := int64(0), 0 // values that are saved, and those in the buffer
+	at, full := int64(0), 0 // saved values, and values in the buffer
 	save := func() error {
 		if err := r.file.WriteAt(mem.AsBytes(r.buffer.S), at*4); err != nil {
 			return fmt.Errorf("rows that are read again: %w", err)

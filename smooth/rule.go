@@ -12,48 +12,48 @@ import (
 // where count is the number of hops, hop 0 included, that the rule counts for a node with LSI K.
 type Rule struct {
 	Name string
-	// NodeDependent is true where count depends on K.
+	// NodeDependent says that count depends on K.
 	NodeDependent bool
-	// Walk is true where hops are those of D̃⁻¹Ã, whatever r is.
+	// Walk says that hops are those of D̃⁻¹Ã, whatever r is.
 	Walk   bool
 	form   form
 	count  func(k int) int
 	weight func(hop int) float64
-	// final is the weight of the last hop that is counted; nil where that is weight.
+	// final returns the weight of the last counted hop; it is nil if that is weight.
 	final    func(hop int) float64
 	factor   func(count int) float64
 	residual func(count int) float64
 }
 
-// form is how a rule makes rows of hops.
+// form names the way in which a rule makes rows of hops.
 type form uint8
 
 const (
-	// adds: the row is the sum of the hops.
+	// adds sums the hops to a row.
 	adds form = iota
-	// lists: the hops are the row, side by side.
+	// lists writes the hops side by side.
 	lists
-	// weighs: the row is made of all hops together, and they decide what each of them weighs.
+	// weighs makes the row of all hops together, which decide the weight of each.
 	weighs
-	// embeds: package fastrp makes the row of single hops.
+	// embeds lets package fastrp make the row of single hops.
 	embeds
 )
 
-// Sums says whether hops add up to an output row, one after the other. Those of sign, nafs and
-// fastrp do not: what it gives are the hops themselves ([Options.Keep]).
+// Sums reports whether hops add up to an output row, one after the other. The rules sign, nafs and
+// fastrp add up nothing: their result is the hops themselves ([Options.Keep]).
 func (r Rule) Sums() bool { return r.form == adds }
 
-// Weighs says whether the row of a node is made once all its hops are there (nafs).
+// Weighs reports whether the row of a node is made after all its hops are there (nafs).
 func (r Rule) Weighs() bool { return r.form == weighs }
 
-// Repeats says whether hops are listed, and those after the last hop of a node repeat that one.
+// Repeats reports whether hops are listed, and hops after the last one of a node repeat it.
 func (r Rule) Repeats() bool { return r.form == lists && r.NodeDependent }
 
-// holds says whether there is a running sum for each target. Under a rule that repeats hops it
-// is the row of the last hop.
+// holds reports whether each target has a running sum. Under a rule that repeats hops the sum is
+// the row of the last hop.
 func (r Rule) holds() bool { return r.Sums() || r.Repeats() }
 
-// held is how many hops are added to the running sum of a node with LSI K.
+// held returns the number of hops that are added to the running sum of a node with LSI K.
 func (r Rule) held(k int) int {
 	if r.holds() {
 		return r.count(k)
@@ -61,7 +61,7 @@ func (r Rule) held(k int) int {
 	return 0
 }
 
-// last is the weight of a hop that is the last one of its node.
+// last returns the weight of a hop that is the last one of its node.
 func (r Rule) last(hop int) float64 {
 	if r.final != nil {
 		return r.final(hop)
@@ -69,16 +69,16 @@ func (r Rule) last(hop int) float64 {
 	return r.weight(hop)
 }
 
-// counts says whether a hop is added to the sums of some nodes.
+// counts reports whether a hop is added to the sums of some nodes.
 func (r Rule) counts(hop int) bool {
 	return r.weight(hop) != 0 || r.last(hop) != 0 && (r.NodeDependent || hop+1 == r.count(0))
 }
 
-// Residual says whether a share of X^(0) is added.
+// Residual reports whether a share of X^(0) is added.
 func (r Rule) Residual() bool { return r.residual(1) != 0 }
 
-// Depth is the largest K of a node that counts no hop after the given one. The rule depends
-// on K.
+// Depth returns the largest K of a node that counts no hop after the given one. The rule depends on
+// K.
 func (r Rule) Depth(hop int) int {
 	if r.count(hop+1) == hop+1 {
 		return hop + 1
@@ -86,16 +86,16 @@ func (r Rule) Depth(hop int) int {
 	return hop
 }
 
-// rules is the registry of rules: a new rule is one line. alpha and depth are those of
+// rules is the registry of rules: a new rule is one line. alpha and depth are the parameters of
 // [NewRule].
 var rules = []struct {
 	name string
-	// dependent is true where the hops of a node depend on its K.
+	// dependent says that the hops of a node depend on its K.
 	dependent bool
 	// least is the smallest depth.
 	least int
 	make  func(alpha float64, depth int) Rule
-	// takes says which of these two decide anything.
+	// takes says which of these two parameters the rule reads.
 	takes Takes
 }{
 	{"ndls", true, 0, ndls, Takes{}},
@@ -109,10 +109,10 @@ var rules = []struct {
 	{"fastrp", false, 0, fastrp, Takes{}},
 }
 
-// Takes says which parameters of [NewRule] decide anything under a rule.
+// Takes says which parameters of [NewRule] a rule reads.
 type Takes struct{ Alpha, Depth bool }
 
-// NamesThat lists the rules that take what a condition asks for.
+// NamesThat lists the rules for which take returns true.
 func NamesThat(take func(Takes) bool) (names []string) {
 	for _, r := range rules {
 		if take(r.takes) {
@@ -140,10 +140,9 @@ func DependentNames() (names []string) {
 	return names
 }
 
-// NewRule returns the rule of that name. alpha in [0, 1] is the residual share of
-// ndls-reference and s2gc, the decay of gbp and the restart of appnp; depth is the number of hops
-// of sgc, s2gc (there at least 1), gbp, appnp, sign and nafs. [NamesThat] says which rules take
-// which of the two.
+// NewRule returns the rule of that name. alpha in [0, 1] is the residual share of ndls-reference
+// and s2gc, the decay of gbp and the restart of appnp. depth is the number of hops of sgc, s2gc
+// (there at least 1), gbp, appnp, sign and nafs. [NamesThat] lists the rules that read either.
 func NewRule(name string, alpha float64, depth int) (Rule, error) {
 	if !(alpha >= 0 && alpha <= 1) {
 		return Rule{}, fmt.Errorf("alpha %g is outside [0, 1]", alpha)
@@ -153,19 +152,19 @@ func NewRule(name string, alpha float64, depth int) (Rule, error) {
 			continue
 		}
 		if depth < r.least {
-			return Rule{}, fmt.Errorf("%d hops are too few for %s", depth, name)
+			return Rule{}, fmt.Errorf("%d hops are too few for the rule %s", depth, name)
 		}
 		rule := r.make(alpha, depth)
 		rule.Name, rule.NodeDependent = r.name, r.dependent
 		return rule, nil
 	}
-	return Rule{}, fmt.Errorf("unknown rule %q; there are %v", name, Names())
+	return Rule{}, fmt.Errorf("unknown rule %q; the rules are %v", name, Names())
 }
 
 func one(int) float64  { return 1 }
 func none(int) float64 { return 0 }
 
-// total leaves the sum as it is.
+// total keeps the sum.
 func total(int) float64 { return 1 }
 
 // upTo counts hops 0 to depth, whatever K.
@@ -179,8 +178,8 @@ func ndls(float64, int) Rule {
 	return Rule{count: func(k int) int { return k + 1 }, weight: one, factor: average, residual: none}
 }
 
-// ndlsReference is what the authors' released code computes: hop K is not counted. A node
-// with K = 0 keeps its row; so does one with K = 1, whose average holds hop 0 alone.
+// ndlsReference computes the rule of the authors' released code: hop K is not counted. A node with
+// K = 0 keeps its row; so does one with K = 1, whose average holds hop 0 alone.
 func ndlsReference(alpha float64, _ int) Rule {
 	return Rule{
 		count: func(k int) int { return max(k, 1) }, weight: one,
@@ -189,13 +188,13 @@ func ndlsReference(alpha float64, _ int) Rule {
 	}
 }
 
-// sgc is the last hop alone.
+// sgc takes the last hop alone.
 func sgc(_ float64, depth int) Rule {
 	return Rule{count: upTo(depth), weight: none, final: one, factor: total, residual: none}
 }
 
-// s2gc is the average of hops 1 to depth, and a share of hop 0. A node that counts hop 0 alone
-// keeps its row.
+// s2gc averages hops 1 to depth, and adds a share of hop 0. A node that counts hop 0 alone keeps
+// its row.
 func s2gc(alpha float64, depth int) Rule {
 	return Rule{
 		count: upTo(depth), weight: func(hop int) float64 { return float64(min(hop, 1)) }, final: one,
@@ -204,7 +203,7 @@ func s2gc(alpha float64, depth int) Rule {
 	}
 }
 
-// decay is (1 − α)^hop, times first.
+// decay returns (1 − α)^hop, times first.
 func decay(first, alpha float64, hop int) float64 {
 	for range hop {
 		first *= 1 - alpha
@@ -212,8 +211,8 @@ func decay(first, alpha float64, hop int) float64 {
 	return first
 }
 
-// gbp weighs hop k by α·(1 − α)^k. Where a node counts fewer hops than depth, their weights are
-// scaled to the sum that those of all hops have.
+// gbp weighs hop k by α·(1 − α)^k. If a node counts fewer hops than depth, their weights are scaled
+// to the sum of all weights.
 func gbp(alpha float64, depth int) Rule {
 	sum := func(count int) (sum float64) {
 		for hop := range count {
@@ -233,8 +232,8 @@ func gbp(alpha float64, depth int) Rule {
 	}
 }
 
-// appnp is personalised PageRank after depth steps Z ← (1 − α) Â Z + α X from Z = X: hop k weighs
-// α·(1 − α)^k, and the last one (1 − α)^k. The weights of any number of hops add up to 1.
+// appnp computes personalised PageRank after depth steps Z ← (1 − α) Â Z + α X from Z = X: hop k
+// weighs α·(1 − α)^k, and the last one (1 − α)^k. The weights of any number of hops add up to 1.
 func appnp(alpha float64, depth int) Rule {
 	return Rule{
 		count: upTo(depth), weight: func(hop int) float64 { return decay(alpha, alpha, hop) },
@@ -247,17 +246,17 @@ func sign(_ float64, depth int) Rule {
 	return Rule{form: lists, count: upTo(depth), weight: one, factor: total, residual: none}
 }
 
-// nafs adds hops up once all are there ([Blend]).
+// nafs adds hops up after all of them are there ([Blend]).
 func nafs(_ float64, depth int) Rule {
 	return Rule{form: weighs, count: upTo(depth), weight: none, factor: total, residual: none}
 }
 
-// fastrp adds nothing up here: package fastrp makes its rows of single hops.
+// fastrp adds up nothing here: package fastrp makes its rows of single hops.
 func fastrp(float64, int) Rule {
 	return Rule{form: embeds, Walk: true, count: upTo(0), weight: none, factor: total, residual: none}
 }
 
-// WithResidual is the rule ndls whose hops are (1 − share)·X^(k) + share·X^(0).
+// WithResidual returns the rule ndls with the hops (1 − share)·X^(k) + share·X^(0).
 func (r Rule) WithResidual(share float64) (Rule, error) {
 	if r.Name != "ndls" {
 		return r, errors.New("only ndls takes it")
@@ -267,8 +266,8 @@ func (r Rule) WithResidual(share float64) (Rule, error) {
 	return r, nil
 }
 
-// ByNode is the rule with min(K, depth) hops of each node in place of depth. A node whose K is
-// not below depth has the row that it has without.
+// ByNode returns the rule with min(K, depth) hops of each node in place of depth. The row of a node
+// with K ≥ depth does not change.
 func (r Rule) ByNode() (Rule, error) {
 	switch {
 	case r.NodeDependent:
@@ -281,8 +280,8 @@ func (r Rule) ByNode() (Rule, error) {
 	return r, nil
 }
 
-// Weights are those of hops 0, 1, … in the row of a node with LSI K, factor and residual
-// included. The rule adds hops up.
+// Weights returns the weights of hops 0, 1, … in the row of a node with LSI K, factor and residual
+// included. The rule must add hops up.
 func (r Rule) Weights(k int) []float64 {
 	count := r.count(k)
 	w := make([]float64, count)
@@ -295,5 +294,5 @@ func (r Rule) Weights(k int) []float64 {
 	return w
 }
 
-// Hops is the number of hops of a node with LSI K whose rows are needed for its row.
+// Hops returns the number of hops that the row of a node with LSI K needs.
 func (r Rule) Hops(k int) int { return r.count(k) - 1 }

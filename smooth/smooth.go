@@ -19,67 +19,69 @@ import (
 	"ndls/spmv"
 )
 
-// Options say how one rule is applied to the column blocks of a graph.
+// Options says how one rule is applied to the column blocks of a graph.
 type Options struct {
 	Rule Rule
-	// K gives the LSI of each node. New calls it once for each node, in ascending
-	// order, from its own goroutine; not for rules that do not depend on it.
+	// K returns the LSI of a node. New calls it once for each node, in ascending order, from its
+	// own goroutine; it does not call it for rules that do not depend on K.
 	K func(i int64) int
-	// Targets are the rows that are written.
+	// Targets holds the rows that are written.
 	Targets *Targets
-	// Settled stops recomputing rows: row i after hop Last[i], or, where Last is nil, Slack
-	// hops after its own last one. Without Settled, no row needs row i after hop Last[i].
+	// Settled stops recomputing rows: row i after hop Last[i], or, if Last is nil, Slack hops after
+	// its own last one. If Last is given without Settled, no row needs row i after hop Last[i].
 	Settled bool
 	Slack   int
 	Last    []uint16
-	// deflated makes hops of deflated rows though no row settles.
+	// deflated makes hops of deflated rows although no row settles.
 	deflated bool
 	// Chooses says that the memory is for [Choose].
 	Chooses bool
-	// Layout is how a column block is laid out, SpilledSums whether the
-	// running sums are on disk. The result does not depend on them.
+	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
+	// The result does not depend on them.
 	Layout      spmv.Layout
 	SpilledSums bool
-	// Blocks is how many column blocks are run, 0 for one. Several blocks share copies of the
-	// edges that late hops need. The result does not depend on it.
+	// Blocks is the number of column blocks that are run, 0 for one. Several blocks share copies of
+	// the edges that late hops need. The result does not depend on it.
 	Blocks int
-	// SideBySide says that the caller can run several blocks at the same time. [Options.Plan] sets how many
-	// that are: Teams, each with a smoother ([Smoother.Another]) and a share of the threads. Layout is that of a block.
+	// SideBySide says that the caller can run several blocks at the same time. [Options.Plan] sets
+	// their number, Teams; each has a smoother ([Smoother.Another]) and a share of the threads.
+	// Layout is the layout of one block.
 	SideBySide bool
 	Teams      int
-	// After, unless nil, is called when the rows of a hop are added to the sums: of hop 0
-	// first, then of each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
+	// After, if not nil, is called when the rows of a hop are added to the sums: first for hop 0,
+	// then for each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
 	After func(hop int) error
-	// all is how many rows the graph has, where other workers have some of them.
+	// all is the number of rows of the graph, if other workers have some of them.
 	all int64
-	// Keep are the hops, in ascending order, whose rows After takes with [Smoother.Hop]. All
-	// of them are made, also where the rule counts fewer. Rows may not settle then.
+	// Keep lists, in ascending order, the hops whose rows After reads with [Smoother.Hop]. All of
+	// them are made, even if the rule counts fewer. Rows must not settle then.
 	Keep []int
-	// Beside are further rules, whose rows are made of the same hops for the same targets
-	// ([Smoother.Each]). They and Rule add hops up, of the same walk. Rows may not settle, and there are
-	// no checkpoints.
+	// Beside lists further rules whose rows are made of the same hops for the same targets
+	// ([Smoother.Each]). These rules and Rule add hops up, of the same walk. Rows must not settle,
+	// and there are no checkpoints.
 	Beside []Beside
-	// PanelBytes is what the caller holds for each panel of a block while that is smoothed.
+	// PanelBytes is the memory that the caller holds for each panel of a block while it is
+	// smoothed.
 	PanelBytes int64
-	// Ahead asks for memory for hop 0 of one more block, 4 bytes a value, which the caller reads
-	// while hops of the one before are made. [Options.Plan] clears it where blocks would be
-	// other ones then, or hop 0 of a block is read again.
+	// Ahead asks for memory for hop 0 of one more block, 4 bytes a value. The caller reads it while
+	// the hops of the block before are made. [Options.Plan] clears Ahead if it would change the
+	// blocks, or if hop 0 of a block is read again.
 	Ahead bool
 }
 
-// Beside is a rule, and the K of each node that it counts hops by, as those of [Options].
+// Beside is a rule, and the K of each node by which it counts hops, as in [Options].
 type Beside struct {
 	Rule Rule
 	K    func(i int64) int
 }
 
-// alone are the options of one of the rules beside.
+// alone returns the options of one of the rules beside.
 func (o Options) alone(b Beside) Options {
 	o.Rule, o.K, o.Beside, o.After = b.Rule, b.K, nil, nil
 	return o
 }
 
-// kept is the last hop that the caller takes, 0 where there is none.
+// kept returns the last hop that the caller reads, 0 if there is none.
 func (o Options) kept() int {
 	if len(o.Keep) == 0 {
 		return 0
@@ -93,30 +95,31 @@ type Smoother struct {
 	o      Options
 	n      int64
 	counts *mem.Array[uint16]
-	// added is how many hops are added to the sum of each row one by one: to its last hop. The
-	// tail of later ones is added at that hop. It is nil unless last hops were chosen.
+	// added is the number of hops that are added to the sum of each row one by one, up to its last
+	// hop. The tail of later hops is added at that hop. It is nil unless last hops were chosen.
 	added   *mem.Array[uint16]
 	most    []uint16  // largest number of hops that are added to a target of each strip
 	weights []float64 // by hop
-	// finals are the weights of the hops that are the last of a node, nil where they weigh as
-	// others do.
+	// finals holds the weight of each hop as the last one of a node. It is nil if last hops weigh
+	// as others do.
 	finals []float64
 	hops   int
-	// beside add up what further rules make of the hops. They have no rows of their own.
+	// beside adds up what further rules make of the hops. These smoothers have no rows of their
+	// own.
 	beside []*Smoother
 
-	// another says that what does not belong to the block is that of another smoother.
+	// another says that everything outside of the block belongs to another smoother.
 	another bool
 
 	rows    *spmv.Block
 	sums    *sums
 	mean    *stationary.Mean // nil unless rows are deflated
 	closure *hops.Closure    // nil unless Settled
-	needed  *hops.Needed     // nil where all rows are computed
+	needed  *hops.Needed     // nil if all rows are computed
 	streams *hops.Streams
 }
 
-// New prepares smoothing. All workers of the graph's group call it.
+// New prepares smoothing. All workers of the graph's group must call it.
 func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) {
 	s := &Smoother{g: g, o: o, n: g.Source.NumNodes()}
 	defer func() {
@@ -125,13 +128,13 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		}
 	}()
 	if o.Settled && !slices.Contains(DependentNames(), o.Rule.Name) {
-		return nil, fmt.Errorf("rows settle under the rules %v only, not under %s", DependentNames(), o.Rule.Name)
+		return nil, fmt.Errorf("rows can settle only under the rules %v, not under %s", DependentNames(), o.Rule.Name)
 	}
 	if len(o.Keep) > 0 && (o.Settled || o.Last != nil || o.deflated) {
-		return nil, errors.New("rows that settle are not computed at every hop that is kept")
+		return nil, errors.New("settled rows are not computed at every kept hop")
 	}
 	if len(o.Beside) > 0 && (o.Settled || o.Last != nil || o.deflated || len(o.Keep) > 0) {
-		return nil, errors.New("rules beside each other take all rows of each hop")
+		return nil, errors.New("rules beside each other need all rows of each hop")
 	}
 	if err := s.count(ctx); err != nil {
 		return nil, err
@@ -164,11 +167,11 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	return s, err
 }
 
-// Another prepares a smoother for other blocks, which another goroutine runs with so many threads at the same time. It
-// shares with s what all blocks have in common, and is freed before s.
+// Another prepares a smoother for other blocks, which another goroutine runs at the same time with
+// so many threads. It shares with s what all blocks have in common, and must be freed before s.
 func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 	if s.another || len(s.beside) > 0 || s.o.After != nil {
-		return nil, errors.New("blocks of such rules are not run side by side")
+		return nil, errors.New("blocks with After, or with rules beside each other, cannot run side by side")
 	}
 	t = &Smoother{
 		g: s.g, o: s.o, n: s.n, another: true,
@@ -183,7 +186,7 @@ func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 	return t, nil
 }
 
-// open makes what belongs to a block.
+// open allocates what belongs to a block.
 func (s *Smoother) open() (err error) {
 	g, o := s.g, s.o
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
@@ -204,7 +207,7 @@ func (s *Smoother) open() (err error) {
 	return err
 }
 
-// settling are the hops after which rows settle.
+// settling returns the hops after which rows settle.
 func (s *Smoother) settling() hops.Lasts {
 	if s.o.Last != nil {
 		return s.lasts
@@ -212,14 +215,14 @@ func (s *Smoother) settling() hops.Lasts {
 	return hops.AsLasts(s.until)
 }
 
-// reserve is the memory that all teams take beside copies of edges, while blocks are smoothed.
+// reserve returns the memory of all teams while blocks are smoothed, without copies of edges.
 func (s *Smoother) reserve() int64 { return s.o.held(s.n) * int64(max(s.o.Teams, 1)) }
 
-// prunes says whether rows that no later hop needs are left out. Finding them pays for
-// several blocks only.
+// prunes reports whether rows that no later hop needs are left out. Finding them is worth its time
+// for several blocks only.
 func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflated }
 
-// prune finds out up to which hop rows are needed.
+// prune finds the last hop at which each row is needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
 	if s.o.Last != nil {
 		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), s.lasts, false)
@@ -248,7 +251,7 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 	return nil
 }
 
-// count finds how many hops each node counts.
+// count finds the number of hops that each node counts.
 func (s *Smoother) count(ctx context.Context) (err error) {
 	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
 		return err
@@ -267,7 +270,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		}
 		c := s.o.Rule.held(lsi)
 		if c > math.MaxUint16 {
-			return fmt.Errorf("%d hops are more than %d", c, math.MaxUint16)
+			return fmt.Errorf("%d hops exceed the maximum, %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
 		if s.o.Targets.Has(i) {
@@ -280,7 +283,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 			*strip = max(*strip, uint16(c))
 		}
 	}
-	// Rows are computed for as long as any worker counts them.
+	// Rows are computed as long as any worker counts them.
 	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
 		return fmt.Errorf("hops of all workers: %w", err)
 	}
@@ -289,7 +292,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	return nil
 }
 
-// weigh finds the weights of so many hops.
+// weigh computes the weights of so many hops.
 func (s *Smoother) weigh(most int) {
 	rule := s.o.Rule
 	for hop := range most {
@@ -306,16 +309,16 @@ func (s *Smoother) weigh(most int) {
 	}
 }
 
-// lasts puts the last hops that were chosen.
+// lasts copies the chosen last hops.
 func (s *Smoother) lasts(first int64, last []uint16) { copy(last, s.o.Last[first:]) }
 
-// until is F(i) where slack says when rows settle: Slack hops after the last that node i
+// until returns F(i) if slack says when rows settle: Slack hops after the last hop that node i
 // counts.
 func (s *Smoother) until(i int64) int {
 	return max(int(s.counts.S[i])-1+s.o.Slack, 1)
 }
 
-// sharedBytes is what of [MemoryBytes] smoothers of several teams have in common.
+// sharedBytes returns the part of [MemoryBytes] that smoothers of several teams share.
 func sharedBytes(n int64, o Options) int64 {
 	bytes := 2*n + 4096
 	if o.Settled {
@@ -327,7 +330,7 @@ func sharedBytes(n int64, o Options) int64 {
 	return bytes
 }
 
-// MemoryBytes is what a smoother takes beside the column block.
+// MemoryBytes returns the memory of a smoother without the column block.
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	bytes := 2 * n
 	if o.Rule.holds() {
@@ -348,20 +351,20 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	return bytes + 4*4096
 }
 
-// Sums says whether hops add up to output rows.
+// Sums reports whether hops add up to output rows.
 func (s *Smoother) Sums() bool { return s.o.Rule.Sums() }
 
-// Ahead says that the caller has memory for hop 0 of the next block ([Options.Ahead]).
+// Ahead reports whether the caller has memory for hop 0 of the next block ([Options.Ahead]).
 func (s *Smoother) Ahead() bool { return s.o.Ahead }
 
-// Layout is that of a block.
+// Layout returns the layout of a block.
 func (s *Smoother) Layout() spmv.Layout { return s.o.Layout }
 
-// Hops is the number of passes each block takes.
+// Hops returns the number of passes of each block.
 func (s *Smoother) Hops() int { return s.hops }
 
-// Each gives what makes the output of one of the rules: number 0 is that of the options, and those beside follow. Its Output is
-// that of the block that was run last.
+// Each returns the smoother whose output follows one of the rules: number 0 is the rule of the
+// options, then come those beside. Its Output refers to the block that was run last.
 func (s *Smoother) Each(number int) *Smoother {
 	if number == 0 {
 		return s
@@ -393,16 +396,16 @@ func (s *Smoother) Free() {
 	s.streams.Close()
 }
 
-// Run takes one column block, whose rows x puts, through all hops. [Smoother.Output]
-// gives the result.
+// Run runs one column block, whose rows x puts, through all hops. [Smoother.Output] returns the
+// result.
 func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
 	return s.Continue(ctx, x, 0, packed.Panels(s.o.Layout.Columns), hops.Checkpoints{})
 }
 
-// Continue is [Smoother.Run] of panels [first, last), which x puts as the first
-// columns of the block, with checkpoints: it resumes from c.From if that is a state
-// of these panels, and maybe of others, and saves states as c asks. Stats are of
-// the hops made. The error wraps hops.ErrStopped if c.Stop ended it.
+// Continue is [Smoother.Run] for panels [first, last), which x puts as the first columns of the
+// block, with checkpoints. It resumes from c.From if that is a state of these panels, perhaps
+// together with others, and saves states as c asks. Stats counts the hops made. The error wraps
+// hops.ErrStopped if c.Stop ended the run.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
 	var mu sync.Mutex
 	hop := 0
@@ -468,7 +471,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	return walk.Stats, nil
 }
 
-// after says that a hop's rows are added.
+// after reports that a hop's rows are added.
 func (s *Smoother) after(hop int) error {
 	if s.o.After == nil {
 		return nil
@@ -476,7 +479,7 @@ func (s *Smoother) after(hop int) error {
 	return s.o.After(hop)
 }
 
-// begin brings the block to hop 0.
+// begin sets the block to hop 0.
 func (s *Smoother) begin(ctx context.Context, x hops.Rows, add func(first int64, rows []float32)) error {
 	if err := s.fill(ctx, x); err != nil {
 		return err
@@ -537,8 +540,7 @@ func (s *Smoother) addFirst(add func(first int64, rows []float32)) error {
 	})
 }
 
-// add adds the finished rows of a strip to the sums of the targets that still
-// count this hop.
+// add adds the finished rows of a strip to the sums of the targets that still count this hop.
 func (s *Smoother) add(hop int, first int64, rows []float32) error {
 	if int(s.most[first>>packed.StripShift]) <= hop || !s.o.Rule.counts(hop) && s.added == nil {
 		return nil
@@ -576,8 +578,8 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 	})
 }
 
-// addRows adds rows of a hop to the sums of those that still count it. Under a rule that repeats
-// hops they take the place of the sums.
+// addRows adds rows of a hop to the sums of the targets that still count it. Under a rule that
+// repeats hops it replaces the sums.
 func (s *Smoother) addRows(hop int, sum, rows []float32, counts []uint16) {
 	columns, kernel := s.o.Layout.Columns, s.g.Kernel
 	if s.o.Rule.Repeats() {
@@ -605,7 +607,7 @@ func (s *Smoother) addRows(hop int, sum, rows []float32, counts []uint16) {
 	}
 }
 
-// addTail adds what row i counts of the hops after its last one, from which on it decays.
+// addTail adds the hops that row i counts after its last one, from which on it decays.
 func (s *Smoother) addTail(hop int, i int64, sum, row []float32) {
 	left := int(s.counts.S[i]) - 1 - hop
 	if left <= 0 {
@@ -630,7 +632,7 @@ func (s *Smoother) addTail(hop int, i int64, sum, row []float32) {
 	}
 }
 
-// geometric is rate + rate² + … + rateⁿ.
+// geometric returns rate + rate² + … + rateⁿ.
 func geometric(rate float64, n int) float64 {
 	if rate == 1 {
 		return float64(n)
@@ -645,9 +647,8 @@ func geometric(rate float64, n int) float64 {
 	return float64(rate*(1-power)) / (1 - rate)
 }
 
-// Output puts columns [col, col+columns) of the smoothed target rows of the block
-// that was run last, in ascending order of node, some at a time. x puts its X^(0)
-// again, for rules that need it.
+// Output puts columns [col, col+columns) of the smoothed target rows of the block that was run
+// last, in ascending order of node, some at a time. x puts its X^(0) again, for rules that need it.
 func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32) error) error {
 	out := outputs{s: s, most: math.MaxInt, col: col, columns: columns, put: put}
 	if !s.o.Rule.Residual() {
@@ -656,12 +657,12 @@ func (s *Smoother) Output(col, columns int, x hops.Rows, put func(rows []float32
 	return out.beside(x)
 }
 
-// hopRows is how many rows of a hop a thread takes at a time.
+// hopRows is the number of rows of a hop that a thread reads at a time.
 const hopRows = 32
 
-// Hop puts columns [col, col+columns) of the target rows of the block at the hop that was
-// made last, X^(hop), in ascending order of node, some at a time. [Options.Keep] has the hop.
-// x puts X^(0) again; of hop 0 the rows are put as x gives them. Under a rule that repeats hops
+// Hop puts columns [col, col+columns) of the target rows of the block at the last hop made,
+// X^(hop), in ascending order of node, some at a time. [Options.Keep] must list the hop. x puts
+// X^(0) again; for hop 0 the rows of x are passed on. Under a rule that repeats hops
 // ([Rule.Repeats]) the row of a node is that of its last hop, if that comes before.
 func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float32) error) error {
 	if hop > 0 && s.o.Rule.Repeats() {
@@ -711,11 +712,11 @@ func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float
 	})
 }
 
-// Prefix puts what [Smoother.Output] would put if no node counted more than the hops up to
-// the given one, which is the last that was made. x gives the row of a target, by its number
-// among the targets, on any thread: of the block's X^(0) for rules with a residual, of the hop
-// that was made last for those whose last hop has a weight of its own ([Rule.Final]). For other
-// rules it may be nil.
+// Prefix puts what [Smoother.Output] would put if no node counted hops after the given one, which
+// must be the last one made. x returns the row of a target, by its number among the targets, on any
+// thread. For rules with a residual that is the row of the block's X^(0); for rules whose last hop
+// has a weight of its own ([Rule.Final]) it is the row of the last hop made. For other rules x may
+// be nil.
 func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
 	out := outputs{s: s, most: hop + 1, col: col, columns: columns, put: put}
 	return out.each(x)

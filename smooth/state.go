@@ -12,10 +12,10 @@ import (
 	"ndls/internal/seal"
 )
 
-// state is the header of a state: what it is of, and how far it is.
+// state is the header of a state: its subject and its progress.
 type state struct {
 	hops.Origin
-	// Counted is a checksum of what is counted of which hop for which row.
+	// Counted is a checksum of the weights by hop and row.
 	Counted uint32 `json:"counted"`
 	Settled bool   `json:"settled"`
 	Slack   int    `json:"slack"`
@@ -25,11 +25,11 @@ type state struct {
 	Hop     int    `json:"hop"`
 	// Half says that the state has one half of a panel: Origin says which.
 	Half bool `json:"half,omitempty"`
-	// Kept is the last hop that is kept: rows of targets are computed up to it.
+	// Kept is the last hop whose rows are kept: rows of targets are computed up to it.
 	Kept int `json:"kept,omitempty"`
 }
 
-// state is that of panels [first, last) at hop 0.
+// state returns the header for panels [first, last) at hop 0.
 func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 	return state{
 		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
@@ -68,14 +68,13 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	return out.Close()
 }
 
-// panelSums is the size of a row's sums in a panel, or in the half of one that the block has.
+// panelSums returns the size of a row's sums in a panel, or in the half panel of the block.
 func (s *Smoother) panelSums() int { return min(s.o.Layout.Columns, packed.PanelColumns) * sumBytes }
 
-// mostPanels bounds what a header may claim.
+// mostPanels bounds the panels that a header may claim.
 const mostPanels = 1 << 20
 
-// header reads what a state is of. It has to be at least the panels that are
-// wanted.
+// header reads the header of a state. The state must have at least the wanted panels.
 func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error) {
 	if err := r.Header(&of); err != nil {
 		return of, err
@@ -84,16 +83,16 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 	same.First, same.Last, same.Hop = want.First, want.Last, want.Hop
 	switch {
 	case same != want:
-		return of, fmt.Errorf("a state of %+v, not of %+v: %w", of, want, hops.ErrState)
+		return of, fmt.Errorf("the state belongs to %+v, this run is %+v: %w", of, want, hops.ErrState)
 	case of.First < 0 || of.First > want.First || of.Last < want.Last || of.Last > mostPanels || of.Hop < 1 || of.Hop > s.hops:
-		return of, fmt.Errorf("a state of panels [%d, %d) at hop %d for [%d, %d) up to hop %d: %w",
+		return of, fmt.Errorf("the state has panels [%d, %d) at hop %d, this run needs [%d, %d) up to hop %d: %w",
 			of.First, of.Last, of.Hop, want.First, want.Last, s.hops, hops.ErrState)
 	}
 	return of, nil
 }
 
-// resume brings the block to the hop of a state. Stationary rows are not in it: x puts
-// the rows of hop 0 again.
+// resume sets the block to the hop of a state. The state has no stationary rows: x puts the rows of
+// hop 0 again.
 func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want state, x hops.Rows) error {
 	if s.mean != nil {
 		if err := s.fill(ctx, x); err != nil {

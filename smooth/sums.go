@@ -8,12 +8,12 @@ import (
 	"ndls/internal/packed"
 )
 
-// sums are the running sums of the target rows of one column block: in memory,
-// or strip by strip in a scratch file.
+// sums holds the running sums of the target rows of one column block: in memory, or strip by strip
+// in a scratch file.
 type sums struct {
 	targets *Targets
 	columns int
-	offset  []int64 // of each strip's first target, in bytes, then the end
+	offset  []int64 // of each strip's first target, in bytes, then of the end
 	memory  *mem.Array[float32]
 	file    *direct.Scratch
 	buffers chan *mem.Array[float32]
@@ -57,13 +57,13 @@ func newSums(b *mem.Budget, t *Targets, columns int, spilled bool, threads int, 
 	return s, nil
 }
 
-// stripSumBytes is the size of the sums of one strip, in whole pages.
+// stripSumBytes returns the size of the sums of one strip, in whole pages.
 func stripSumBytes(n int64, columns int) int64 {
 	size := min(n, packed.StripRows) * int64(columns) * sumBytes
 	return direct.RoundUp(size)
 }
 
-// sumsBytes is what sums of some targets take in memory, at most.
+// sumsBytes returns the largest memory of the sums of some targets.
 func sumsBytes(t *Targets, columns int, spilled bool, threads int) int64 {
 	if spilled {
 		return int64(threads) * (stripSumBytes(t.n, columns) + direct.Align)
@@ -81,9 +81,8 @@ func (s *sums) free() {
 	}
 }
 
-// with lets use see the sums of the strip that starts at row lo, one row of
-// columns for each target; write keeps what it changed. Calls at the same time
-// are for different strips.
+// with passes the sums of the strip that starts at row lo to use, one row of columns for each
+// target. With write it stores what use changes. Concurrent calls are for different strips.
 func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error {
 	from, to := s.offset[lo/packed.StripRows], s.offset[lo/packed.StripRows+1]
 	size := (s.targets.Before(min(lo+packed.StripRows, s.targets.n)) - s.targets.Before(lo)) * int64(s.columns)

@@ -8,18 +8,18 @@ import (
 	"ndls/internal/share"
 )
 
-// Targets are the rows that are written.
+// Targets holds the set of rows that are written.
 type Targets struct {
 	n    int64
 	set  *mem.Array[uint64] // nil: all rows
-	rank *mem.Array[uint32] // targets before each strip
+	rank *mem.Array[uint32] // number of targets before each strip
 	size int64
 }
 
-// AllTargets are all of n rows.
+// AllTargets returns all of n rows.
 func AllTargets(n int64) *Targets { return &Targets{n: n, size: n} }
 
-// NewTargets prepares for some of n rows; add them in any order, then Finish.
+// NewTargets returns an empty set of n rows. Add rows in any order, then call Finish.
 func NewTargets(b *mem.Budget, n int64) (*Targets, error) {
 	t := &Targets{n: n}
 	var err error
@@ -33,7 +33,7 @@ func NewTargets(b *mem.Budget, n int64) (*Targets, error) {
 	return t, nil
 }
 
-// TargetsBytes is what targets that are not all of n rows take.
+// TargetsBytes returns the memory of targets that are not all of n rows.
 func TargetsBytes(n int64) int64 { return n/8 + n/packed.StripRows*4 + 2*4096 }
 
 // Add makes row i a target.
@@ -51,15 +51,15 @@ func (t *Targets) Finish() {
 	t.rank.S[len(t.rank.S)-1] = uint32(t.size)
 }
 
-// Thin leaves most of the targets, which lie evenly among them, or all if they are not more. It
-// is called after Finish, and works on so many threads.
+// Thin keeps `most` of the targets, spread evenly, or all if there are no more. Call it after
+// Finish. It uses so many threads.
 func (t *Targets) Thin(threads int, most int64) {
 	if t.size <= most {
 		return
 	}
 	const words = packed.StripRows / 64
 	_ = share.Ranges(threads, len(t.set.S), words, func(lo, hi int) error {
-		// Of the first i targets i·most/size are left, rounded up.
+		// Of the first i targets, i·most/size stay, rounded up.
 		left := func(i int64) int64 { return (i*most + t.size - 1) / t.size }
 		i := int64(t.rank.S[lo/words])
 		for w := lo; w < hi; w++ {
@@ -75,8 +75,7 @@ func (t *Targets) Thin(threads int, most int64) {
 	t.Finish()
 }
 
-// Part is the targets among rows [lo, hi), numbered from the first of them; lo starts a
-// strip.
+// Part returns the targets among rows [lo, hi), numbered from the first of them; lo starts a strip.
 func (t *Targets) Part(b *mem.Budget, lo, hi int64) (*Targets, error) {
 	if t.All() {
 		return AllTargets(hi - lo), nil
@@ -99,17 +98,17 @@ func (t *Targets) Free() {
 	t.rank.Free()
 }
 
-// Len is the number of targets.
+// Len returns the number of targets.
 func (t *Targets) Len() int64 { return t.size }
 
-// All says whether every row is a target.
+// All reports whether every row is a target.
 func (t *Targets) All() bool { return t.set == nil }
 
-// Has says whether row i is a target.
+// Has reports whether row i is a target.
 func (t *Targets) Has(i int64) bool { return t.All() || t.set.S[i/64]>>(i%64)&1 == 1 }
 
-// Before is the number of targets among the rows below row i, which starts a
-// strip or is the number of rows.
+// Before returns the number of targets among the rows below row i, which starts a strip or is the
+// number of rows.
 func (t *Targets) Before(i int64) int64 {
 	if t.All() {
 		return i
@@ -117,7 +116,7 @@ func (t *Targets) Before(i int64) int64 {
 	return int64(t.rank.S[(i+packed.StripRows-1)/packed.StripRows])
 }
 
-// Below is the number of targets among the rows below row i.
+// Below returns the number of targets among the rows below row i.
 func (t *Targets) Below(i int64) int64 {
 	if t.All() {
 		return i
@@ -126,7 +125,7 @@ func (t *Targets) Below(i int64) int64 {
 	return int64(t.rank.S[strip]) + t.count(strip*packed.StripRows, i)
 }
 
-// count is the number of targets in rows [lo, hi).
+// count returns the number of targets in rows [lo, hi).
 func (t *Targets) count(lo, hi int64) (n int64) {
 	if t.All() {
 		return hi - lo
@@ -144,8 +143,8 @@ func (t *Targets) count(lo, hi int64) (n int64) {
 	return n
 }
 
-// after is the end of rows from lo on that have most targets or fewer, end if all of them
-// do. lo is a multiple of 64, and so is what after returns, or it is end.
+// after returns the end of the rows from lo on that have at most `most` targets, or end if all of
+// them have. lo is a multiple of 64, and so is the result unless it is end.
 func (t *Targets) after(lo, end, most int64) int64 {
 	if t.All() {
 		return min(lo+most, end)
