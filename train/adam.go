@@ -6,15 +6,15 @@ import (
 	"ndls/train/dense"
 )
 
-// Adam's constants, those of torch.optim.Adam.
+// These are Adam's constants, with the values of torch.optim.Adam.
 const (
 	adamBeta1   = 0.9
 	adamBeta2   = 0.999
 	adamEpsilon = 1e-8
 )
 
-// adam is the state of the optimiser: running means of the gradient and of its
-// square, and the betas to the power of the number of steps.
+// adam is the state of the optimiser: running means of the gradient and of its square, and the
+// betas to the power of the number of steps.
 type adam struct {
 	mean, square []float32
 	beta1, beta2 float64
@@ -24,9 +24,9 @@ func newAdam(mean, square []float32) *adam {
 	return &adam{mean: mean, square: square, beta1: 1, beta2: 1}
 }
 
-// next gives the numbers of the next step with all parameters, which then move against the
-// gradient, to which decay times the parameter is added first: L2 regularisation, as in
-// torch.optim.Adam, not the decoupled decay of AdamW.
+// next returns the numbers of the next step, which moves all parameters against the gradient. decay
+// times the parameter is added to the gradient first: L2 regularisation, as in torch.optim.Adam,
+// not the decoupled decay of AdamW.
 func (a *adam) next(rate, decay float64) dense.Adam {
 	a.beta1 = float64(a.beta1 * adamBeta1)
 	a.beta2 = float64(a.beta2 * adamBeta2)
@@ -37,7 +37,7 @@ func (a *adam) next(rate, decay float64) dense.Adam {
 	}
 }
 
-// move moves parameters [lo, hi), and returns the largest magnitude of them after that.
+// move moves parameters [lo, hi), and returns their largest magnitude after the move.
 func (a *adam) move(k *dense.Kernel, step dense.Adam, params, grad []float32, lo, hi int) float32 {
 	return k.Step(step, params[lo:hi], grad[lo:hi], a.mean[lo:hi], a.square[lo:hi])
 }

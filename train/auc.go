@@ -6,24 +6,25 @@ import (
 	"math/big"
 )
 
-// The area under the receiver operating characteristic (ROC AUC) of a class is the share of
-// pairs of a row that has the class and one that has not, in which the former has the larger
-// probability of it; a pair with equal probabilities counts half. Every probability becomes a
-// [Score], whatever sorts scores is outside of this package, and [Areas] takes them in order.
+// The area under the receiver operating characteristic (ROC AUC) of a class is a share of pairs of
+// one row with the class and one without. It counts the pairs in which the row with the class has
+// the larger probability of it; a pair with equal probabilities counts half. Every probability
+// becomes a [Score]. Scores are sorted outside of this package, and [Areas] reads them in order.
 
-// Score is one probability of one row in a number, by which scores are sorted: the model, the
-// split and the class come first, then the probability, and last whether the row has the class.
+// Score holds one probability of one row in a number, by which scores are sorted: first by model,
+// split and class, then by probability, and last by whether the row has the class.
 type Score uint64
 
 const (
 	scoreModelBits, scoreSplitBits, scoreClassBits, probabilityBits = 15, 2, 14, 32
 
-	// MaxScoredModels and MaxScoredClasses bound what a Score can tell apart.
+	// MaxScoredModels and MaxScoredClasses bound the models and classes that a Score can
+	// distinguish.
 	MaxScoredModels  = 1 << scoreModelBits
 	MaxScoredClasses = 1 << scoreClassBits
 )
 
-// NewScore packs a probability, which is not negative.
+// NewScore packs a probability, which must not be negative.
 func NewScore(model int, split uint8, class int, probability float32, has bool) Score {
 	s := uint64(model)
 	s = s<<scoreSplitBits | uint64(split)
@@ -36,21 +37,21 @@ func NewScore(model int, split uint8, class int, probability float32, has bool) 
 	return Score(s)
 }
 
-// group is what comes before the probability.
+// group returns the part of a score before the probability.
 func (s Score) group() uint64 { return uint64(s) >> (probabilityBits + 1) }
 
 // Area is the ROC AUC of a class, by a model, in a split.
 type Area struct {
 	Model, Class int
 	Split        uint8
-	// AUC counts where the split has rows of both kinds.
+	// AUC is valid if the split has rows with the class and rows without it.
 	AUC     float64
 	Defined bool
 }
 
 // Areas computes areas from scores in ascending order. The zero value is ready.
 type Areas struct {
-	// Done gets each area once all of its scores have come.
+	// Done receives each area after all of its scores.
 	Done func(Area)
 
 	last   Score
@@ -61,10 +62,10 @@ type Areas struct {
 	twice  big.Int // twice the number of pairs in the right order
 }
 
-// errScores tells that scores were not sorted.
+// errScores reports that scores were not sorted.
 var errScores = errors.New("scores are not in ascending order")
 
-// Add takes a score that came so many times.
+// Add reads a score that occurs so many times.
 func (a *Areas) Add(s Score, times uint64) error {
 	switch {
 	case !a.any:
@@ -100,7 +101,7 @@ func (a *Areas) endTie() {
 	a.tie = [2]uint64{}
 }
 
-// endClass gives the area of the present class.
+// endClass reports the area of the present class.
 func (a *Areas) endClass() {
 	a.endTie()
 	g := a.last.group()

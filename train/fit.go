@@ -18,25 +18,25 @@ import (
 	"ndls/train/dense"
 )
 
-// ErrDiverged reports a run whose loss is no finite number any more.
+// ErrDiverged reports a run whose loss is no longer a finite number.
 var ErrDiverged = failure.Kind("training diverged")
 
-// Resources bound a call and change no bit of its result.
+// Resources bounds a call and changes no bit of its result.
 type Resources struct {
-	// Budget is what arrays are charged to.
+	// Budget is charged with all arrays.
 	Budget *mem.Budget
 	// Threads is the number of threads; 0 is 1.
 	Threads int
-	// Kernel is the implementation of the products, "" for the fastest.
+	// Kernel names the implementation of the products, "" for the fastest.
 	Kernel string
-	// Group are workers that train the same models together, nil for one that trains alone. Each
-	// of them makes the same call, with the same rows, and gets the same models and histories. An
-	// error of one worker alone is to be told to the others, which wait for it.
+	// Group holds the workers that train the same models together, nil for a worker that trains
+	// alone. Each of them makes the same call, with the same rows, and gets the same models and
+	// histories. If one worker alone has an error, the caller must tell the others, which wait for
+	// it.
 	Group group.Group
 }
 
-// Epoch is what is known after an epoch. Without validation rows all but the first
-// are 0.
+// Epoch holds the measurements after an epoch. Without validation rows all but the first are 0.
 type Epoch struct {
 	// TrainLoss is the mean negative log-likelihood of the training rows, with
 	// dropout, each under the weights of its step.
@@ -44,21 +44,22 @@ type Epoch struct {
 	// ValidLoss is the mean negative log-likelihood of the validation rows.
 	ValidLoss     float64
 	ValidAccuracy float64
-	// ValidMeasure is that of Options.Measure: ValidAccuracy, unless another one is asked for.
+	// ValidMeasure is the value of Options.Measure: ValidAccuracy, unless the options name another
+	// one.
 	ValidMeasure float64
 }
 
-// History is the course of one run.
+// History holds the course of one run.
 type History struct {
 	Run    int
 	Epochs []Epoch
-	// Best is the epoch, counted from 0, whose weights were kept: the highest
-	// measure on the validation rows, of equals the lowest loss there, then the earliest; without
-	// validation rows the last.
+	// Best is the epoch, counted from 0, whose weights were kept: the one with the highest measure
+	// on the validation rows; of equals the one with the lowest loss there, then the earliest.
+	// Without validation rows it is the last.
 	Best int
 }
 
-// ValidAccuracy is that of the weights that were kept.
+// ValidAccuracy returns the accuracy of the kept weights on the validation rows.
 func (h History) ValidAccuracy() float64 { return h.Epochs[h.Best].ValidAccuracy }
 
 // better reports whether a, which came later, is preferred to b.
@@ -66,7 +67,7 @@ func (a Epoch) better(b Epoch) bool {
 	return a.ValidMeasure > b.ValidMeasure || a.ValidMeasure == b.ValidMeasure && a.ValidLoss < b.ValidLoss
 }
 
-// Result is one model for each run, and how it came about.
+// Result holds one model for each run, and its history.
 type Result struct {
 	Models    []*Model
 	Histories []History
@@ -91,8 +92,8 @@ func (r *Result) Free() {
 	}
 }
 
-// FitRuns trains o.Runs models, as many at a time as threads and budget allow.
-// The caller frees the result. Test rows are not read.
+// FitRuns trains o.Runs models, as many at a time as threads and budget allow. The caller frees the
+// result. It reads no test rows.
 func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result, error) {
 	runs := make([]int, max(o.Runs, 0))
 	for i := range runs {
@@ -101,18 +102,18 @@ func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result,
 	return fit(ctx, p, o, runs, res, nil)
 }
 
-// FitEach trains the models of some runs, the same that [FitRuns] gives for them, and
-// calls done with each model as soon as it is trained: in any order, by one goroutine
-// at a time. The model is freed when FitEach returns. An error of done ends the call.
-// By accuracy, an epoch is validated only until it is clear that it is not the best so far. So histories have
-// neither the accuracy nor the loss of epochs whose accuracy was below the best.
+// FitEach trains the models of some runs, with the same bits as [FitRuns], and calls done with each
+// model as soon as it is trained: in any order, by one goroutine at a time. The model is freed when
+// FitEach returns. An error of done ends the call. If accuracy decides, FitEach validates an epoch
+// only until it is clear that another one was better. Histories then have neither the accuracy nor
+// the loss of epochs whose accuracy was below the best.
 func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) error {
 	r, err := fit(ctx, p, o, runs, res, done)
 	r.Free()
 	return err
 }
 
-// Fit trains the model of one run, the same that [FitRuns] gives for it.
+// Fit trains the model of one run, with the same bits as [FitRuns].
 func Fit(ctx context.Context, p Problem, o Options, run int, res Resources) (*Model, History, error) {
 	r, err := fit(ctx, p, o, []int{run}, res, nil)
 	if err != nil {
@@ -121,7 +122,7 @@ func Fit(ctx context.Context, p Problem, o Options, run int, res Resources) (*Mo
 	return r.Models[0], r.Histories[0], nil
 }
 
-// fit trains the models of runs, and gives each to done where that is not nil.
+// fit trains the models of runs, and passes each to done if done is not nil.
 func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) (_ *Result, err error) {
 	f, err := newFitting(p, o, res)
 	if err != nil {
@@ -169,7 +170,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	return result, nil
 }
 
-// fitting is what the runs of a call share.
+// fitting holds what the runs of a call share.
 type fitting struct {
 	problem      Problem
 	options      Options
@@ -177,21 +178,22 @@ type fitting struct {
 	kernel       *dense.Kernel
 	dims         []int
 	train, valid *rowSet
-	// validation is the number of validation rows, of which valid has this worker's.
+	// validation is the number of validation rows; valid holds those of this worker.
 	validation int64
-	// validFrom is how many validation rows come before those of this worker.
+	// validFrom is the number of validation rows before those of this worker.
 	validFrom int64
-	// group are the workers that train together, and workers is their number: 1 for a worker that trains alone.
+	// group holds the workers that train together, and workers is their number: 1 for a worker that
+	// trains alone.
 	group   group.Group
 	workers int
-	// shuffle is false when a step takes all rows, whose order is the stored one.
+	// shuffle is false if a step takes all rows, which then keep their stored order.
 	shuffle bool
-	// brief says that an epoch is validated only until it is clear that it is not the best so far.
+	// brief says that an epoch is validated only until it is clear that another one was better.
 	brief bool
-	// reach is the largest magnitude of a value of the validation rows that are in memory.
+	// reach is the largest magnitude of a value of the validation rows in memory.
 	reach float32
 	meter *progress.Meter
-	// telling says that a model under way tells the meter its accuracy.
+	// telling says that a model under way reports its accuracy to the meter.
 	telling atomic.Bool
 }
 
@@ -219,8 +221,7 @@ func (f *fitting) free() {
 	f.valid.free()
 }
 
-// load checks the rows, and brings them into memory if the budget allows that
-// and one run.
+// load checks the rows, and loads them if the budget has room for them and for one run.
 func (f *fitting) load(ctx context.Context) error {
 	need := f.train.bytes() + f.valid.bytes() + 4*4096
 	if f.budget.Free() >= need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false, 1)) {
@@ -237,7 +238,7 @@ func (f *fitting) load(ctx context.Context) error {
 	return nil
 }
 
-// runBytes is the memory of one run besides its model.
+// runBytes returns the memory of one run without its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
@@ -247,18 +248,18 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	return n + measuringBytes(f.options.Measure, f.valid.count, f.dims[len(f.dims)-1])
 }
 
-// divide says how many of some runs are trained at a time, and the threads of each. A run
-// has as many threads as its steps have rows for; what is left trains other runs at the
-// same time, as far as the budget allows. Where not even one fits, the run fails with the
-// message of what it could not allocate.
+// divide returns the number of runs that are trained at a time, and the threads of each. A run has
+// as many threads as its steps have rows for; the remaining threads train other runs at the same
+// time, as far as the budget allows. If not even one run fits, it fails later with the message of
+// the first failed allocation.
 func (f *fitting) divide(runs, threads int) (side int, c pool) {
 	return divideThreads(f.beside(runs), threads, f.ownRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
 	})
 }
 
-// beside is how many of some runs may be trained at the same time: workers that train together do so
-// one run after the other.
+// beside returns the largest number of runs that may be trained at the same time. Workers that
+// train together train one run after the other.
 func (f *fitting) beside(runs int) int {
 	if f.together() {
 		return 1
@@ -266,7 +267,7 @@ func (f *fitting) beside(runs int) int {
 	return runs
 }
 
-// stepRows is the number of rows of a step.
+// stepRows returns the number of rows of a step.
 func (f *fitting) stepRows() int64 {
 	if f.shuffle {
 		return int64(f.options.BatchSize)
@@ -274,8 +275,8 @@ func (f *fitting) stepRows() int64 {
 	return f.train.count
 }
 
-// divideThreads divides threads among runs whose steps have so many rows, of which a thread takes
-// so many at a time.
+// divideThreads divides threads among runs whose steps have stepRows rows; a thread takes
+// threadRows of them at a time.
 func divideThreads(runs, threads int, stepRows int64, threadRows int, fits func(side int, c pool) bool) (side int, c pool) {
 	c = pool(max(min(threads, units(int(stepRows), threadRows)), 1))
 	side = min((threads+int(c)-1)/int(c), runs)
@@ -305,9 +306,9 @@ func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (h Hist
 	return h, err
 }
 
-// epochs takes the epochs of a run, and keeps the weights of the best one.
+// epochs runs the epochs of a run, and keeps the weights of the best one.
 func (t *trainer) epochs(ctx context.Context, h *History, best *Model) error {
-	// Of models that are trained at the same time one tells how far it is.
+	// Of models that are trained at the same time, one reports its progress.
 	tells := t.validation > 0 && t.telling.CompareAndSwap(false, true)
 	if tells {
 		defer t.telling.Store(false)
@@ -340,31 +341,31 @@ type trainer struct {
 	seed  uint64
 	model *Model
 	state *mem.Array[float32]
-	// sums are gradients of the nodes of a step, losses the losses of these.
+	// sums holds gradients of nodes of the tree, losses the losses of these nodes.
 	sums    [][]float32
 	losses  []float64
 	adam    *adam
 	net     *network
 	sampler *sampler
 	shared  *shared // nil for a worker that trains alone
-	// hardest is the order of the validation rows where epochs are validated briefly.
+	// hardest orders the validation rows if epochs are validated briefly.
 	hardest *hardest
-	// measuring is what is found out about the weights on the validation rows.
+	// measuring holds what is measured of the weights on the validation rows.
 	measuring *measuring
 	// largest is the largest magnitude of a weight or bias after a step.
 	largest float32
 
-	// Of the epoch under way.
+	// These fields belong to the epoch under way.
 	now      int
 	rate     float64
 	position int64 // samples seen
 	loss     float64
 
-	// Of the step under way.
-	left   int64 // samples that it still waits for
+	// These fields belong to the step under way.
+	left   int64 // samples still missing
 	batch  int64 // samples
 	adding adding
-	end    int64 // of the samples that this worker takes
+	end    int64 // end of the samples of this worker
 }
 
 func (t *trainer) allocate(c pool) (err error) {
@@ -413,7 +414,7 @@ func (t *trainer) free() {
 	t.measuring.free()
 }
 
-// epoch takes the steps of an epoch and validates its weights.
+// epoch makes the steps of an epoch and validates its weights.
 func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 	t.now, t.rate, t.position, t.loss = epoch, t.options.rate(epoch), 0, 0
 	learn := func(p microbatch) error { return t.learn(ctx, p) }
@@ -441,8 +442,7 @@ func (t *trainer) epoch(ctx context.Context, epoch int) (e Epoch, err error) {
 	return e, nil
 }
 
-// learn adds the gradient of consecutive samples, and takes a step each time a
-// batch is complete.
+// learn adds the gradient of consecutive samples, and makes a step each time a batch is complete.
 func (t *trainer) learn(ctx context.Context, p microbatch) error {
 	for p.len() > 0 {
 		if t.left == 0 {
@@ -471,7 +471,7 @@ func (t *trainer) learn(ctx context.Context, p microbatch) error {
 	return nil
 }
 
-// beginStep begins the step after the samples that were seen.
+// beginStep begins the step after the samples seen so far.
 func (t *trainer) beginStep() {
 	t.batch = t.train.count - t.position
 	if t.shuffle {
@@ -487,8 +487,8 @@ func (t *trainer) beginStep() {
 	t.end = p.at(last)
 }
 
-// learnOwn takes those samples through the network and back that are this worker's, and adds up their gradients. They are those
-// of the step from one on, and of the epoch from t.position on.
+// learnOwn computes and adds up the gradients of those samples of p that belong to this worker. p
+// begins at sample t.position of the epoch, which is sample from of the step.
 func (t *trainer) learnOwn(ctx context.Context, p microbatch, from int64) error {
 	first := t.position - from // of the step
 	lo, hi := max(t.adding.row, from), min(t.end, from+int64(p.len()))
@@ -508,8 +508,9 @@ func (t *trainer) learnOwn(ctx context.Context, p microbatch, from int64) error 
 	return nil
 }
 
-// accumulate adds the gradient of some samples, which are those of the epoch from a position on. If they are the last of a step
-// that a worker takes alone, it takes the step, with each part of the gradient as soon as that is complete.
+// accumulate adds the gradient of samples that begin at a position of the epoch. If they are the
+// last of a step of a worker that trains alone, it makes the step, with each part of the gradient
+// as soon as that part is complete.
 func (t *trainer) accumulate(p microbatch, position int64) {
 	net, n := t.net, p.len()
 	t.through(p, position)
@@ -539,7 +540,7 @@ func (t *trainer) accumulate(p microbatch, position int64) {
 	t.largest = math.Float32frombits(largest.Load())
 }
 
-// through takes samples, which are those of the epoch from a position on, through the network and back.
+// through computes the output and the gradients of samples that begin at a position of the epoch.
 func (t *trainer) through(p microbatch, position int64) {
 	var (
 		net    = t.net

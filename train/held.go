@@ -8,21 +8,21 @@ import (
 	"ndls/shards"
 )
 
-// Held are some rows of a source in memory. They are a Source with as many chunks: each has those of
-// its rows that are held. So models that are trained on them are those of the whole source, whose order
-// of samples depends on chunks.
+// Held holds some rows of a source in memory. It is a Source with as many chunks; each has the held
+// rows of the source's chunk. The order of samples depends on chunks, so that models trained on
+// Held equal models trained on the whole source.
 type Held struct {
-	first  []int64 // of each chunk, and of what would follow the last
+	first  []int64 // of each chunk, then of the end
 	width  int
 	id     *mem.Array[int64]
 	values *mem.Array[float32]
 }
 
-// HeldBytes is the memory for so many rows.
+// HeldBytes returns the memory of so many rows.
 func HeldBytes(rows int64, width int) int64 { return rows*(4*int64(width)+8) + 2*4096 }
 
-// NewHeld takes memory for rows of width values, which [Held.Put] fills. first is the first row of each chunk,
-// and the number of rows. The caller frees the result.
+// NewHeld allocates memory for rows of width values, which [Held.Put] fills. first lists the first
+// row of each chunk, and then the number of rows. The caller frees the result.
 func NewHeld(b *mem.Budget, first []int64, width int) (h *Held, err error) {
 	h = &Held{width: width, first: first}
 	if h.id, err = mem.Alloc[int64](b, h.NumRows(), "ids of rows"); err == nil {
@@ -38,8 +38,8 @@ func NewHeld(b *mem.Budget, first []int64, width int) (h *Held, err error) {
 // SetID sets the input id of a row.
 func (h *Held) SetID(row, id int64) { h.id.S[row] = id }
 
-// Put sets values of rows from one on, which follow each other in values with so many columns each. The first of them
-// goes to column at; those past the width are left out.
+// Put sets values of consecutive rows. values holds so many columns for each. The first of them
+// goes to column at; columns past the width are dropped.
 func (h *Held) Put(row int64, at, columns int, values []float32) {
 	n := min(columns, h.width-at)
 	for ; len(values) > 0; values = values[columns:] {
@@ -48,7 +48,8 @@ func (h *Held) Put(row int64, at, columns int, values []float32) {
 	}
 }
 
-// Hold reads the rows of src that keep says, which are so many, and checks them. The caller frees the result.
+// Hold reads and checks the rows of src for which keep returns true; rows is their number. The
+// caller frees the result.
 func Hold(ctx context.Context, src Source, rows int64, keep func(row int64) bool, b *mem.Budget) (_ *Held, err error) {
 	h, err := NewHeld(b, []int64{rows}, src.Width())
 	if err != nil {
@@ -114,7 +115,7 @@ func (h *Held) ReadRows(i int, at, rows int64, _ []float32) ([]float32, error) {
 	return h.part(h.first[i]+at, rows), nil
 }
 
-// part are the values of rows.
+// part returns the values of rows.
 func (h *Held) part(first, rows int64) []float32 {
 	return h.values.S[first*int64(h.width) : (first+rows)*int64(h.width)]
 }

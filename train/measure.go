@@ -10,26 +10,28 @@ import (
 	"ndls/internal/mem"
 )
 
-// The measures by which the weights of a run are chosen.
+// These are the measures by which the weights of a run are chosen.
 const (
 	// Accuracy is the share of the validation rows whose most probable class is their label.
 	Accuracy = "accuracy"
-	// MacroF1 is the mean of F1 over the classes that a validation row has, or is predicted to have.
+	// MacroF1 is the mean of F1 over the classes that occur as a label or as a prediction of the
+	// validation rows.
 	MacroF1 = "f1"
-	// AUC is the area under the ROC curve: of two classes that of the second, of more classes the mean over those that
-	// some validation rows have and some have not.
+	// AUC is the area under the ROC curve. For two classes it is the area of the second; for more
+	// it is the mean over the classes that some validation rows have and some have not.
 	AUC = "auc"
 )
 
-// needsAll says whether a measure is made of all validation rows in one place. Workers that train together then measure all
-// of them, each by itself.
+// needsAll reports whether a measure needs all validation rows in one place. Workers that train
+// together then each measure all of them.
 func needsAll(measure string) bool { return measure == MacroF1 || measure == AUC }
 
-// measuring is what a run finds out about its weights on the validation rows.
+// measuring measures the weights of a run on the validation rows.
 type measuring struct {
 	measure string
 	classes int
-	// pieces are those that the validation rows are cut into, losses their sums: those of other workers' rows are 0.
+	// pieces cuts the validation rows, losses holds the sum of each piece: 0 for rows of other
+	// workers.
 	pieces pieces
 	losses []float64
 	right  int
@@ -38,7 +40,7 @@ type measuring struct {
 	curves []float64          // of AUC: the area of each class, below 0 where there is none
 }
 
-// curveClasses is how many classes have an area: of two classes the second alone.
+// curveClasses returns the number of classes with an area: for two classes the second alone.
 func curveClasses(classes int) int {
 	if classes == 2 {
 		return 1
@@ -46,7 +48,7 @@ func curveClasses(classes int) int {
 	return classes
 }
 
-// measuringBytes is the memory for so many validation rows.
+// measuringBytes returns the memory for so many validation rows.
 func measuringBytes(measure string, rows int64, classes int) int64 {
 	switch measure {
 	case MacroF1:
@@ -91,8 +93,8 @@ func (m *measuring) begin() {
 	}
 }
 
-// score puts the probabilities of a row, before they are divided by norm, where their areas are computed. Threads may call it side
-// by side for different rows.
+// score stores the probabilities of a row, before the division by norm, if areas are computed.
+// Threads may call it concurrently for different rows.
 func (m *measuring) score(row int64, p []float64, norm float64, label int32) {
 	if m.keys == nil {
 		return
@@ -109,7 +111,7 @@ func (m *measuring) score(row int64, p []float64, norm float64, label int32) {
 	}
 }
 
-// areas computes the mean area over the classes that have one, 0 where none has.
+// areas returns the mean area over the classes that have one, 0 if none has.
 func (m *measuring) areas(threads *threadPool) float64 {
 	rows := len(m.keys.S) / len(m.curves)
 	threads.share(len(m.curves), func(k int) { m.curves[k] = areaOf(m.keys.S[k*rows : (k+1)*rows]) })
@@ -122,8 +124,9 @@ func (m *measuring) areas(threads *threadPool) float64 {
 	return sum / float64(max(n, 1))
 }
 
-// areaOf sorts keys, each a probability and whether its row has the class, and computes the area under their curve: -1 where
-// rows of one kind are missing. There are fewer than 2^32.
+// areaOf sorts keys, each a probability and whether its row has the class, and returns the area
+// under their curve: -1 if rows with or without the class are missing. There are fewer than 2^32
+// keys.
 func areaOf(keys []uint32) float64 {
 	slices.Sort(keys)
 	var before, total [2]uint64 // rows without and with the class
@@ -143,7 +146,7 @@ func areaOf(keys []uint32) float64 {
 	return float64(twice) / (2 * float64(total[0]) * float64(total[1]))
 }
 
-// end says what was measured of all rows, those of the other workers included.
+// end combines the measurements of all workers into e.
 func (m *measuring) end(ctx context.Context, t *trainer, e *Epoch) error {
 	if t.together() && !needsAll(m.measure) {
 		all := append([]float64{float64(m.right)}, m.losses...)
@@ -168,8 +171,8 @@ func (m *measuring) end(ctx context.Context, t *trainer, e *Epoch) error {
 	return nil
 }
 
-// validate measures the weights on the validation rows. The losses of the rows of a piece are added in their order, and then those
-// of the pieces.
+// validate measures the weights on the validation rows. It adds the losses of the rows of a piece
+// in their order, and then the losses of the pieces.
 func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	m, net := t.measuring, t.net
 	m.begin()

@@ -8,7 +8,7 @@ import (
 	"ndls/internal/mem"
 )
 
-// Argmax is the class of the largest probability, the first of equals.
+// Argmax returns the class of the largest probability, the first of equals.
 func Argmax(p []float32) int32 {
 	best := 0
 	for j, v := range p {
@@ -26,26 +26,25 @@ type Tally struct {
 	Rows  [numSplits]int64 `json:"rows"`
 	// Classes counts by class, for each split. It ends with the last class that occurs.
 	Classes [numSplits][]ClassTally `json:"classes"`
-	// space is where Classes grow, unless it is nil.
+	// space is the memory in which Classes grow, unless it is nil.
 	space [numSplits][]ClassTally
 }
 
-// ClassTally counts the rows of a class: those that have it, those that were predicted to have
-// it, and those of which both are true.
+// ClassTally counts rows by class: rows that have it, rows predicted to have it, and rows of which
+// both are true.
 type ClassTally struct {
 	Rows      int64 `json:"rows"`
 	Predicted int64 `json:"predicted"`
 	Right     int64 `json:"right"`
 }
 
-// Tallies are tallies whose classes are in memory of a budget.
+// Tallies holds tallies whose memory is charged to a budget.
 type Tallies struct {
 	Of    []Tally
 	space *mem.Array[ClassTally]
 }
 
-// NewTallies takes memory for n tallies of rows that have one of so many classes. The caller frees
-// it.
+// NewTallies allocates n tallies for rows of so many classes. The caller frees it.
 func NewTallies(b *mem.Budget, n, classes int) (*Tallies, error) {
 	space, err := mem.Alloc[ClassTally](b, int64(n)*int64(numSplits)*int64(classes), "right predictions by class")
 	if err != nil {
@@ -61,22 +60,22 @@ func NewTallies(b *mem.Budget, n, classes int) (*Tallies, error) {
 	return t, nil
 }
 
-// Free gives the memory back. It may be called on nil.
+// Free returns the memory. It may be called on nil.
 func (t *Tallies) Free() {
 	if t != nil {
 		t.space.Free()
 	}
 }
 
-// TalliesBytes is the memory that NewTallies takes.
+// TalliesBytes returns the memory that NewTallies allocates.
 func TalliesBytes(n, classes int) int64 {
 	return int64(n)*int64(numSplits)*int64(classes)*int64(unsafe.Sizeof(ClassTally{})) + 4096
 }
 
-// Reset empties the tally. It retains its memory.
+// Reset empties the tally and keeps its memory.
 func (t *Tally) Reset() { *t = Tally{space: t.space} }
 
-// Class is what is counted of a class in a split.
+// Class returns the counts of a class in a split.
 func (t *Tally) Class(split, class int) *ClassTally {
 	return &t.upTo(uint8(split), int32(class))[class]
 }
@@ -117,7 +116,7 @@ func (t *Tally) note(predicted, label int32, split uint8) {
 	}
 }
 
-// upTo gives the counts of the classes of a split, of which there are some beyond class.
+// upTo returns the counts of the classes of a split, extended to include class.
 func (t *Tally) upTo(split uint8, class int32) []ClassTally {
 	if t.Classes[split] == nil {
 		t.Classes[split] = t.space[split]
@@ -128,7 +127,7 @@ func (t *Tally) upTo(split uint8, class int32) []ClassTally {
 	return t.Classes[split]
 }
 
-// Merge adds what another tally counted.
+// Merge adds the counts of another tally.
 func (t *Tally) Merge(other Tally) {
 	for i := range t.Rows {
 		t.Rows[i] += other.Rows[i]
@@ -145,17 +144,19 @@ func (t *Tally) Merge(other Tally) {
 	}
 }
 
-// Precision is the share of the rows predicted to have the class that have it, 0 of none.
+// Precision returns the share of the rows predicted to have the class that have it, 0 without such
+// rows.
 func (c ClassTally) Precision() float64 { return ratio(c.Right, c.Predicted) }
 
-// Recall is the share of the rows of the class that are predicted to have it, 0 of none.
+// Recall returns the share of the rows of the class that are predicted to have it, 0 without such
+// rows.
 func (c ClassTally) Recall() float64 { return ratio(c.Right, c.Rows) }
 
-// F1 is the harmonic mean of precision and recall: 2·right / (rows + predicted).
+// F1 returns the harmonic mean of precision and recall: 2·right / (rows + predicted).
 func (c ClassTally) F1() float64 { return ratio(2*c.Right, c.Rows+c.Predicted) }
 
-// MacroF1 is the mean of F1 over the classes that a row of the split has, or is predicted to
-// have; 0 without rows.
+// MacroF1 returns the mean of F1 over the classes that occur as a label or as a prediction in the
+// split; 0 without rows.
 func (t *Tally) MacroF1(split uint8) float64 {
 	sum, n := 0.0, 0
 	for _, c := range t.Classes[split] {
@@ -173,8 +174,8 @@ func ratio(a, b int64) float64 {
 	return float64(a) / float64(b)
 }
 
-// Accuracy is the share of right predictions in a split, 0 without rows, and the
-// number of rows it was taken over.
+// Accuracy returns the share of right predictions in a split, 0 without rows, and the number of
+// counted rows.
 func (t *Tally) Accuracy(split uint8) (share float64, rows int64) {
 	if rows = t.Rows[split]; rows > 0 {
 		share = float64(t.Right[split]) / float64(rows)
@@ -182,8 +183,7 @@ func (t *Tally) Accuracy(split uint8) (share float64, rows int64) {
 	return share, rows
 }
 
-// Stat is a mean over runs and its sample standard deviation, which is 0 for a
-// single run.
+// Stat holds a mean over runs and the sample standard deviation, which is 0 for a single run.
 type Stat struct{ Mean, Std float64 }
 
 // Summarize returns the Stat of x, the zero value without numbers.

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxLayers = 64
-	// maxDim bounds the width of a layer, as shards bounds that of a row.
+	// maxDim bounds the width of a layer, just as package shards bounds the width of a row.
 	maxDim = 1 << 20
 
 	modelMagic   = "NDLSMLP"
@@ -34,7 +34,7 @@ type Model struct {
 	memory *mem.Array[float32]
 }
 
-// numParams is the number of weights and biases of a network.
+// numParams returns the number of weights and biases of a network.
 func numParams(dims []int) int64 {
 	var n int64
 	for l := range len(dims) - 1 {
@@ -52,10 +52,10 @@ func newModel(b *mem.Budget, dims []int) (*Model, error) {
 	return &Model{dims: slices.Clone(dims), params: memory.S, memory: memory}, nil
 }
 
-// Width is the number of values of an input row.
+// Width returns the number of values of an input row.
 func (m *Model) Width() int { return m.dims[0] }
 
-// Classes is the number of classes.
+// Classes returns the number of classes.
 func (m *Model) Classes() int { return m.dims[len(m.dims)-1] }
 
 // Free returns the memory of the weights. It may be called on nil.
@@ -66,11 +66,11 @@ func (m *Model) Free() {
 	}
 }
 
-// layers is the number of linear layers.
+// layers returns the number of linear layers.
 func (m *Model) layers() int { return len(m.dims) - 1 }
 
-// layer splits p, which is laid out as the parameters are, into the weights and
-// the biases of layer l.
+// layer splits p, which has the layout of the parameters, into the weights and the biases of layer
+// l.
 func (m *Model) layer(p []float32, l int) (weights, biases []float32) {
 	start := int(numParams(m.dims[:l+1]))
 	in, out := m.dims[l], m.dims[l+1]
@@ -104,9 +104,9 @@ func (m *Model) Save(w io.Writer) error {
 	return nil
 }
 
-// LoadModel reads a model that Save wrote, to the end of r; its weights are
-// charged to b. name stands for the file in errors: [seal.ErrCorrupt] for one
-// that is damaged, [seal.ErrVersion] for one of another version.
+// LoadModel reads a model that Save wrote, to the end of r, and charges its weights to b. name
+// stands for the file in errors: [seal.ErrCorrupt] for a damaged file, [seal.ErrVersion] for one of
+// another version.
 func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
 	sum := sha256.New()
 	in := io.TeeReader(r, sum)
@@ -125,8 +125,8 @@ func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
 	return m, nil
 }
 
-// readDims reads the head. It has a sum of its own, so that memory is asked for
-// only once the sizes are known to be right.
+// readDims reads the head. The head has a checksum of its own, so that memory is allocated only for
+// sizes that are known to be right.
 func readDims(r io.Reader, name string) ([]int, error) {
 	head := make([]byte, len(modelMagic)+1+4)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -136,7 +136,7 @@ func readDims(r io.Reader, name string) ([]int, error) {
 		return nil, damaged(name, "its first bytes", nil)
 	}
 	if v := head[len(modelMagic)]; v != modelVersion {
-		return nil, fmt.Errorf("train: %s is a model of version %q, this program reads %q: %w: run ndls train again",
+		return nil, fmt.Errorf("train: %s has model version %q, this program reads %q: %w: run ndls train again",
 			name, v, modelVersion, seal.ErrVersion)
 	}
 	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
@@ -162,7 +162,8 @@ func readDims(r io.Reader, name string) ([]int, error) {
 	return dims, nil
 }
 
-// readParams reads the weights and compares the sum, which r gives unsummed.
+// readParams reads the weights and compares the checksum, whose bytes r returns without adding them
+// to the sum.
 func (m *Model) readParams(r, summed io.Reader, sum func([]byte) []byte, name string) error {
 	if _, err := io.ReadFull(summed, mem.AsBytes(m.params)); err != nil {
 		return damaged(name, "its weights", err)
@@ -178,8 +179,8 @@ func (m *Model) readParams(r, summed io.Reader, sum func([]byte) []byte, name st
 	return nil
 }
 
-// damaged reports what is wrong with a model file; an error of reading itself,
-// rather than too few bytes, is passed on.
+// damaged returns the error for a damaged model file. It passes on an error of reading itself,
+// other than too few bytes.
 func damaged(name, what string, err error) error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("train: read %s: %w", name, err)

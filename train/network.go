@@ -11,15 +11,16 @@ import (
 	"ndls/train/dense"
 )
 
-// microbatchRows is the number of rows of a microbatch of so many threads.
+// microbatchRows returns the number of rows of a microbatch of so many threads.
 func microbatchRows(c pool, width int) int { return int(c) * threadRows(width) }
 
-// threadRows is the most rows of a microbatch for each thread: 288, which are two pieces of a step of the default size, or 4 MiB
-// if that is less. It bounds the activations and changes no bit: rows are independent on the way forward, and
-// gradients are summed in order of the rows of a piece.
+// threadRows returns the largest number of rows of a microbatch for each thread: 288, which are two
+// pieces of a step of the default size, or 4 MiB if that is less. It bounds the activations and
+// changes no bit: forward, rows are independent; gradients are summed in order of the rows of a
+// piece.
 func threadRows(width int) int { return max(min(288, (1<<20)/width), 1) }
 
-// What random numbers are drawn for: the first key of every draw of a run.
+// These are the purposes of random numbers: the first key of every draw of a run.
 const (
 	drawWeights = iota
 	drawOrder
@@ -43,9 +44,9 @@ func (m *Model) initialise(seed uint64) {
 	}
 }
 
-// dropout zeroes a share of values and scales the others up by what is left,
-// so that sums keep their expectation. Whether a value stays is a function of
-// the key, the row and the column alone.
+// dropout zeroes a share of values and scales the others up by the inverse of the remaining share,
+// so that sums keep their expectation. Whether a value stays depends on the key, the row and the
+// column alone.
 type dropout struct {
 	// below is the share in units of 2^-16, the resolution of the draws.
 	below uint64
@@ -57,8 +58,8 @@ func newDropout(share float64) dropout {
 	return dropout{below: below, scale: float32((1 << 16) / float64(1<<16-below))}
 }
 
-// apply writes a row to dst, which may be src. It is that row of the stream of draws which
-// key names.
+// apply writes a row to dst, which may be src. It uses that row of the stream of draws that key
+// names.
 func (d dropout) apply(k *dense.Kernel, dst, src []float32, key uint64, row int64) {
 	if d.below == 0 {
 		copy(dst, src)
@@ -70,25 +71,25 @@ func (d dropout) apply(k *dense.Kernel, dst, src []float32, key uint64, row int6
 // negative returns all ones for x < 0, else zero.
 func negative(x int64) uint32 { return uint32(x >> 63) }
 
-// positive returns all ones for x > 0, else zero: the bits of positive numbers
-// are those from 1 to infinity's.
+// positive returns all ones for x > 0, else zero: the bits of positive numbers lie between 1 and
+// those of infinity.
 func positive(x float32) uint32 {
 	const infinity = 0x7f800000
 	return negative(int64(math.Float32bits(x)-1) - infinity)
 }
 
-// network is a model at work on several threads: its weights packed for products, and
-// memory for a microbatch of rows on their way through it and back.
+// network computes with a model on several threads. It holds the model's weights packed for
+// products, and memory for a microbatch of rows.
 type network struct {
 	*Model
 	threads pool
 	pool    *threadPool
 	kernel  *dense.Kernel
-	rows    int // of a microbatch, at most
+	rows    int // largest number of rows of a microbatch
 	values  *mem.Array[float32]
 	shares  *mem.Array[float64]
 
-	// Of each layer.
+	// These slices have one element for each layer.
 	weights  [][]float32 // packed
 	weightsT [][]float32 // transposed and packed, from the second layer on; for training
 	out      [][]float32 // rows × out
@@ -99,17 +100,17 @@ type network struct {
 	own   [][]float32 // of each thread: the rows that fill no tile, packed
 	p     [][]float64 // of each thread: probabilities of one row
 	sum   []float64   // of each row: its part of the loss
-	class []int32     // of each row: the predicted class
+	class []int32     // predicted class of each row
 }
 
-// networkBytes is the memory that a network of these layers takes beside its weights, with
-// what training needs or without.
+// networkBytes returns the memory of a network of these layers without its weights, with or without
+// what training needs.
 func networkBytes(dims []int, c pool, rows int, k *dense.Kernel, training bool) int64 {
 	w := &network{Model: &Model{dims: dims}, threads: c, rows: rows, kernel: k}
 	return 4*w.size(training) + 8*int64(c)*int64(w.Classes()) + 2*4096
 }
 
-// size is the number of values of all arrays of float32.
+// size returns the number of values of all arrays of float32.
 func (w *network) size(training bool) (n int64) {
 	w.prepare()
 	w.layout(training, func(_ *[]float32, size int) { n += int64(size) })
@@ -142,8 +143,8 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 	}
 }
 
-// newNetwork puts a model to work on microbatches of at most so many rows. Pack must be called
-// before the first rows, and after each change of the weights.
+// newNetwork prepares a model for microbatches of at most so many rows. Call pack before the first
+// rows, and after each change of the weights.
 func newNetwork(b *mem.Budget, m *Model, c pool, rows int, k *dense.Kernel, training bool) (*network, error) {
 	w := &network{Model: m, threads: c, pool: newThreadPool(c), rows: rows, kernel: k}
 	size := w.size(training)
@@ -164,7 +165,7 @@ func newNetwork(b *mem.Budget, m *Model, c pool, rows int, k *dense.Kernel, trai
 	return w, nil
 }
 
-// prepare makes room for the arrays of each layer and each thread.
+// prepare allocates the slices of layers and threads.
 func (w *network) prepare() {
 	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.delta, &w.deltas} {
 		*arrays = make([][]float32, w.layers())
@@ -184,10 +185,10 @@ func (w *network) free() {
 // pack prepares the weights for products.
 func (w *network) pack() { w.packSome(func(int) bool { return true }) }
 
-// packRest prepares what addGradient has not prepared with the parts of a step.
+// packRest prepares the weights that addGradient has not prepared with the parts of a step.
 func (w *network) packRest() { w.packSome(func(l int) bool { return w.across(l) > 1 }) }
 
-// packSome prepares the transposed weights of all layers, and the others of some.
+// packSome prepares the transposed weights of all layers, and the other weights of some layers.
 func (w *network) packSome(some func(l int) bool) {
 	w.pool.share(2*w.layers(), func(i int) {
 		l, transposed := i/2, i%2 == 1
@@ -209,8 +210,8 @@ func (w *network) packRows(l, lo, hi int) {
 	w.kernel.PackRight(w.weights[l], weights, out, lo, hi, in, out)
 }
 
-// forward computes the logits of rows [lo, hi) of a microbatch, whose input is x, on one
-// thread. drop, unless nil, is called with each row of the output of each hidden layer.
+// forward computes the logits of rows [lo, hi) of a microbatch, whose input is x, on one thread.
+// drop, if not nil, is called with each row of the output of each hidden layer.
 func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row int, h []float32)) {
 	n := hi - lo
 	for l := range w.layers() {
@@ -231,12 +232,12 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 	}
 }
 
-// logits are those of row i of the microbatch.
+// logits returns the logits of row i of the microbatch.
 func (w *network) logits(i int) []float32 {
 	return w.out[w.layers()-1][i*w.Classes() : (i+1)*w.Classes()]
 }
 
-// input is what layer l gets of a microbatch that is trained on.
+// input returns the input of layer l in a microbatch of training.
 func (w *network) input(l int) []float32 {
 	if l == 0 {
 		return w.x
@@ -244,10 +245,10 @@ func (w *network) input(l int) []float32 {
 	return w.out[l-1]
 }
 
-// backward computes the gradients of the outputs of all layers, of rows [lo, hi) of a
-// microbatch of n rows, from those of their logits, and packs them. scale is
-// that of the dropout of the hidden layers. An output is positive exactly where its
-// rectifier and its dropout passed it on.
+// backward computes the gradients of the outputs of all layers, for rows [lo, hi) of a microbatch
+// of n rows, from the gradients of their logits, and packs them. scale is the factor of the dropout
+// of the hidden layers. An output is positive exactly if its rectifier and its dropout passed it
+// on.
 func (w *network) backward(thread, lo, hi, n int, scale float32) {
 	for l := w.layers() - 1; l >= 0; l-- {
 		in, out := w.dims[l], w.dims[l+1]
@@ -264,13 +265,14 @@ func (w *network) backward(thread, lo, hi, n int, scale float32) {
 	}
 }
 
-// gradientColumns is the number of columns of a layer's gradient that a thread takes at a
-// time, of as many rows as a tile has: some ten microseconds of work.
+// gradientColumns is the number of columns of a layer's gradient that a thread computes at a time,
+// with as many rows as a tile has: some ten microseconds of work.
 const gradientColumns = 128
 
-// addGradient adds the gradient of a microbatch of n rows, which all threads have taken
-// backward, to sums, term by term. done, unless nil, takes the step with the values at some places of the first sum,
-// which are complete then, on any thread. Then the weights there are prepared for products, if they are all of some inputs.
+// addGradient adds the gradient of a microbatch of n rows, after backward on all threads, to sums,
+// term by term. done, if not nil, makes the step for parameters [lo, hi) of the first sum after
+// they are complete, on any thread. Then the weights there are packed if they are all weights of
+// some inputs.
 func (w *network) addGradient(sums [][]float32, n int, terms []term, done func(lo, hi int)) {
 	w.eachPart(func(l, i int) {
 		w.addPart(sums, n, l, i, terms)
@@ -295,15 +297,16 @@ func (w *network) eachPart(do func(l, i int)) {
 	})
 }
 
-// gradientParts is into how many parts the gradient of a layer is divided, across of which have the same inputs.
+// gradientParts returns the number of parts into which the gradient of a layer is divided, and the
+// number of parts with the same inputs, across.
 func (w *network) gradientParts(l int) int {
 	return units(w.dims[l], w.kernel.Rows()) * w.across(l)
 }
 
 func (w *network) across(l int) int { return units(w.dims[l+1], gradientColumns) }
 
-// part is the area of part i of the gradient of layer l. The parts of the last inputs have the biases too, which
-// lie behind them.
+// part returns the area of part i of the gradient of layer l. The parts of the last inputs include
+// the biases, which follow them.
 func (w *network) part(l, i int) (area dense.Area, biases bool) {
 	in, out := w.dims[l], w.dims[l+1]
 	across := w.across(l)
@@ -312,7 +315,7 @@ func (w *network) part(l, i int) (area dense.Area, biases bool) {
 	return area, area.Bottom == in
 }
 
-// eachRow calls do with the places of the parameters of a part, those that follow each other at a time.
+// eachRow calls do with the places of the parameters of a part, with consecutive ones together.
 func (w *network) eachRow(l, i int, do func(lo, hi int)) {
 	in, out := w.dims[l], w.dims[l+1]
 	area, biases := w.part(l, i)
@@ -352,12 +355,14 @@ func (w *network) addPart(sums [][]float32, n, l, i int, terms []term) {
 	}
 }
 
-// finish calls done for all parameters, some at a time, on all threads, and prepares weights as addGradient does.
+// finish calls done for all parameters, some at a time, on all threads, and packs weights as
+// addGradient does.
 func (w *network) finish(done func(lo, hi int)) {
 	w.eachPart(func(l, i int) { w.finishPart(l, i, done) })
 }
 
-// finishPart calls done for part i of the gradient of layer l, and prepares the weights of its inputs, if it has all of them.
+// finishPart calls done for part i of the gradient of layer l, and packs the weights of its inputs
+// if it has all of them.
 func (w *network) finishPart(l, i int, done func(lo, hi int)) {
 	w.eachRow(l, i, done)
 	if area, _ := w.part(l, i); w.across(l) == 1 {
@@ -365,9 +370,8 @@ func (w *network) finishPart(l, i int, done func(lo, hi int)) {
 	}
 }
 
-// softmax writes numbers to p that are the probabilities of a row of logits, times norm, and
-// returns the largest logit too. norm is no number where a logit is infinity or no number, or
-// none is finite.
+// softmax writes the probabilities of a row of logits, times norm, to p, and returns norm and the
+// largest logit. norm is NaN if a logit is infinite or NaN, or none is finite.
 func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, largest float64) {
 	largest = float64(k.Largest(logits))
 	if math.IsInf(largest, 0) {
@@ -376,13 +380,14 @@ func softmax(k *dense.Kernel, logits []float32, p []float64) (norm, largest floa
 	return k.Exps(p, logits, largest), largest
 }
 
-// negativeLog is the negative log-likelihood of a logit, by what softmax returned of its row.
+// negativeLog returns the negative log-likelihood of a logit, from the result of softmax for its
+// row.
 func negativeLog(logit float32, norm, largest float64) float64 {
 	return largest + elementary.Log(norm) - float64(logit)
 }
 
 // lossGradient replaces the logits of a row by share times the gradient of the negative
-// log-likelihood of its label, and returns the latter.
+// log-likelihood of its label, and returns that likelihood.
 func lossGradient(k *dense.Kernel, logits []float32, label int32, share float64, p []float64) float64 {
 	norm, largest := softmax(k, logits, p)
 	loss := negativeLog(logits[label], norm, largest)

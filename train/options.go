@@ -7,16 +7,15 @@ import (
 	"ndls/internal/elementary"
 )
 
-// Learning rate schedules.
+// These are the schedules of the learning rate.
 const (
 	// Constant keeps the rate.
 	Constant = "constant"
-	// Cosine lowers it along half a cosine, from LR in the first epoch towards
-	// 0 after the last.
+	// Cosine lowers it along half a cosine, from LR in the first epoch towards 0 after the last.
 	Cosine = "cosine"
 )
 
-// Default values of [Options], chosen by the validation accuracy of Cora; see
+// These are the defaults of [Options], chosen by the validation accuracy of Cora; see
 // bench/accuracy/RESULTS.md.
 const (
 	DefaultHidden       = 64
@@ -32,8 +31,8 @@ const (
 	DefaultRuns         = 10
 )
 
-// Options decide the weights, together with the rows, labels and splits. The
-// zero value is refused: start from [DefaultOptions].
+// Options decides the weights, together with the rows, labels and splits. The zero value is
+// refused: start from [DefaultOptions].
 type Options struct {
 	// Hidden is the width of each hidden layer, Layers the number of linear
 	// layers: 1 is logistic regression.
@@ -45,18 +44,17 @@ type Options struct {
 	LR, WeightDecay float64
 	// Schedule is Constant or Cosine.
 	Schedule string
-	// Measure is by what the weights of an epoch are chosen on the validation rows, of equals those with the lower
-	// loss: Accuracy (also ""), MacroF1 or AUC.
+	// Measure names what chooses the weights of an epoch on the validation rows: Accuracy (also
+	// ""), MacroF1 or AUC. Of equals the weights with the lower loss are chosen.
 	Measure string
 	// Epochs is the largest number of epochs. Training stops earlier when
 	// Patience epochs in a row were no better on the validation rows, by Measure and then by loss; 0 never
 	// stops early.
 	Epochs, Patience int
-	// BatchSize is the number of rows of one step; 0, or as many as there are,
+	// BatchSize is the number of rows of one step. 0, or at least the number of training rows,
 	// takes all of them.
 	BatchSize int
-	// Runs is the number of models; run r of a seed is the same model however
-	// many runs there are.
+	// Runs is the number of models. Run r of a seed is the same model for any number of runs.
 	Runs int
 	Seed uint64
 }
@@ -70,7 +68,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate names the first option that makes no sense, by its flag.
+// Validate names the first invalid option by its flag.
 func (o Options) Validate() error {
 	share := func(x float64) bool { return x >= 0 && x < 1 }
 	for _, c := range []struct {
@@ -99,7 +97,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// rate is the learning rate of an epoch, counted from 0.
+// rate returns the learning rate of an epoch, counted from 0.
 func (o Options) rate(epoch int) float64 {
 	if o.Schedule == Cosine {
 		return o.LR * elementary.HalfCosine(float64(epoch)/float64(o.Epochs))

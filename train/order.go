@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// windowBytes and windowMaxRows bound the rows among which a sample order
-	// shuffles freely, windowBlocks is the least number of places they come from.
-	// All three decide the order, and so the weights.
+	// windowBytes and windowMaxRows bound the rows among which a sample order shuffles freely.
+	// windowBlocks is the least number of blocks from which they come. All three decide the order,
+	// and so the weights.
 	windowBytes   = 16 << 20
 	windowMaxRows = 1 << 16
 	windowBlocks  = 8
 
-	// readBytes is the size of a read: a block of a window, where nothing lies
-	// between its rows.
+	// readBytes is the size of a read: a block of a window if no other rows lie between its rows.
 	readBytes = windowBytes / windowBlocks
 	// reads is the number of blocks that are read at a time.
 	reads = 2
 )
 
-// windowRows is the number of rows of a full window.
+// windowRows returns the number of rows of a full window.
 func windowRows(width int) int64 {
 	return min(max(windowBytes/(4*int64(width)), windowBlocks), windowMaxRows)
 }
 
-// cut lists the longest runs of blocks that fill a window at most.
+// cut lists the longest runs of blocks that fill at most one window.
 func cut(blocks []block, width int) (windows [][]block) {
 	limit := windowRows(width)
 	for len(blocks) > 0 {
@@ -47,8 +46,8 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// A microbatch is some consecutive samples, which must not be changed: rows of x and labels, or
-// those of them that index lists.
+// A microbatch holds consecutive samples, which must not be changed: the rows of x and labels, or
+// those that index lists.
 type microbatch struct {
 	width int
 	x     []float32
@@ -112,22 +111,21 @@ func (p microbatch) pieces(ctx context.Context, most, unit int, visit visitor) e
 	return nil
 }
 
-// visitor takes a microbatch, which it may not keep.
+// visitor reads a microbatch, which it must not keep.
 type visitor func(microbatch) error
 
-// sampler visits sets of a source: in stored order, or in the order of an epoch,
-// which is blocks in random order, and the rows of as many as fill a window in
-// random order among themselves. It shows a window at a time, or all rows in stored order where
-// they are in memory.
+// sampler visits sets of a source: in stored order, or in the order of an epoch. That order takes
+// blocks in random order, and shuffles the rows of the blocks that fill a window. It passes on a
+// window at a time, or all rows in stored order if they are in memory.
 type sampler struct {
 	width int
 	index *mem.Array[int64] // the order of a window
-	// For sets that are not in memory.
+	// These fields serve sets that are not in memory.
 	windows []window
 	spaces  []*mem.Array[float32] // one for each read at a time
 }
 
-// window is memory for some rows and their labels.
+// window holds memory for some rows and their labels.
 type window struct {
 	x *mem.Array[float32]
 	y *mem.Array[int32]
@@ -150,7 +148,7 @@ func (w window) free() {
 
 func windowBytesOf(rows int64, width int) int64 { return rows*4*int64(width+1) + 2*4096 }
 
-// samplerBytes is the memory of a sampler that reads ahead.
+// samplerBytes returns the memory of a sampler that reads ahead.
 func samplerBytes(width int, rows int64, shuffle, streamed bool) (n int64) {
 	rows = min(rows, windowRows(width))
 	if shuffle {
@@ -162,13 +160,13 @@ func samplerBytes(width int, rows int64, shuffle, streamed bool) (n int64) {
 	return n
 }
 
-// readValues is readBytes in values, at least a row, and shards.RowSlack.
+// readValues returns readBytes in values, at least a row, plus shards.RowSlack.
 func readValues(width int) int64 {
 	return max(readBytes/(4*int64(width)), 1)*int64(width) + shards.RowSlack
 }
 
-// newSampler prepares visits, shuffled, streamed or both, of sets of at most so
-// many rows. Where the budget lacks room, nothing is read ahead.
+// newSampler prepares visits, shuffled, streamed or both, of sets of at most so many rows. If the
+// budget lacks room, it reads nothing ahead.
 func newSampler(b *mem.Budget, width int, rows int64, shuffle, streamed bool) (_ *sampler, err error) {
 	h := &sampler{width: width}
 	rows = min(rows, windowRows(width))

@@ -5,10 +5,9 @@ import (
 	"ndls/train/dense"
 )
 
-// Shape is what the memory of training and predicting is worked out from.
+// Shape holds what decides the memory of training and predicting.
 type Shape struct {
-	// Rows is the number of smoothed rows, Train and Valid how many of them are in
-	// these splits.
+	// Rows is the number of smoothed rows. Train and Valid are the numbers of them in these splits.
 	Rows, Train, Valid int64
 	Width, Classes     int
 	// Workers is the number of workers that train a model together; 0 is 1.
@@ -23,7 +22,7 @@ func (s Shape) dims(o Options) []int {
 	return append(dims, s.Classes)
 }
 
-// expected is a source of full record batches of which nothing is read.
+// expected is a source of full record batches, from which nothing is read.
 type expected struct {
 	Source
 	Shape
@@ -35,12 +34,12 @@ func (e expected) Chunk(int) (_, rows int64) {
 	return 0, min(e.Rows, int64(shards.BatchRows(e.Shape.Width)))
 }
 
-// ChunkBytes is the memory for reading so many rows chunk by chunk, one ahead of the one in use.
+// ChunkBytes returns the memory for reading so many rows chunk by chunk, with one chunk read ahead.
 func ChunkBytes(rows int64, width int) int64 {
 	return readAhead * chunkBufferBytes(expected{Shape: Shape{Rows: rows, Width: width}})
 }
 
-// fitting is what the runs of a call would share.
+// fitting returns what the runs of a call would share.
 func (s Shape) fitting(o Options) *fitting {
 	src := expected{Shape: s}
 	f := &fitting{
@@ -55,9 +54,8 @@ func (s Shape) fitting(o Options) *fitting {
 	return f
 }
 
-// PlanFit gives what [FitRuns] takes of so many free bytes of a budget, the
-// smallest number of them with which it runs, and whether the rows are read anew
-// in every epoch.
+// PlanFit returns the memory that [FitRuns] uses when free bytes are available, the least it needs,
+// and whether it reads the rows again in each epoch.
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
 	src, f := expected{Shape: s}, s.fitting(o)
 	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
@@ -78,8 +76,8 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 	return models + need + max(scanned, int64(side)*f.runBytes(streamed, c)), least, streamed
 }
 
-// PlanPredict gives what [Predict] with so many models takes of so many free
-// bytes of a budget, the models included, and the smallest number of them.
+// PlanPredict returns the memory that [Predict] with so many models uses when free bytes are
+// available, the models included, and the least it needs.
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
 	dims, c := s.dims(o), pool(max(threads, 1))
 	result := predictedBytes(s.Classes)
@@ -91,13 +89,14 @@ func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, lea
 	return peak, fixed + chunk
 }
 
-// SideBySide is how many models so many threads train at the same time, each in steps of so many rows.
+// SideBySide returns the number of models that so many threads train at the same time, each in
+// steps of so many rows.
 func SideBySide(stepRows int64, width, threads int) int {
 	side, _ := divideThreads(threads, threads, stepRows, threadRows(width), func(int, pool) bool { return true })
 	return side
 }
 
-// PredictFlops is the number of additions and multiplications of the products of a prediction
+// PredictFlops returns the number of additions and multiplications of the products of a prediction
 // of all rows.
 func PredictFlops(s Shape, o Options) float64 {
 	return float64(s.Rows) * forwardFlops(s.dims(o))
@@ -108,8 +107,8 @@ func PredictFlops(s Shape, o Options) float64 {
 const validated = 0.5
 
 // EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row
-// has its output, the gradient of its weights and, but for the first one, that of its input. Of several workers it is that
-// of the one that has most rows.
+// computes its output, the gradient of its weights and, except for the first layer, the gradient of
+// its input. For several workers it counts the worker with most rows.
 func EpochFlops(s Shape, o Options) float64 {
 	f := s.fitting(o)
 	first := 2 * float64(f.dims[0]) * float64(f.dims[1])
@@ -124,7 +123,7 @@ func EpochFlops(s Shape, o Options) float64 {
 	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + looked*float64(f.valid.count)*forwardFlops(f.dims)
 }
 
-// forwardFlops is that of a row.
+// forwardFlops returns the operations of a row.
 func forwardFlops(dims []int) (flops float64) {
 	for l, n := range dims[1:] {
 		flops += 2 * float64(dims[l]) * float64(n)
@@ -132,7 +131,8 @@ func forwardFlops(dims []int) (flops float64) {
 	return flops
 }
 
-// Swapped is how many steps an epoch has, and how many bytes each of several workers receives at most in a step.
+// Swapped returns the number of steps of an epoch, and the largest number of bytes that one of
+// several workers receives in a step.
 func Swapped(s Shape, o Options) (steps, bytes int64) {
 	f := s.fitting(o)
 	if s.Train == 0 {
@@ -142,10 +142,10 @@ func Swapped(s Shape, o Options) (steps, bytes int64) {
 	return (s.Train + batch - 1) / batch, 4 * (f.received() + numParams(f.dims))
 }
 
-// NumWeights is the number of weights and biases of a model.
+// NumWeights returns the number of weights and biases of a model.
 func NumWeights(s Shape, o Options) int64 { return numParams(s.dims(o)) }
 
-// someKernel is the fastest; the tiles of others take less.
+// someKernel returns the fastest kernel; the tiles of others need less memory.
 func someKernel() *dense.Kernel {
 	k, err := dense.Select("")
 	if err != nil {

@@ -9,24 +9,25 @@ import (
 // pool is the number of threads of one run.
 type pool int
 
-// patience is how long a thread looks for work before it sleeps. A step of a model has several sections of a few
-// milliseconds or less, and a virtual machine that halts idle cores takes up to 0.4 ms to wake one.
+// patience is the time for which a thread looks for work before it sleeps. A step of a model has
+// several sections of a few milliseconds or less, and a virtual machine that halts idle cores needs
+// up to 0.4 ms to wake one.
 const patience = time.Millisecond
 
-// A threadPool is the threads of one run: the caller, and helpers. Together they do one section of the work after the other.
-// Helpers wait for the next section meanwhile.
+// A threadPool holds the threads of one run: the caller, and helpers. Together they run one section
+// of the work after the other. Between sections helpers wait.
 type threadPool struct {
 	threads int
 	do      func(thread int) // the present section; nil ends the helpers
-	section atomic.Uint32    // how many there were
-	left    atomic.Int32     // helpers that are at work on the present one
+	section atomic.Uint32    // number of sections so far
+	left    atomic.Int32     // helpers that work on the present one
 	helpers []*waiter
 	caller  *waiter
 }
 
 func newThreadPool(c pool) *threadPool { return &threadPool{threads: int(c), caller: newWaiter()} }
 
-// each calls do once for each thread, side by side.
+// each calls do once for each thread, concurrently.
 func (c *threadPool) each(do func(thread int)) {
 	if len(c.helpers) < c.threads-1 {
 		c.begin()
@@ -36,7 +37,7 @@ func (c *threadPool) each(do func(thread int)) {
 	c.caller.wait(c.threads, func() bool { return c.left.Load() == 0 })
 }
 
-// begin starts the helpers. The next section is their first one.
+// begin starts the helpers. The next section is their first.
 func (c *threadPool) begin() {
 	seen := c.section.Load()
 	for t := 1; t < c.threads; t++ {
@@ -56,7 +57,7 @@ func (c *threadPool) start(do func(thread int)) {
 	}
 }
 
-// help does the part of a thread in each section that comes after the one with number seen.
+// help runs the part of a thread in each section after the one with number seen.
 func (c *threadPool) help(w *waiter, thread int, seen uint32) {
 	for {
 		w.wait(c.threads, func() bool { return c.section.Load() != seen })
@@ -78,7 +79,7 @@ func (c *threadPool) free() {
 	}
 }
 
-// share calls do for numbers below n, each once; a thread that is done takes the next.
+// share calls do for numbers below n, each once. A thread that has finished one takes the next.
 func (c *threadPool) share(n int, do func(i int)) {
 	var next atomic.Int64
 	c.each(func(int) {
@@ -88,11 +89,11 @@ func (c *threadPool) share(n int, do func(i int)) {
 	})
 }
 
-// takenRows is how many rows a thread takes at a time: whole tiles of every kernel.
+// takenRows is the number of rows that a thread takes at a time: whole tiles of every kernel.
 const takenRows = 24
 
-// rows calls do for rows [lo, hi), some at a time, until all n are done; a thread that is
-// done takes the next.
+// rows calls do for rows [lo, hi), some at a time, until all n are done. A thread that has finished
+// some takes the next.
 func (c *threadPool) rows(n int, do func(thread, lo, hi int)) {
 	var next atomic.Int64
 	c.each(func(thread int) {
@@ -102,7 +103,7 @@ func (c *threadPool) rows(n int, do func(thread, lo, hi int)) {
 	})
 }
 
-// A waiter waits for what another thread does, which wakes it then.
+// A waiter waits for another thread, which wakes it.
 type waiter struct {
 	asleep atomic.Bool
 	woken  chan struct{}
@@ -110,8 +111,9 @@ type waiter struct {
 
 func newWaiter() *waiter { return &waiter{woken: make(chan struct{}, 1)} }
 
-// wait returns once ready returns true. Where the machine has a core for each of so many threads, the caller first looks again
-// and again, as long as [patience] says. After that it sleeps until it is woken.
+// wait returns after ready returns true. If the machine has a core for each of so many threads, the
+// caller first calls ready again and again for the time [patience]. After that it sleeps until it
+// is woken.
 func (w *waiter) wait(threads int, ready func() bool) {
 	for !ready() {
 		if threads <= runtime.NumCPU() && looks(ready) {
@@ -125,7 +127,8 @@ func (w *waiter) wait(threads int, ready func() bool) {
 	}
 }
 
-// looks calls ready until that returns true, as long as [patience] says. It returns whether ready did.
+// looks calls ready until that returns true, for at most the time [patience]. It returns the last
+// result of ready.
 func looks(ready func() bool) bool {
 	const together = 32
 	for begin := time.Now(); time.Since(begin) < patience; runtime.Gosched() {
@@ -138,12 +141,12 @@ func looks(ready func() bool) bool {
 	return false
 }
 
-// wake wakes the waiter if it sleeps. What it waits for must have happened before.
+// wake wakes the waiter if it sleeps. The event for which it waits must have happened before.
 func (w *waiter) wake() {
 	if w.asleep.CompareAndSwap(true, false) {
 		w.woken <- struct{}{}
 	}
 }
 
-// units is how many units n things fill, the last perhaps not quite.
+// units returns the number of units that n things fill, the last perhaps in part.
 func units(n, unit int) int { return (n + unit - 1) / unit }

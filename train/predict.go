@@ -18,22 +18,21 @@ import (
 )
 
 const (
-	// PredictRows is the largest number of rows that Predict hands out at a time: whole numbers of
-	// threadRows for most widths.
+	// PredictRows is the largest number of rows that Predict passes on at a time: whole multiples
+	// of threadRows for most widths.
 	PredictRows = 16 * 252
-	// predictAhead is how many results wait at most while emit uses the one before them:
-	// those of as many rows as a caller may write at once. predictAheadBytes bounds their
-	// size, but two there are always.
+	// predictAhead is the largest number of results that wait while emit uses the one before them:
+	// as many rows as a caller may write at once. predictAheadBytes bounds their size, but there
+	// are always at least two.
 	predictAhead      = 8
 	predictAheadBytes = 32 << 20
 )
 
-// Predict passes every row of src through every model, in stored order, and
-// calls emit with up to 4032 rows at a time, once for each model: the stored
-// position of the first row, the input ids, the model's index in models, and
-// rows × classes probabilities that sum to 1. emit may not keep the slices; its
-// error ends the call. While emit uses rows, all threads compute those after them, and
-// the next record batch is read.
+// Predict passes every row of src through every model, in stored order. It calls emit with up to
+// 4032 rows at a time, once for each model: with the stored position of the first row, the input
+// ids, the model's index in models, and rows × classes probabilities that sum to 1. emit must not
+// keep the slices; its error ends the call. While emit uses rows, all threads compute those after
+// them, and the next record batch is read.
 func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 	emit func(first int64, ids []int64, run int, probability []float32) error,
 ) (err error) {
@@ -53,7 +52,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 		return (*c).read(src, chunk-1)
 	})
 	defer in.Close()
-	var rows shards.RowBatch // of the chunk in use, those not yet predicted
+	var rows shards.RowBatch // rows of the present chunk without a prediction
 	width, items := src.Width(), 0
 	for i := range src.NumChunks() {
 		_, n := src.Chunk(i)
@@ -87,7 +86,7 @@ func Predict(ctx context.Context, src Source, models []*Model, res Resources,
 		})
 }
 
-// predicted is what a model says of some rows.
+// predicted holds the predictions of a model for some rows.
 type predicted struct {
 	first       int64
 	ids         []int64
@@ -98,10 +97,10 @@ type predicted struct {
 
 func (r *predicted) values() []float32 { return r.probability.S[:len(r.ids)*r.classes] }
 
-// predictedBytes is what a result takes of the budget.
+// predictedBytes returns the memory of a result.
 func predictedBytes(classes int) int64 { return 4*PredictRows*int64(classes) + 4096 }
 
-// mostPredicted is how many results there are at most.
+// mostPredicted returns the largest number of results.
 func mostPredicted(classes int) int64 {
 	return max(min(predictAheadBytes/predictedBytes(classes), predictAhead), readAhead)
 }
@@ -139,7 +138,7 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 		return nil, err
 	}
 	p.net.pack()
-	// What there is room for, after what is needed.
+	// After the needed memory, it allocates more as far as there is room.
 	for range readAhead {
 		if err := p.addResult(res.Budget); err != nil {
 			return nil, err
@@ -174,8 +173,8 @@ func (p *predictor) free() {
 	p.net.free()
 }
 
-// rows computes the probabilities of the rows x, those of r. A thread that is done with
-// some rows takes the next.
+// rows computes the probabilities of the rows x, which belong to r. A thread that has finished some
+// rows takes the next.
 func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicted) error {
 	net, width, classes, out := p.net, m.Width(), m.Classes(), r.values()
 	if net.Model != m {
@@ -201,7 +200,7 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicte
 	return cmp.Or(failed...)
 }
 
-// probabilities writes those of the logits of a row of the source to out.
+// probabilities writes the probabilities of a row of logits to out.
 func probabilities(k *dense.Kernel, logits []float32, p []float64, out []float32, row int64) error {
 	norm, _ := softmax(k, logits, p)
 	if math.IsNaN(norm) {

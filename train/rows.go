@@ -10,7 +10,7 @@ import (
 	"ndls/shards"
 )
 
-// The splits of a row, numbered as in the node table.
+// These are the splits of a row, numbered as in the node table.
 const (
 	NoSplit uint8 = iota
 	Train
@@ -19,7 +19,7 @@ const (
 	numSplits
 )
 
-// Problem is what a model is trained on: rows and what is known of each.
+// Problem holds the rows on which a model is trained, and their labels and splits.
 type Problem struct {
 	Source Source
 	// Labels holds the class of each row in stored order, -1 for none, and
@@ -30,12 +30,12 @@ type Problem struct {
 	Classes int
 }
 
-// Validate checks sizes, and that every training and validation row has a
-// label and there is a training row.
+// Validate checks that sizes agree, that every training and validation row has a label, and that
+// there is a training row.
 func (p Problem) Validate() error {
 	n := p.Source.NumRows()
 	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n {
-		return fmt.Errorf("train: %d smoothed rows, but %d labels and %d splits: run ndls smooth again: %w",
+		return fmt.Errorf("train: there are %d smoothed rows, but %d labels and %d splits: run ndls smooth again: %w",
 			n, len(p.Labels), len(p.Splits), seal.ErrCorrupt)
 	}
 	if w := p.Source.Width(); w < 1 || w > maxDim || p.Classes < 2 || p.Classes > maxDim {
@@ -48,7 +48,7 @@ func (p Problem) Validate() error {
 			return fmt.Errorf("train: row %d has label %d and split %d of %d classes: %w", i, label, split, p.Classes, seal.ErrCorrupt)
 		}
 		if label < 0 && (split == Train || split == Valid) {
-			return fmt.Errorf("train: row %d is to be trained or validated on and has no label: give it one, or take it out of the split", i)
+			return fmt.Errorf("train: row %d of the training or validation split has no label: give it one, or take it out of the split", i)
 		}
 		training = training || split == Train
 	}
@@ -58,13 +58,13 @@ func (p Problem) Validate() error {
 	return nil
 }
 
-// rowSet is the rows of one split, in stored order: kept in memory, or read
-// from the source each time.
+// rowSet holds the rows of one split, in stored order: in memory, or read from the source each
+// time.
 type rowSet struct {
 	problem Problem
 	src     Source
 	split   uint8
-	from    int64 // rows of the source before this one, and those from to on, are not in the set
+	from    int64 // only rows [from, to) of the source are in the set
 	to      int64
 	blocks  []block
 	count   int64
@@ -73,19 +73,19 @@ type rowSet struct {
 	labels *mem.Array[int32]
 }
 
-// block is a stretch of rows of one chunk, some or all of which are in the set.
+// block is a range of rows of one chunk, some or all of which are in the set.
 type block struct {
 	chunk    int
-	from, to int64 // rows of the chunk: the first in the set, and what follows the last
+	from, to int64 // rows of the chunk: the first in the set, and the end of the last
 	first    int64 // rows of the set before the block
 	count    int64 // rows of the set in the block
 }
 
-// newRowSet cuts the rows of a split into blocks, so that a full window holds
-// windowBlocks of them or more.
+// newRowSet cuts the rows of a split into blocks, so that a full window holds at least windowBlocks
+// of them.
 func newRowSet(p Problem, split uint8) *rowSet { return rowsWithin(p, split, 0, p.Source.NumRows()) }
 
-// rowsWithin is newRowSet of those rows alone which are rows [from, to) of the source.
+// rowsWithin is newRowSet for rows [from, to) of the source alone.
 func rowsWithin(p Problem, split uint8, from, to int64) *rowSet {
 	s := &rowSet{problem: p, src: p.Source, split: split, from: from, to: to}
 	limit := windowRows(p.Source.Width()) / windowBlocks
@@ -108,10 +108,10 @@ func rowsWithin(p Problem, split uint8, from, to int64) *rowSet {
 	return s
 }
 
-// within says whether a row of the source is where the set's rows are.
+// within reports whether a row of the source is between from and to.
 func (s *rowSet) within(row int64) bool { return s.from <= row && row < s.to }
 
-// some is the set of rows [lo, hi) of s.
+// some returns the set of rows [lo, hi) of s.
 func (s *rowSet) some(lo, hi int64) *rowSet {
 	at := func(number int64) int64 {
 		for row, is := range s.problem.Splits {
@@ -128,7 +128,7 @@ func (s *rowSet) some(lo, hi int64) *rowSet {
 	return rowsWithin(s.problem, s.split, at(lo), at(hi))
 }
 
-// bytes is what keeping the set in memory takes.
+// bytes returns the memory of the set.
 func (s *rowSet) bytes() int64 { return s.count * (4*int64(s.src.Width()) + 4) }
 
 func (s *rowSet) allocate(b *mem.Budget) (err error) {
@@ -146,8 +146,8 @@ func (s *rowSet) free() {
 	s.labels.Free()
 }
 
-// take copies those of consecutive rows that are in the set to x, and their
-// labels to y, and counts them. The first row is row first of the source.
+// take copies the rows of the set among consecutive rows to x, and their labels to y, and returns
+// their number. The first row is row first of the source.
 func (s *rowSet) take(values []float32, first int64, x []float32, y []int32) (n int64) {
 	width := int64(s.src.Width())
 	for i := range int64(len(values)) / width {
@@ -178,8 +178,8 @@ func (s *rowSet) readBlock(b block, x []float32, y []int32, space []float32) err
 	return nil
 }
 
-// check reads every chunk that holds rows of the sets, once, and compares it
-// with its checksum. Rows of sets that have memory are kept in it.
+// check reads every chunk that holds rows of the sets, once, and compares it with its checksum. It
+// stores the rows of sets that have memory.
 func check(ctx context.Context, b *mem.Budget, src Source, sets ...*rowSet) error {
 	held := make([]bool, src.NumChunks())
 	for _, s := range sets {
@@ -204,7 +204,7 @@ func check(ctx context.Context, b *mem.Budget, src Source, sets ...*rowSet) erro
 	})
 }
 
-// chunkBuffer is memory for one chunk, off the heap.
+// chunkBuffer holds memory for one chunk, off the heap.
 type chunkBuffer struct {
 	batch  shards.RowBatch
 	id     *mem.Array[int64]
@@ -212,7 +212,7 @@ type chunkBuffer struct {
 	values *mem.Array[float32]
 }
 
-// largestChunk is the number of rows of the largest chunk.
+// largestChunk returns the number of rows of the largest chunk.
 func largestChunk(src Source) int64 {
 	var most int64
 	for i := range src.NumChunks() {
@@ -264,13 +264,13 @@ func (c *chunkBuffer) read(src Source, i int) error {
 		return err
 	}
 	if c.batch.First != first || int64(len(c.batch.Values)) != rows*int64(src.Width()) || int64(len(c.batch.ID)) != rows {
-		return fmt.Errorf("train: chunk %d is not the %d rows from %d on: %w", i, rows, first, seal.ErrCorrupt)
+		return fmt.Errorf("train: chunk %d does not hold the expected %d rows from row %d on: %w", i, rows, first, seal.ErrCorrupt)
 	}
 	return nil
 }
 
-// scan calls use with chunks of the source, in their order; where the budget has
-// room for a second buffer, the next is read meanwhile.
+// scan calls use with chunks of the source, in their order. If the budget has room for a second
+// buffer, it reads the next chunk meanwhile.
 func scan(ctx context.Context, b *mem.Budget, src Source, chunks []int, use func(*chunkBuffer) error) error {
 	buffers, err := upTo(readAhead, func() (*chunkBuffer, error) { return newChunkBuffer(b, src) })
 	if err != nil {

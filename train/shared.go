@@ -10,8 +10,8 @@ import (
 	"ndls/internal/mem"
 )
 
-// join has the workers of a group train together: each takes its pieces of a step, and its pieces of
-// the validation rows, or all of these where the measure needs them in one place.
+// join prepares the workers of a group to train together. Each takes its pieces of a step, and its
+// pieces of the validation rows, or all of these if the measure needs them in one place.
 func (f *fitting) join(g group.Group) {
 	f.group, f.workers = g, g.Size()
 	if needsAll(f.options.Measure) {
@@ -23,28 +23,28 @@ func (f *fitting) join(g group.Group) {
 	f.valid = f.valid.some(f.validFrom, p.at(last))
 }
 
-// together says whether several workers train the same model.
+// together reports whether several workers train the same model.
 func (f *fitting) together() bool { return f.workers > 1 }
 
-// share is where the share of a worker begins of so many things, which are shared evenly.
+// share returns the beginning of a worker's share of n things, which are shared evenly.
 func share(n int64, worker, workers int) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(worker))
 	at, _ := bits.Div64(hi, lo, uint64(workers))
 	return int64(at)
 }
 
-// most is the largest share.
+// most returns the largest share.
 func most(n int64, workers int) int64 { return (n + int64(workers) - 1) / int64(workers) }
 
-// of are the pieces [lo, hi) that a worker has.
+// of returns the pieces [lo, hi) of a worker.
 func (p pieces) of(worker, workers int) (lo, hi int) {
 	return int(share(int64(p.count), worker, workers)), int(share(int64(p.count), worker+1, workers))
 }
 
-// ownRows is the largest number of rows of a step that a worker has.
+// ownRows returns the largest number of rows of a step for one worker.
 func (f *fitting) ownRows() int64 { return cutStep(f.stepRows()).most(f.workers) }
 
-// most is the largest number of rows that one of so many workers has.
+// most returns the largest number of rows for one of so many workers.
 func (p pieces) most(workers int) (rows int64) {
 	for w := range workers {
 		lo, hi := p.of(w, workers)
@@ -53,8 +53,8 @@ func (p pieces) most(workers int) (rows int64) {
 	return rows
 }
 
-// mostSums is the largest number of gradients that a worker adds up at a time. The last step of an epoch has
-// no more pieces than the others.
+// mostSums returns the largest number of gradients that a worker adds up at a time. The last step
+// of an epoch has no more pieces than the others.
 func (f *fitting) mostSums() (sums int) {
 	for count := 1; count <= cutStep(f.stepRows()).count; count *= 2 {
 		for w := range f.workers {
@@ -65,7 +65,8 @@ func (f *fitting) mostSums() (sums int) {
 	return sums
 }
 
-// lossValues is how many values of float32 the losses take that follow a gradient where workers train together.
+// lossValues returns the number of float32 values of the losses that follow a gradient when workers
+// train together.
 func (f *fitting) lossValues() int {
 	if f.together() {
 		return 2
@@ -73,7 +74,8 @@ func (f *fitting) lossValues() int {
 	return 0
 }
 
-// received is how many values a worker receives at most of the sums of others, in a step.
+// received returns the largest number of values of other workers' sums that a worker receives in a
+// step.
 func (f *fitting) received() (values int64) {
 	for count := 1; count <= cutStep(f.stepRows()).count; count *= 2 {
 		all, least := 0, math.MaxInt
@@ -86,7 +88,7 @@ func (f *fitting) received() (values int64) {
 	return values * (most((numParams(f.dims)+valueUnit-1)/valueUnit, f.workers)*valueUnit + valueUnit)
 }
 
-// stateValues is the number of values of the optimiser's state and of the gradients.
+// stateValues returns the number of values of the optimiser's state and of the gradients.
 func (f *fitting) stateValues() int64 {
 	n := numParams(f.dims)
 	values := 2*n + int64(f.mostSums())*(n+int64(f.lossValues()))
@@ -96,10 +98,11 @@ func (f *fitting) stateValues() int64 {
 	return values
 }
 
-// valueUnit is of which number of values the shares of a gradient are multiples: a cache line.
+// valueUnit is the unit of the shares of a gradient, in values: a cache line.
 const valueUnit = 16
 
-// added are the values [lo, hi) of a gradient that a worker adds up. The last worker has the losses too.
+// added returns the values [lo, hi) of a gradient that a worker adds up. The last worker adds the
+// losses too.
 func (f *fitting) added(worker int) (lo, hi int) {
 	n := int(numParams(f.dims))
 	lines := int64(units(n, valueUnit))
@@ -110,21 +113,21 @@ func (f *fitting) added(worker int) (lo, hi int) {
 	return lo, min(int(share(lines, worker+1, f.workers))*valueUnit, n)
 }
 
-// shared is what a worker has that trains with others.
+// shared holds what a worker needs to train with others.
 type shared struct {
 	swap     group.Swap
 	result   []float32 // the gradient of a step
 	received []float32 // memory for the sums of others
 }
 
-// exchange does the work of a run in which workers swap values.
+// exchange runs work, in which workers swap values.
 func (t *trainer) exchange(ctx context.Context, work func(context.Context) error) error {
 	err := t.group.Exchange(ctx, func(ctx context.Context, swap group.Swap) error {
 		t.shared.swap = swap
 		return work(ctx)
 	})
 	if err == nil {
-		err = group.Barrier(ctx, t.group) // no other worker reads values any more
+		err = group.Barrier(ctx, t.group) // no other worker reads values after this
 	}
 	t.group.Unexpose(err)
 	return err
@@ -136,8 +139,9 @@ type sum struct {
 	values []float32
 }
 
-// step takes a step with the gradient of the samples of all workers. Each worker sends the others those values of its nodes that they add
-// up, adds up its own by the tree, and sends them the result. Each then takes the whole step by itself.
+// step makes a step with the gradient of the samples of all workers. Each worker sends the others
+// those values of its nodes that they add up, adds up its own by the tree, and sends them the
+// result. Each then makes the whole step by itself.
 func (t *trainer) step() error {
 	x, self := t.shared, t.group.Self()
 	end := len(t.model.params)
@@ -187,8 +191,8 @@ func (t *trainer) step() error {
 	return nil
 }
 
-// addUp adds nodes, those of one worker after the other, until one is left, whose values it returns. The first of them, so many, are
-// gradients; losses follow.
+// addUp adds the nodes of one worker after the other until one is left, and returns its values. The
+// first values, as many as gradients says, are gradients; losses follow.
 func (t *trainer) addUp(all [][]sum, gradients int) []float32 {
 	var nodes []node
 	var values [][]float32

@@ -12,26 +12,25 @@ import (
 	"ndls/shards"
 )
 
-// Source gives smoothed rows in stored order, in chunks of consecutive rows. It
-// is safe for concurrent use.
+// Source provides smoothed rows in stored order, in chunks of consecutive rows. It is safe for
+// concurrent use.
 type Source interface {
 	NumRows() int64
-	// Width is the number of values of a row.
+	// Width returns the number of values of a row.
 	Width() int
 	NumChunks() int
-	// Chunk gives the stored position of chunk i's first row, and its rows.
+	// Chunk returns the stored position of chunk i's first row, and the number of its rows.
 	Chunk(i int) (first, rows int64)
-	// ReadChunk reads and checks chunk i, as shards.RowReader.ReadBatch does; dst.First
-	// becomes the stored position of the first row.
+	// ReadChunk reads and checks chunk i, as shards.RowReader.ReadBatch does. It sets dst.First to
+	// the stored position of the first row.
 	ReadChunk(i int, dst *shards.RowBatch) error
-	// ReadRows reads the values of so many rows of chunk i, from its row at on, into
-	// space, which is longer by shards.RowSlack, and returns where they are. It does
-	// not check them.
+	// ReadRows reads the values of so many rows of chunk i, from its row at on, into space, which
+	// is longer by shards.RowSlack, and returns the slice of the values. It does not check them.
 	ReadRows(i int, at, rows int64, space []float32) ([]float32, error)
 }
 
-// Smoothed is the Source over the rows that a run has committed: its
-// Arrow files in order of their interval, one chunk for each record batch.
+// Smoothed is the Source of the rows that a run has committed: its Arrow files in order of their
+// interval, with one chunk for each record batch.
 type Smoothed struct {
 	parts []part
 	rows  int64
@@ -53,10 +52,9 @@ func OpenSmoothed(ctx context.Context, c *catalog.Catalog) (*Smoothed, error) {
 	return OpenRows(ctx, c, catalog.KindSmoothed)
 }
 
-// OpenRows opens every row file of a kind: smoothed rows, or hops, of which a row has the
-// values of all that the files have. Errors wrap
-// [seal.ErrCorrupt] where a file is not the one the catalogue describes, and
-// name it; values are checked against their checksum by each ReadChunk.
+// OpenRows opens every row file of a kind: smoothed rows, or hops. A row of hops has the values of
+// all lists of the files. Errors wrap [seal.ErrCorrupt] and name the file if it differs from the
+// catalogue. Each ReadChunk checks values against their checksum.
 func OpenRows(ctx context.Context, c *catalog.Catalog, kind string) (*Smoothed, error) {
 	s := &Smoothed{}
 	entries := c.Entries(kind)
@@ -96,13 +94,13 @@ func (s *Smoothed) open(ctx context.Context, c *catalog.Catalog, e catalog.Entry
 	return nil
 }
 
-// NumRows is the number of rows of all files.
+// NumRows returns the number of rows of all files.
 func (s *Smoothed) NumRows() int64 { return s.rows }
 
-// Width is the number of values of a row.
+// Width returns the number of values of a row.
 func (s *Smoothed) Width() int { return s.width }
 
-// NumChunks is the number of record batches of all files.
+// NumChunks returns the number of record batches of all files.
 func (s *Smoothed) NumChunks() int {
 	if len(s.parts) == 0 {
 		return 0
@@ -117,7 +115,7 @@ func (s *Smoothed) part(i int) part {
 	return s.parts[after-1]
 }
 
-// Chunk gives the first row of record batch i, and its rows.
+// Chunk returns the first row of record batch i, and the number of its rows.
 func (s *Smoothed) Chunk(i int) (first, rows int64) {
 	p := s.part(i)
 	first, rows = p.rows.BatchRows(i - p.firstChunk)
@@ -159,14 +157,14 @@ func (s *Smoothed) Parts() []Part {
 	return all
 }
 
-// Of is the Source of the rows of one file, by its number in Parts. Their positions are those that
-// they have among all rows.
+// Of returns the Source of the rows of one file, by its number in Parts. Rows keep their positions
+// among all rows.
 func (s *Smoothed) Of(number int) Source {
 	p := s.parts[number]
 	return &ofPart{s, p.firstChunk, p.rows.NumBatches(), p.rows.NumRows()}
 }
 
-// ofPart is consecutive record batches.
+// ofPart holds consecutive record batches.
 type ofPart struct {
 	*Smoothed
 	first, chunks int
@@ -192,9 +190,8 @@ func (p *ofPart) ReadRows(i int, at, rows int64, space []float32) ([]float32, er
 // idPiece is the number of ids that are read at a time.
 const idPiece = 1 << 15
 
-// IDs gives the input ids in stored order, in pieces that may not be kept. They
-// are not checked against the checksum of their record batch, which ReadChunk
-// does. An error is the last there is.
+// IDs yields the input ids in stored order, in pieces that must not be kept. It does not check them
+// against the checksum of their record batch; ReadChunk does. It ends after the first error.
 func (s *Smoothed) IDs() iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		buf := make([]int64, idPiece)

@@ -8,23 +8,24 @@ import (
 	"ndls/internal/mem"
 )
 
-// hardest is an order of the validation rows in which those come first that the weights were wrong about, or
-// nearly so, when they were seen last. Weights that are not better than the best so far are wrong about
-// as many rows, and most of these are the same: so it is clear after few rows.
+// hardest orders the validation rows: first come the rows that the weights predicted wrongly, or
+// nearly so, when they were last computed. Weights that are not better than the best so far fail on
+// as many rows, and mostly on the same ones. So a few rows are enough to see that.
 type hardest struct {
 	order *mem.Array[int64]
 	rank  *mem.Array[uint8] // of each row: 0 where the weights were wrong
-	// most is how many rows the best weights so far are right about, -1 before the first epoch.
+	// most is the number of rows that the best weights so far predict rightly, -1 before the first
+	// epoch.
 	most int
 }
 
-// hardestRanks is the number of ranks, and rankWidth the width of one, in units of logits.
+// hardestRanks is the number of ranks, rankWidth the width of one in units of logits.
 const (
 	hardestRanks = 64
 	rankWidth    = 1.0 / 8
 )
 
-// hardestBytes is the memory for the order of so many rows, which are streamed or in memory.
+// hardestBytes returns the memory for the order of so many rows, which are streamed or in memory.
 func hardestBytes(rows int64, streamed bool) int64 {
 	if streamed {
 		return 0
@@ -66,7 +67,8 @@ func (h *hardest) sort() {
 	}
 }
 
-// rankOf is the rank of a row with these logits: 0 where they are wrong, and only there.
+// rankOf returns the rank of a row with these logits: 0 if, and only if, they predict the wrong
+// class.
 func rankOf(logits []float32, label int32) uint8 {
 	if Argmax(logits) != label {
 		return 0
@@ -80,13 +82,13 @@ func rankOf(logits []float32, label int32) uint8 {
 	return uint8(1 + min(margin/rankWidth, hardestRanks-2))
 }
 
-// roundParts is into how many rounds many validation rows are cut, after each of which it is seen
-// whether there may be an end.
+// roundParts is the number of rounds into which many validation rows are cut. After each round it
+// is checked whether the rest can be left out.
 const roundParts = 64
 
-// surpass looks at the validation rows until it is clear that the weights are right about fewer of
-// them than the best so far. Only if they are right about as many does e get their accuracy and their loss. All logits are
-// finite, and so are losses.
+// surpass computes validation rows until it is clear that the weights predict fewer of them rightly
+// than the best so far. Only if they predict at least as many does e get their accuracy and their
+// loss. All logits must be finite, so that losses are.
 func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 	h, net, width := t.hardest, t.net, t.dims[0]
 	h.sort()
@@ -126,11 +128,12 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 	return t.validate(ctx, e)
 }
 
-// mostLogit is far below what overflows, also after the roundings of a sum.
+// mostLogit is far below overflow, also after the roundings of a sum.
 const mostLogit = 1e30
 
-// bounded says whether the weights are so small that no logit of a validation row overflows: a sum of n products and a
-// bias, each weight of which is at most w in magnitude, is at most w·(1 + n·x) for inputs of at most x.
+// bounded reports whether the weights are so small that no logit of a validation row overflows. A
+// sum of n products and a bias, with weights of magnitude at most w and inputs of at most x, is at
+// most w·(1 + n·x).
 func (t *trainer) bounded() bool {
 	w, x := float64(t.largest), float64(t.reach)
 	for l := range t.model.layers() {
@@ -139,7 +142,7 @@ func (t *trainer) bounded() bool {
 	return x < mostLogit
 }
 
-// magnitude is the largest magnitude of values, no number where one of them is none.
+// magnitude returns the largest magnitude of values, NaN if one of them is NaN.
 func magnitude(values []float32) float32 {
 	most := uint32(0)
 	for _, v := range values {

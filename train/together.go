@@ -7,20 +7,20 @@ import (
 	"ndls/shards"
 )
 
-// together gives the rows of several sources, one source after the other.
+// together holds the rows of several sources, one source after the other.
 type together struct {
 	sources []Source
 	rows    []int64 // before each source, and of all
 	chunks  []int
 }
 
-// Together is the Source of the rows of several sources, which must have the same width: those of
-// the first one, then those of the next.
+// Together returns the Source of the rows of several sources, which must have the same width: the
+// rows of the first one, then those of the next.
 func Together(sources ...Source) (Source, error) {
 	t := &together{sources: sources, rows: []int64{0}, chunks: []int{0}}
 	for i, s := range sources {
 		if s.Width() != sources[0].Width() {
-			return nil, fmt.Errorf("rows of %d and of %d values cannot be trained on together", sources[0].Width(), s.Width())
+			return nil, fmt.Errorf("rows of %d values and rows of %d values cannot train one model", sources[0].Width(), s.Width())
 		}
 		t.rows = append(t.rows, t.rows[i]+s.NumRows())
 		t.chunks = append(t.chunks, t.chunks[i]+s.NumChunks())

@@ -7,11 +7,11 @@ import (
 	"ndls/internal/rng"
 )
 
-// Training is one run, an epoch at a time: the caller says when it ends.
+// Training is one run, an epoch at a time: the caller decides when it ends.
 type Training struct{ t *trainer }
 
-// Begin reads and checks the rows of p, and prepares the run of o with that number. Free
-// gives its memory back.
+// Begin reads and checks the rows of p, and prepares the run of o with that number. Free returns
+// its memory.
 func Begin(ctx context.Context, p Problem, o Options, run int, res Resources) (_ *Training, err error) {
 	f, err := newFitting(p, o, res)
 	if err != nil {
@@ -30,19 +30,19 @@ func Begin(ctx context.Context, p Problem, o Options, run int, res Resources) (_
 	return &Training{t}, err
 }
 
-// InMemory says whether the rows are in memory. Otherwise each epoch reads them again.
+// InMemory reports whether the rows are in memory. Otherwise each epoch reads them again.
 func (x *Training) InMemory() bool { return x.t.train.values != nil }
 
-// Model has the present weights, until Free.
+// Model returns the present weights, which are valid until Free.
 func (x *Training) Model() *Model { return x.t.model }
 
-// Epoch takes the steps of an epoch, which counts from 0, and measures the weights on the
-// validation rows.
+// Epoch makes the steps of an epoch, counted from 0, and measures the weights on the validation
+// rows.
 func (x *Training) Epoch(ctx context.Context, epoch int) (Epoch, error) {
 	return x.t.epoch(ctx, epoch)
 }
 
-// Free gives back the memory.
+// Free returns the memory.
 func (x *Training) Free() {
 	x.t.free()
 	x.t.fitting.free()
@@ -60,9 +60,9 @@ func (f *fitting) begin(run int, c pool) (*trainer, error) {
 	return t, nil
 }
 
-// Minibatches visits the training rows of p once, a few at a time, in an order that key
-// decides: as an epoch does whose rows are read from the source. Visit may neither keep nor
-// change what it gets.
+// Minibatches visits the training rows of p once, a few at a time, in an order that key decides, as
+// in an epoch whose rows are read from the source. visit must neither keep nor change its
+// arguments.
 func Minibatches(ctx context.Context, p Problem, key uint64, b *mem.Budget, visit func(x []float32, y []int32) error) error {
 	rows := newRowSet(p, Train)
 	width := p.Source.Width()

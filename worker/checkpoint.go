@@ -21,42 +21,43 @@ import (
 	"ndls/stage"
 )
 
-// restShare is how many times as long as saving took it is not done again.
+// restShare is the pause after a save, as a multiple of the time that the save took.
 const restShare = 10
 
-// saver says how the state of long tasks is saved; nil saves nothing, and goes on
-// from what others have saved.
+// saver says how the state of long tasks is saved. If it is nil, nothing is saved, and work
+// continues from what others have saved.
 type saver struct {
 	// every is the time between two saves.
 	every time.Duration
-	// stop says whether to save now and end.
+	// stop reports whether to save now and end.
 	stop func() bool
-	// saved is told after each save, and with false when what was saved is of no
-	// more use.
+	// saved is called after each save with true, and with false when the saved state is of no more
+	// use.
 	saved func(bool)
-	// hopping is told when hops begin, after which stop is asked, and end.
+	// hopping is called with true when hops begin, after which stop is asked, and with false when
+	// they end.
 	hopping func(bool)
 }
 
-// checkpoints saves the state of a task's work, and finds what was saved.
+// checkpoints saves the state of a task's work, and finds saved states.
 type checkpoints struct {
 	*stage.Env
 	saver *saver
 }
 
-// checkpoint is the state of one run of an engine: panels [first, last) of what a name
-// stands for.
+// checkpoint holds the state of one run of an engine: panels [first, last) of the object that a
+// name stands for.
 type checkpoint struct {
 	*checkpoints
-	// stage, rows [lo, hi) and panels [first, last) are what the states are of.
+	// stage, rows [lo, hi) and panels [first, last) say what the states are about.
 	stage       string
 	lo, hi      int64
 	first, last int
 	side        packed.Side // the columns of each panel
 	next        time.Time
-	from        io.ReadCloser // nil: no state to go on from
-	// joint is set where several workers save together. They number their states by
-	// saves, and retain the one before the newest: some may not have saved the newest.
+	from        io.ReadCloser // nil: no state from which to continue
+	// joint is set if several workers save together. They number their states by saves, and keep
+	// the state before the newest, because some workers may lack the newest.
 	joint    bool
 	number   int
 	previous string
@@ -104,7 +105,7 @@ func (s *checkpoint) Close() {
 	}
 }
 
-// identity stands for what decides on the rows of a run beside its options.
+// identity returns a text for what decides the rows of a run apart from its options.
 func (c *checkpoints) identity(name string, kinds []string) (string, error) {
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode([]any{name, c.Plan.Seed, c.Plan.LSI}); err != nil {
@@ -118,8 +119,8 @@ func (c *checkpoints) identity(name string, kinds []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// newest finds the newest state of these panels, and maybe more, of which all workers of
-// the group have theirs.
+// newest finds the newest state of these panels, perhaps together with others, that all workers of
+// the group have.
 func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, err error) {
 	var states []catalog.Entry
 	for _, e := range s.Catalog.Entries(catalog.KindCheckpoint) {
@@ -128,7 +129,7 @@ func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, e
 		}
 	}
 	slices.SortFunc(states, func(a, b catalog.Entry) int { return cmp.Compare(b.Hop, a.Hop) })
-	mine := []float64{-1, -1} // no more are retained for long
+	mine := []float64{-1, -1} // no more are kept for long
 	for i, e := range states[:min(len(states), len(mine))] {
 		mine[i] = float64(e.Hop)
 	}
@@ -148,13 +149,14 @@ func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, e
 	return best, false, nil
 }
 
-// same says whether an entry is a state of the stage, of these rows, and of these columns of each panel.
+// same reports whether an entry is a state of the stage, of these rows, and of these columns of
+// each panel.
 func (s *checkpoint) same(e catalog.Entry) bool {
 	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi && e.Side() == s.side
 }
 
-// save commits a state and removes older ones. The name of its file is its own:
-// states of other attempts may differ in how the columns are cut.
+// save commits a state and removes older ones. Its file name is unique, because states of other
+// attempts may cut the columns otherwise.
 func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) error) error {
 	begun := time.Now()
 	if s.joint {

@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The disk is looked at as often as that takes at most a fiftieth of the time, and not
-// more often than every 20 ms: the peaks of a short stage are short. A walk through a
-// large folder on a shared file system takes seconds, and burdens its server: there the
-// pauses are minutes.
+// The disk is measured so often that this takes at most a fiftieth of the time, but not more often
+// than every 20 ms, because the peaks of a short stage are short. A walk through a large folder on
+// a shared file system takes seconds, and burdens its server: there the pauses are minutes.
 const (
 	shortestPause = 20 * time.Millisecond
 	pauseFactor   = 50
 )
 
-// pauseAfter is how long to wait after a look that took so long.
+// pauseAfter returns the pause after a measurement that took so long.
 func pauseAfter(took time.Duration) time.Duration { return max(pauseFactor*took, shortestPause) }
 
-// diskWatch follows what some folders take on disk.
+// diskWatch measures the disk that some folders use.
 type diskWatch struct {
 	dirs []string
 	mu   sync.Mutex
 	peak int64
-	last atomic.Int64 // what they took when they were looked at last
+	last atomic.Int64 // the last measurement
 	end  chan struct{}
 	done chan struct{}
 }
@@ -57,7 +56,7 @@ func watchDisk(dirs ...string) *diskWatch {
 	return w
 }
 
-// stop ends the watch and returns the most bytes seen at a time.
+// stop ends the watch and returns the largest measurement in bytes.
 func (w *diskWatch) stop() int64 {
 	close(w.end)
 	<-w.done
@@ -65,8 +64,8 @@ func (w *diskWatch) stop() int64 {
 	return w.peak
 }
 
-// Look takes the disk's present use into the peak. Who removes much calls it
-// before: the moment between writing and removing is short.
+// Look measures the disk's present use. A caller that removes much calls it first, because the time
+// between writing and removing is short.
 func (w *diskWatch) Look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,14 +77,14 @@ func (w *diskWatch) Look() {
 // inode tells files apart.
 type inode struct{ dev, ino uint64 }
 
-// diskUse is what the files below some folders take on disk, each once: named
-// ones, and nameless ones that this process has open.
+// diskUse returns the disk that the files below some folders use, each file once: named ones, and
+// nameless ones that this process has open.
 func diskUse(dirs []string) (total int64) {
 	seen := map[inode]bool{}
 	add := func(path string) {
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil || seen[inode{st.Dev, st.Ino}] {
-			return // it is gone since, or counted
+			return // it is gone, or already counted
 		}
 		seen[inode{st.Dev, st.Ino}] = true
 		total += st.Blocks * 512

@@ -15,13 +15,13 @@ import (
 	"ndls/stage"
 )
 
-// leaveTime bounds how long a worker that is done waits for others to have heard it.
+// leaveTime bounds the time that a worker waits, after its work, for others to confirm it.
 const leaveTime = 10 * time.Second
 
 // errBroken marks work that another worker of the gang has ended.
 var errBroken = errors.New("the gang is broken")
 
-// Blocks is how a worker gives rows to others, and gets theirs.
+// Blocks holds the means by which a worker sends rows to others and reads theirs.
 type Blocks struct {
 	// Registry answers the requests of other workers, which come to Wire.
 	Registry *remote.Registry
@@ -30,10 +30,10 @@ type Blocks struct {
 	Dial func(address string) (*blocks.Client, error)
 }
 
-// errAlone is why a worker that has no Blocks cannot share rows.
+// errAlone reports that a worker without Blocks cannot share rows.
 var errAlone = errors.New("this worker does not share rows with others")
 
-// gangs is what a worker needs to be in gangs.
+// gangs holds what a worker needs to be in gangs.
 type gangs struct {
 	Blocks
 	// gather waits for the gang of the present lease.
@@ -41,7 +41,7 @@ type gangs struct {
 	clients map[string]*blocks.Client
 }
 
-// noGangs are those of a worker that has no Blocks.
+// noGangs returns the gangs of a worker without Blocks.
 func noGangs() *gangs {
 	return &gangs{gather: func(context.Context) (control.Gang, error) { return control.Gang{}, errAlone }}
 }
@@ -53,7 +53,7 @@ func (g *gangs) close() {
 	clear(g.clients)
 }
 
-// reach gives clients of all members but this one.
+// reach returns clients of all members but this one.
 func (g *gangs) reach(of control.Gang) (peers []*blocks.Client, err error) {
 	for w, address := range of.Peers {
 		c := g.clients[address]
@@ -68,7 +68,7 @@ func (g *gangs) reach(of control.Gang) (peers []*blocks.Client, err error) {
 	return peers, nil
 }
 
-// peers are the workers that share the rows of a task's graph.
+// peers holds the workers that share the rows of a task's graph.
 type peers struct {
 	*stage.Env
 	gangs *gangs
@@ -93,7 +93,7 @@ func (p peers) Work(ctx context.Context, n int64, work func(context.Context) err
 		p.Group = group.Solo(n)
 		p.Report.NetworkBytes += p.gangs.Wire.Bytes() - before
 		if g.Self > 0 {
-			p.Report.Passes = 0 // all members make the same
+			p.Report.Passes = 0 // all members make the same passes
 		}
 	}()
 	p.Group = m
@@ -106,8 +106,8 @@ func (p peers) Work(ctx context.Context, n int64, work func(context.Context) err
 	}
 	leaving, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	// A worker that is told to stop has already had the others save. One that misses
-	// the last values of this worker tries again, and finds that all is done.
+	// A worker that is told to stop has already made the others save. A member that misses the last
+	// values of this worker tries again, and finds that all is done.
 	_ = m.Leave(leaving)
 	return broken(err)
 }
@@ -120,7 +120,7 @@ func (p peers) enter(g control.Gang, n int64) (*remote.Member, error) {
 	}
 	lo, hi := p.Span(n)
 	if g.Self < 0 || g.Self+1 >= len(o.Borders) || o.Borders[g.Self] != lo || o.Borders[g.Self+1] != hi || o.Borders[len(o.Borders)-1] != n {
-		return nil, fmt.Errorf("%s is no place in the gang of strips %v", p.Task.ID(), g.Borders)
+		return nil, fmt.Errorf("%s is not a task of the gang with strips %v", p.Task.ID(), g.Borders)
 	}
 	var err error
 	if o.Peers, err = p.gangs.reach(g); err != nil {
@@ -134,7 +134,7 @@ func (p peers) enter(g control.Gang, n int64) (*remote.Member, error) {
 	return m, nil
 }
 
-// broken marks errors that say something of other workers alone.
+// broken marks errors that concern other workers alone.
 func broken(err error) error {
 	for _, theirs := range []error{blocks.ErrRetry, blocks.ErrPast, blocks.ErrNotHeld, hops.ErrStopped} {
 		if errors.Is(err, theirs) {

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// peakSize finds the peak resident size in the text of /proc/self/status, residentSize the present one.
+// peakSize reads the peak resident size from the text of /proc/self/status, residentSize the
+// present one.
 func peakSize(status string) (int64, error) { return memoryLine(status, "VmHWM:") }
 
 // residentSize is described at peakSize.
 func residentSize(status string) (int64, error) { return memoryLine(status, "VmRSS:") }
 
-// memoryLine is the size on a line of /proc/self/status in bytes.
+// memoryLine returns the size on a line of /proc/self/status in bytes.
 func memoryLine(status, name string) (int64, error) {
 	for line := range strings.Lines(status) {
 		if rest, ok := strings.CutPrefix(line, name); ok {

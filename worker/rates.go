@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// ratedRows is the size of the rows that edges are passed over.
+	// ratedRows is the size in bytes of the rows with which the edge rate is measured.
 	ratedRows = 32 << 20
 	// ratedFor bounds the measurement of the network.
 	ratedFor = 80 * time.Millisecond
-	// ratedAsks is how often something small is asked for, of which the fastest counts.
+	// ratedAsks is the number of small requests, of which the fastest counts.
 	ratedAsks = 5
-	// ratedBytes is how much is read from the store.
+	// ratedBytes is the number of bytes read from the store.
 	ratedBytes = 1 << 20
 	// ratedName is a file that workers write, read and remove again.
 	ratedName = "cluster/rate"
 )
 
-// edgeRate is edges a second that all threads pass. It is 0 where it cannot be measured, as other rates are:
-// they serve the speed of the run alone.
+// edgeRate returns the edges a second of all threads together. Like other rates it is 0 if it
+// cannot be measured: rates affect only the speed of the run.
 func (s *server) edgeRate(ctx context.Context) float64 {
 	budget, err := mem.NewBudget(s.o.Resources.Memory)
 	if err != nil {
@@ -40,8 +40,9 @@ func (s *server) edgeRate(ctx context.Context) float64 {
 	return rate * float64(threads)
 }
 
-// storeRate is bytes a second of a file of the run directory. It is measured once a coordinator works
-// there: before, the folder may be anybody's, and one that has a file is no new run directory.
+// storeRate returns the bytes a second of a file of the run directory. It is measured after a
+// coordinator works there: before, the folder may belong to anybody, and a folder with a file is no
+// new run directory.
 func (s *server) storeRate(ctx context.Context) float64 {
 	store := s.worker.store
 	if _, err := address.Read(ctx, store); err != nil {
@@ -72,21 +73,22 @@ func (s *server) storeRate(ctx context.Context) float64 {
 	return float64(n) / time.Since(begun).Seconds()
 }
 
-// networkRate is bytes a second of rows that another worker sends, and the seconds that something small takes to or from it.
+// networkRate returns the bytes a second of rows that another worker sends, and the seconds in
+// which something small goes to or from it.
 func (s *server) networkRate(ctx context.Context, peer string) (rate, delay float64) {
 	client, err := s.o.Blocks.Dial(peer)
 	if err != nil {
 		return 0, 0
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, 5*ratedFor) // with connecting
+	ctx, cancel := context.WithTimeout(ctx, 5*ratedFor) // includes connecting
 	defer cancel()
 	var begun time.Time
 	var bytes int
 	var took time.Duration
 	_ = client.Fetch(ctx, remote.RateTicket(), func(_ int64, rows []byte) error {
 		if begun.IsZero() {
-			begun = time.Now() // what comes first has waited for the connection
+			begun = time.Now() // the first block has waited for the connection
 			return nil
 		}
 		bytes += len(rows)

@@ -28,48 +28,46 @@ import (
 )
 
 const (
-	// shutdownGrace bounds how long a worker that is told to stop waits for its
-	// coordinator to hear of it. The lease runs out by itself.
+	// shutdownGrace bounds the time that a stopping worker waits for its coordinator to answer. The
+	// lease runs out by itself.
 	shutdownGrace = 10 * time.Second
-	// lastHop bounds how long a worker that is told to stop goes on with a hop, after
-	// which it saves its state.
+	// lastHop bounds the time for which a stopping worker continues a hop before it saves its
+	// state.
 	lastHop = 90 * time.Second
-	// remindEvery is how often the log says that a call is still being repeated.
+	// remindEvery is the interval at which the log says that a call is still being repeated.
 	remindEvery = 30 * time.Second
-	// mostJoins is how often in a row a worker joins that is then not known.
+	// mostJoins is the number of times in a row that a worker joins and is then unknown.
 	mostJoins = 5
 )
 
-// Options say who a worker is and what it may use.
+// Options says who a worker is and what it may use.
 type Options struct {
-	// Hello is what the worker says of itself, but for Memory and Threads, which
-	// are those of Resources.
+	// Hello describes the worker. Memory and Threads come from Resources.
 	Hello     control.Hello
 	Resources control.Resources
-	// Saves says that the state of long tasks is saved as often as the coordinator
-	// wants, and when the worker is told to stop.
+	// Saves says that the state of long tasks is saved as often as the coordinator asks, and when
+	// the worker is told to stop.
 	Saves bool
-	// Blocks lets the worker share the rows of a graph with others; its address is
-	// Hello.Blocks. Nil is a worker that does not.
+	// Blocks lets the worker share the rows of a graph with others; its address is Hello.Blocks. A
+	// worker with nil does not share rows.
 	Blocks *Blocks
-	// Patience is how long calls that fail are repeated; a restarted coordinator
-	// must be back by then. With 0 they are not repeated.
+	// Patience is the time for which failing calls are repeated; a restarted coordinator must be
+	// back by then. With 0 they are not repeated.
 	Patience time.Duration
-	// Alone says that there is no other worker: what this one's memory does not do
-	// ends the run.
+	// Alone says that there is no other worker: if this worker has too little memory, the run ends.
 	Alone bool
-	// Log gets what happens to tasks; nil drops it.
+	// Log receives messages about tasks; nil drops them.
 	Log *slog.Logger
 }
 
-// Serve joins a coordinator and executes tasks on the run directory behind store,
-// one at a time, until there will be no more. It keeps the lease of the present
-// task while it works on it, and gives the task up when the lease is lost.
+// Serve joins a coordinator and runs tasks on the run directory behind store, one at a time, until
+// no more come. It keeps the lease of the present task while it works on it, and gives the task up
+// when the lease is lost.
 //
-// When ctx is cancelled the task stops at its next hop or commit, is reported as
-// drained, and the error is the cause. An error that no attempt at the task can
-// avoid is reported and returned. Errors wrap [control.ErrRefused] where the
-// coordinator does not want the worker, and [control.ErrDrained] where it wants it no more.
+// When ctx is cancelled the task stops at its next hop or commit and is reported as drained; the
+// error is the cause. An error that no attempt at the task can avoid is reported and returned.
+// Errors wrap [control.ErrRefused] if the coordinator refuses the worker, and [control.ErrDrained]
+// if it has drained it.
 func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o Options) error {
 	o.Hello.Memory, o.Hello.Threads = o.Resources.Memory, o.Resources.Threads
 	if o.Log == nil {
@@ -119,8 +117,8 @@ func Serve(ctx context.Context, svc control.Service, store *storage.Counting, o 
 	}
 }
 
-// errUnheard marks calls that the coordinator did not do.
-var errUnheard = errors.New("the coordinator did not do it")
+// errUnheard marks calls to which the coordinator did not react.
+var errUnheard = errors.New("the coordinator did not react")
 
 // server is a worker that serves.
 type server struct {
@@ -128,15 +126,15 @@ type server struct {
 	o       Options
 	welcome control.Welcome
 	cat     *catalog.Catalog // a view
-	seen    catalog.Version  // that the view had when it was refreshed last
+	seen    catalog.Version  // version of the view at its last refresh
 	worker  *Worker
 	fencing uint64 // of the present lease
 	watch   *progress.Watch
 	saved   atomic.Int64 // Progress.Saved
-	hopping atomic.Int32 // blocks under way, which end at their next hop by themselves if the task is to stop
+	hopping atomic.Int32 // blocks under way, which end by themselves at their next hop if the task is to stop
 }
 
-// noteHops is told when the hops of a block begin, and when they end.
+// noteHops notes that the hops of a block begin or end.
 func (s *server) noteHops(begin bool) {
 	if begin {
 		s.hopping.Add(1)
@@ -145,7 +143,7 @@ func (s *server) noteHops(begin bool) {
 	}
 }
 
-// noteSaved is told that the present work was saved, or has ended.
+// noteSaved notes that the present work was saved, or has ended.
 func (s *server) noteSaved(yes bool) {
 	done := int64(0)
 	if yes {
@@ -154,8 +152,8 @@ func (s *server) noteSaved(yes bool) {
 	s.saved.Store(done)
 }
 
-// patiently repeats a call while it fails with an error that may pass. The log says
-// so from the second failure on.
+// patiently repeats a call while it fails with an error that may pass. The log says so from the
+// second failure on.
 func (s *server) patiently(ctx context.Context, what string, call func() error) error {
 	var told time.Time
 	failed := func(attempts int, err error) {
@@ -190,8 +188,7 @@ func (s *server) join(ctx context.Context) error {
 	})
 }
 
-// next waits for a lease. A coordinator that was restarted does not know the
-// worker, which then joins again.
+// next waits for a lease. A restarted coordinator does not know the worker, which then joins again.
 func (s *server) next(ctx context.Context) (l control.Lease, err error) {
 	for range mostJoins {
 		err = s.patiently(ctx, "asking for a task", func() (err error) {
@@ -217,13 +214,13 @@ func (s *server) gang(ctx context.Context) (g control.Gang, err error) {
 	return g, err
 }
 
-// publish has the coordinator change the catalogue under the present lease.
+// publish asks the coordinator to change the catalogue under the present lease.
 func (s *server) publish(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
 	c := control.Change{Added: added, Removed: removed, Delete: del}
 	return s.patiently(ctx, "committing", func() error { return s.svc.Commit(ctx, s.fencing, c) })
 }
 
-// refresh makes the view of the catalogue that of now.
+// refresh updates the view of the catalogue.
 func (s *server) refresh(ctx context.Context) error {
 	return s.patiently(ctx, "reading the catalogue", func() error {
 		l, err := s.svc.Catalog(ctx, s.seen)
@@ -235,7 +232,7 @@ func (s *server) refresh(ctx context.Context) error {
 	})
 }
 
-// work executes the task of a lease and says how it ended.
+// work runs the task of a lease and reports how it ended.
 func (s *server) work(ctx context.Context, l control.Lease) error {
 	log := s.o.Log.With("task", l.Task.ID(), "lease", l.Fencing)
 	log.Info("begin")
@@ -269,7 +266,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	return nil
 }
 
-// finish ends a lease, also when the worker is told to stop.
+// finish ends a lease, also if the worker is told to stop.
 func (s *server) finish(ctx context.Context, l control.Lease, out control.Outcome) error {
 	if ctx.Err() != nil {
 		var cancel func()
@@ -279,7 +276,7 @@ func (s *server) finish(ctx context.Context, l control.Lease, out control.Outcom
 	return s.patiently(ctx, "finishing "+l.Task.ID(), func() error { return s.svc.Finish(ctx, l.Fencing, out) })
 }
 
-// execute carries out the task of a lease, which it keeps meanwhile.
+// execute runs the task of a lease and renews the lease meanwhile.
 func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageReport, err error) {
 	s.fencing = l.Fencing
 	if err := s.refresh(ctx); err != nil {
@@ -292,7 +289,7 @@ func (s *server) execute(ctx context.Context, l control.Lease) (r control.StageR
 	told := ctx
 	ctx, s.watch = progress.WithWatch(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
-	// Hops are made to the end, so that they can be saved; all else stops at once.
+	// Hops run to their end, so that they can be saved; all else stops at once.
 	defer s.watch.Follow(l.Task.ID())()
 	defer context.AfterFunc(told, func() {
 		if s.hopping.Load() > 0 {
@@ -347,7 +344,7 @@ func (s *server) renew(ctx context.Context, cancel context.CancelCauseFunc, l co
 	}
 }
 
-// outcome says what is to be done about the end of a task.
+// outcome returns the outcome for the end of a task.
 func (s *server) outcome(ctx context.Context, r control.StageReport, err error) control.Outcome {
 	switch {
 	case err == nil:
@@ -366,8 +363,8 @@ func (s *server) outcome(ctx context.Context, r control.StageReport, err error) 
 	return control.Failed(control.Fatal, err)
 }
 
-// isOwn says whether an error has to do with what this worker has and others may
-// have more of: its memory, and the disk of its scratch folder.
+// isOwn reports whether an error concerns resources of which other workers may have more: memory,
+// and the disk of the scratch folder.
 func (s *server) isOwn(err error) bool {
 	if errors.Is(err, mem.ErrBudget) {
 		return true
@@ -377,15 +374,14 @@ func (s *server) isOwn(err error) bool {
 	return errors.As(err, &file) && scratch != "" && (within(file.Path, scratch) || within(scratch, file.Path))
 }
 
-// within says whether a file lies in a folder, or is it.
+// within reports whether a file lies in a folder, or is the folder.
 func within(path, folder string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// isPassing says whether an error has to do with disks, networks or the state of
-// this machine. All others are found again by every attempt: data and options do
-// not change.
+// isPassing reports whether an error concerns disks, networks or the state of this machine. All
+// other errors come back in every attempt, because data and options do not change.
 func isPassing(err error) bool {
 	var (
 		errno   syscall.Errno
@@ -394,9 +390,9 @@ func isPassing(err error) bool {
 	return errors.Is(err, errUnheard) || errors.Is(err, storage.ErrDisk) || errors.As(err, &errno) || errors.As(err, &network)
 }
 
-// isHopeless says whether an error of the operating system would come back at once: a file
-// that is not there or may not be read, a name that cannot be, a full disk. Other
-// processes may fare better, on other hosts; the same process does not.
+// isHopeless reports whether an error of the operating system would come back at once: a missing or
+// forbidden file, an impossible name, a full disk. Processes on other hosts may succeed; this
+// process does not.
 func isHopeless(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && slices.Contains([]syscall.Errno{
@@ -405,8 +401,8 @@ func isHopeless(err error) bool {
 	}, errno)
 }
 
-// outdated says whether files are no longer listed that were when the task began:
-// another attempt at it has replaced or removed what this one was reading.
+// outdated reports whether files that were listed when the task began are no longer listed: another
+// attempt at the task has replaced or removed what this one was reading.
 func (s *server) outdated(ctx context.Context) bool {
 	before := s.cat.Entries("")
 	if err := s.refresh(ctx); err != nil {

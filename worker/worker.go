@@ -25,21 +25,20 @@ import (
 	"ndls/stage"
 )
 
-// Worker executes tasks against one run directory, one at a time.
+// Worker runs tasks against one run directory, one at a time.
 type Worker struct {
 	store *storage.Counting
 	cat   *catalog.Catalog
-	// session is what stays open between tasks of the same part: those like part, but
-	// for their columns, and for their bounds where those are not rows of the graph. It is nil before the
-	// first task.
+	// session stays open between tasks of the same part, which differ only in their columns, and in
+	// bounds that are not rows of the graph. It is nil before the first task.
 	session *stage.Session
 	part    control.Task
 	saver   *saver
 	gangs   *gangs
-	// scratchOnly says that the coordinator measures the run directory: many workers
-	// that walk through a shared folder burden its server, and find the same.
+	// scratchOnly says that the coordinator measures the run directory: many workers that walk
+	// through a shared folder burden its server, and find the same.
 	scratchOnly bool
-	// disk is that of the task under way.
+	// disk watches the disk of the task under way.
 	disk atomic.Pointer[diskWatch]
 }
 
@@ -49,7 +48,7 @@ func New(store *storage.Counting, cat *catalog.Catalog) *Worker {
 	return &Worker{store: store, cat: cat, gangs: noGangs()}
 }
 
-// Close gives back what the worker keeps between tasks.
+// Close releases what the worker keeps between tasks.
 func (w *Worker) Close() {
 	if w.session != nil {
 		w.session.Close()
@@ -58,9 +57,8 @@ func (w *Worker) Close() {
 	w.gangs.close()
 }
 
-// Execute carries out a task. It returns when the task's output is committed;
-// after an error or a cancelled context, executing the same task again goes on
-// where the catalogue stands.
+// Execute runs a task. It returns after the task's output is committed. After an error or a
+// cancelled context, running the same task again continues where the catalogue ends.
 func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageReport, error) {
 	if _, err := vfs.MkdirAll(t.Resources.Scratch, 0o777); err != nil {
 		return control.StageReport{}, fmt.Errorf("worker: scratch: %w", err)
@@ -68,9 +66,8 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	if err := w.keep(t); err != nil {
 		return control.StageReport{}, err
 	}
-	// The peak resident size starts anew with the task, without what tasks before
-	// have left, where the kernel allows that; elsewhere it is that of the process
-	// so far.
+	// Where the kernel allows it, the peak resident size starts anew with the task, without what
+	// earlier tasks have left; elsewhere it is the peak of the process.
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)
 	folders := []string{t.Resources.Scratch}
@@ -94,7 +91,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	env.Report.Busy = (*control.Busy)(threads.Stop())
 	env.Report.MeasuredDisk = disk.stop()
 	readNow, writtenNow := w.traffic()
-	env.Report.BytesRead += readNow - read // beside what the stage has read of other run directories
+	env.Report.BytesRead += readNow - read // in addition to what the stage has read of other run directories
 	env.Report.BytesWritten += writtenNow - written
 	env.Report.PlannedPeak = mem.Total(env.Budget.Peak())
 	if env.Report.MeasuredPeak, err = peakRSS(err); err != nil {
@@ -107,13 +104,13 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	return env.Report, nil
 }
 
-// traffic is what went between memory and the run directory or scratch so far.
+// traffic returns the bytes read and written so far in the run directory and in scratch.
 func (w *Worker) traffic() (read, written int64) {
 	read, written = direct.ScratchTraffic()
 	return read + w.store.BytesRead(), written + w.store.BytesWritten()
 }
 
-// usage is what the process takes now.
+// usage returns the present usage of the process.
 func (w *Worker) usage() (u control.Usage) {
 	u.Read, u.Written = w.traffic()
 	passes := spmv.TrafficSoFar()
@@ -121,15 +118,14 @@ func (w *Worker) usage() (u control.Usage) {
 	if disk := w.disk.Load(); disk != nil {
 		u.Disk = disk.last.Load()
 	}
-	// Where the kernel does not tell the resident size, it is not shown.
+	// If the kernel does not report the resident size, it is left out.
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		u.Memory, _ = residentSize(string(status))
 	}
 	return u
 }
 
-// peakRSS reads the process's peak resident size, unless err says the stage
-// failed already.
+// peakRSS reads the process's peak resident size, unless err says that the stage failed already.
 func peakRSS(err error) (int64, error) {
 	if err != nil {
 		return 0, err
@@ -146,7 +142,7 @@ func peakRSS(err error) (int64, error) {
 	return peakSize(string(status))
 }
 
-// keep makes what w keeps open that of the part of t.
+// keep opens what the part of t needs and closes the rest.
 func (w *Worker) keep(t control.Task) error {
 	if t.Shares() {
 		t.Part = control.Strips // a choice has the same rows

@@ -15,21 +15,21 @@ type Kernel struct {
 	// tile adds a·b to c: a has k columns of rows values, b has k rows of cols values,
 	// and the rows of c are stride bytes apart. half does so for the left half of the columns.
 	tile, half tileFunc
-	// tileRows and halfRows are the same for rows of a that are not packed: they are gap
-	// bytes apart. tileColumns and halfColumns are the same for its columns, freshColumns and freshHalf
-	// are these with sums from zero on.
+	// tileRows and halfRows do the same for rows of a that are not packed but lie gap bytes apart.
+	// tileColumns and halfColumns do the same for its columns; freshColumns and freshHalf start
+	// these sums from zero.
 	tileRows, halfRows       gapFunc
 	tileColumns, halfColumns gapFunc
 	freshColumns, freshHalf  gapFunc
-	// The others are those of Exps, Scale, Largest, Rectify and Sum, for n values: a multiple of
-	// 8 for the first two, of 16 for the last two.
+	// The others implement Exps, Scale, Largest, Rectify and Sum, for n values: a multiple of 8 for
+	// the first two, of 16 for the last two.
 	exps    func(p *float64, z *float32, n uintptr, largest float64) float64
 	scale   func(to *float32, p *float64, n uintptr, share float64)
 	largest func(z *float32, n uintptr) float32
 	rectify func(x *float32, n uintptr)
 	sum     func(to, x *float32, n uintptr)
-	// drop is that of Drop, for n values, a multiple of 32. adam is that of Adam, for n values, a
-	// multiple of 16: c are its constants, and most has 16 of the largest magnitudes.
+	// drop implements Drop, for n values, a multiple of 32. adam implements Adam, for n values, a
+	// multiple of 16: c holds its constants, and most the largest magnitude of each of 16 lanes.
 	drop func(to, x *float32, n uintptr, state, below uint64, scale float32)
 	adam func(w, g, m, s *float32, n uintptr, c *float32, most *uint32)
 }
@@ -39,14 +39,14 @@ type (
 	gapFunc  func(k uintptr, a *float32, gap uintptr, b, c *float32, stride uintptr)
 )
 
-// Name is "go", "avx2" or "avx512".
+// Name returns "go", "avx2" or "avx512".
 func (k *Kernel) Name() string { return k.name }
 
 // Select returns the kernel of that name, or the fastest this processor runs for "auto"
 // and "". A kernel that the processor or the build lacks is an error.
 func Select(name string) (*Kernel, error) { return kernels.Select(available(), name) }
 
-// goKernel is the twin that the assembly is tested against.
+// goKernel is the twin against which the assembly is tested.
 var goKernel = &Kernel{"go", goRows, goCols, tileGo(goCols), tileGo(goCols / 2), tileRowsGo(goCols), tileRowsGo(goCols / 2), tileColumnsGo(goCols), tileColumnsGo(goCols / 2), freshColumnsGo(goCols), freshColumnsGo(goCols / 2), expsGo, scaleGo, largestGo, rectifyGo, plusGo, dropGo, adamGo}
 
 // Both are small, so that few of its slow operations are wasted at the edges.
@@ -83,7 +83,8 @@ func freshColumnsGo(cols int) gapFunc {
 	}
 }
 
-// sumGo is the sum of so many columns, left giving the values of row i.
+// sumGo computes the sum of k products for each of so many columns; left returns the values of row
+// i.
 func sumGo(k, cols int, left func(i, l int) float32, b, c *float32, stride uintptr) {
 	right := unsafe.Slice(b, goCols*k)
 	for i := range goRows {
@@ -102,10 +103,9 @@ func sumGo(k, cols int, left func(i, l int) float32, b, c *float32, stride uintp
 	}
 }
 
-// roundsTwice says whether rounding a sum to float64 and that to float32 may differ from
-// rounding it to float32 at once. It can where the first gives a value halfway between two
-// values of float32. Those end in a one and 28 zeros, but for values below 2^-126, where
-// float32 has fewer digits.
+// roundsTwice reports whether rounding a sum to float64 and then to float32 may differ from
+// rounding it to float32 at once. It can if the float64 lies halfway between two float32. Such
+// values end in a one and 28 zeros, except below 2^-126, where float32 has fewer digits.
 func roundsTwice(sum float64) bool {
 	const tail, half, least = 1<<29 - 1, 1 << 28, (1023 - 126) << 52
 	b := math.Float64bits(sum)
@@ -122,7 +122,7 @@ func add(product, addend float64) float32 {
 	back := sum - product
 	lost := (product - (sum - back)) + (addend - back)
 	if bits := math.Float64bits(sum); lost != 0 && bits&1 == 0 {
-		// Of the two neighbours between which the exact sum lies, the odd one.
+		// Take the odd one of the two neighbours of the exact sum.
 		if (lost > 0) == (sum > 0) {
 			bits++
 		} else {
@@ -133,22 +133,22 @@ func add(product, addend float64) float32 {
 	return float32(sum)
 }
 
-// inner is how many l a tile is summed for at a time: 256 rows of a panel of 32 columns
-// are 32 KiB.
+// inner is the number of terms l that a tile sums at a time: 256 rows of a panel of 32 columns are
+// 32 KiB.
 const inner = 256
 
-// panels is the number of panels of width w of n rows or columns.
+// panels returns the number of panels of width w of n rows or columns.
 func panels(n, w int) int { return (n + w - 1) / w }
 
-// LeftSize is the number of values of a packed left-hand side of m rows and k columns.
+// LeftSize returns the number of values of a packed left-hand side of m rows and k columns.
 func (k *Kernel) LeftSize(m, inner int) int { return panels(m, k.rows) * k.rows * inner }
 
-// RightSize is that of a right-hand side of inner rows and n columns.
+// RightSize returns the number of values of a packed right-hand side of inner rows and n columns.
 func (k *Kernel) RightSize(inner, n int) int { return panels(n, k.cols) * k.cols * inner }
 
-// PackLeft packs rows [lo, hi) of the m × inner matrix a, whose rows are stride values
-// apart, into dst, which is LeftSize(m, inner) long. lo is a multiple of the tile's rows,
-// and hi is one too, or m.
+// PackLeft packs rows [lo, hi) of the m × inner matrix a, whose rows are stride values apart, into
+// dst, which is LeftSize(m, inner) long. lo is a multiple of the tile's rows, and so is hi unless
+// it is m.
 func (k *Kernel) PackLeft(dst, a []float32, lo, hi, inner, stride int) {
 	packRows(dst, a, lo, hi, inner, stride, k.rows)
 }
@@ -158,7 +158,7 @@ func (k *Kernel) PackRight(dst, b []float32, n, lo, hi, inner, stride int) {
 	packColumns(dst, b, n, lo, hi, inner, stride, k.cols)
 }
 
-// PackRightT packs the transpose of the n × inner matrix b: all of it.
+// PackRightT packs the transpose of the whole n × inner matrix b.
 func (k *Kernel) PackRightT(dst, b []float32, n, inner, stride int) {
 	packRows(dst, b, 0, n, inner, stride, k.cols)
 }
@@ -169,7 +169,7 @@ func packRows(dst, a []float32, lo, hi, inner, stride, width int) {
 	for first := lo; first < hi; first += width {
 		panel := dst[first*inner : (first+width)*inner]
 		i := first
-		// Two rows at a time: most of the time goes into the loop.
+		// It packs two rows at a time, because most of the time goes into the loop.
 		for ; i+1 < min(first+width, hi); i += 2 {
 			x, y := row(i), row(i+1)
 			for l := range min(len(x), len(y)) {
@@ -206,8 +206,8 @@ func packColumns(dst, a []float32, n, lo, hi, inner, stride, width int) {
 	}
 }
 
-// packPanel packs rows of a panel of width columns, one row after the other, where the compiler has a copy of
-// that size without a call; it is false where it has none.
+// packPanel packs rows of a panel of width columns, one row after the other, if the compiler has a
+// copy of that size without a call. Otherwise it returns false.
 func packPanel(panel, a []float32, stride, width int) bool {
 	switch width {
 	case 32:
@@ -226,8 +226,8 @@ func packPanel(panel, a []float32, stride, width int) bool {
 	return true
 }
 
-// Area is a part of a product: rows [Top, Bottom) and columns [Left, Right). Top and Left
-// are multiples of the tile's sides; so are the others, or they are the product's.
+// Area is a part of a product: rows [Top, Bottom) and columns [Left, Right). All four are multiples
+// of the tile's sides, except that Bottom and Right may be those of the product.
 type Area struct{ Top, Bottom, Left, Right int }
 
 // Add adds an area of the product of packed matrices to c, whose rows are stride values
@@ -242,9 +242,10 @@ func (k *Kernel) Add(c []float32, area Area, depth, stride int, left, right []fl
 	})
 }
 
-// AddColumns adds an area of the product of the transpose of a and a packed matrix to c, whose rows are stride values apart: the
-// terms with inner indices [lo, hi) of depth. Where it is fresh, c is what is added to zeros. The depth rows of a lie one after the other and have m values. The last of
-// them may be read beyond its end: a has Rows() values more.
+// AddColumns adds an area of the product of the transpose of a and a packed matrix to c, whose rows
+// are stride values apart: the terms with inner indices [lo, hi) of depth. With fresh it starts
+// from zeros instead of c. The depth rows of a lie one after the other and have m values. The last
+// of them may be read beyond its end: a has Rows() values more.
 func (k *Kernel) AddColumns(c []float32, area Area, depth, lo, hi, stride int, fresh bool, a []float32, m int, right []float32) {
 	_ = a[:depth*m+k.rows]
 	k.add(c, area, depth, lo, hi, stride, right, func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr) {
@@ -261,10 +262,10 @@ func (k *Kernel) AddColumns(c []float32, area Area, depth, lo, hi, stride int, f
 	})
 }
 
-// AddRows adds the product of a, whose rows lie one after the other, and a packed matrix to
-// c, whose rows do so too and have cols values. depth is the inner dimension. Rows that
-// fill no tile are added with those before them, whose sums are thrown away; where there are none, they are packed
-// into space, which is LeftSize(Rows(), depth) long.
+// AddRows adds the product of a and a packed matrix to c. The rows of a, and those of c, which have
+// cols values, lie one after the other. depth is the inner dimension. Rows that fill no tile are
+// computed again with rows before them, whose sums are dropped. If there are none before, they are
+// packed into space, which is LeftSize(Rows(), depth) long.
 func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32) {
 	if depth == 0 || cols == 0 {
 		return
@@ -289,7 +290,7 @@ func (k *Kernel) AddRows(c, a []float32, depth, cols int, right, space []float32
 	}
 }
 
-// addLast adds rows from whole on, which fill no tile, with those before them.
+// addLast adds the rows from whole on, which fill no tile, together with rows before them.
 func (k *Kernel) addLast(c []float32, rows, whole, depth, cols int, right []float32, tile addFunc) {
 	edge := edges.Get().(*[tileValues]float32)
 	defer edges.Put(edge)
@@ -309,8 +310,8 @@ func (k *Kernel) addLast(c []float32, rows, whole, depth, cols int, right []floa
 	}
 }
 
-// addFunc adds a tile of a product: that of row i of the left-hand side on, and of d inner indices from one on. half says that the right
-// half of the tile's columns is not needed.
+// addFunc adds a tile of a product: from row i of the left-hand side on, and for d inner indices
+// from one on. half says that the right half of the tile's columns is not needed.
 type addFunc func(i, from int, d uintptr, half bool, b, to *float32, stride uintptr)
 
 // add calls tile for each tile of an area, with b for inner indices [lo, hi) of the right-hand side.
@@ -346,6 +347,6 @@ const tileValues = 12 * 32
 // edges holds memory for tiles that reach beyond their product.
 var edges = sync.Pool{New: func() any { return new([tileValues]float32) }}
 
-// Rows and Cols are the sides of a tile.
+// Rows and Cols return the sides of a tile.
 func (k *Kernel) Rows() int { return k.rows }
 func (k *Kernel) Cols() int { return k.cols }

@@ -6,14 +6,13 @@ import (
 	"ndls/internal/elementary"
 )
 
-// Largest returns the largest value of z, which is not empty. Values that are no number
-// may be passed over.
+// Largest returns the largest value of z, which is not empty. It may skip NaN.
 func (k *Kernel) Largest(z []float32) float32 {
 	if len(z) < 16 {
 		return largestGo(&z[0], uintptr(len(z)))
 	}
 	most := k.largest(&z[0], uintptr(len(z)&^15))
-	// The last 16 values have what fills no vector.
+	// The last 16 values include those that fill no vector.
 	return max(most, k.largest(&z[len(z)-16], 16))
 }
 
@@ -28,7 +27,8 @@ func (k *Kernel) Exps(p []float64, z []float32, largest float64) float64 {
 	if whole == len(z) {
 		return sum
 	}
-	// What fills no vector is added value by value. The vector of the last 8 has it.
+	// Values that fill no vector are added one by one. The vector of the last 8 values includes
+	// them.
 	if last := len(z) - 8; last > 0 {
 		k.exps(&p[last], &z[last], 8, largest)
 	} else {
@@ -64,7 +64,7 @@ func (k *Kernel) Rectify(x []float32) {
 	}
 }
 
-// Sum adds each value of x to that of to. Both are equally long.
+// Sum adds each value of x to the value of to. Both have the same length.
 func (k *Kernel) Sum(to, x []float32) {
 	whole := len(x) &^ 15
 	if whole > 0 {

@@ -8,9 +8,10 @@ import (
 	"ndls/internal/rng"
 )
 
-// Drop sets to[i] to x[i]·scale, or to 0 where the draw for i is below a bound, at most 2^16. The draws are
-// those of a random source with the given state ([rng.Source.State]): each of its numbers has four draws
-// of 16 bits, the lowest first. to and x are equally long, and may be the same.
+// Drop sets to[i] to x[i]·scale, or to 0 if the draw for i is below a bound, which is at most 2^16.
+// The draws come from a random source with the given state ([rng.Source.State]): each of its
+// numbers has four draws of 16 bits, the lowest first. to and x have the same length, and may be
+// the same.
 func (k *Kernel) Drop(to, x []float32, state, below uint64, scale float32) {
 	whole := len(x) &^ 31
 	if whole > 0 {
@@ -31,13 +32,13 @@ func dropGo(to, x *float32, n uintptr, state, below uint64, scale float32) {
 	}
 }
 
-// dropped is value i after dropout.
+// dropped returns value i after dropout.
 func dropped(x float32, state uint64, i int, below uint64, scale float32) float32 {
 	return keep(x*scale, rng.At(state, uint64(i/4))>>(16*(i%4)), below)
 }
 
-// keep is x, or 0 where the lowest 16 bits of a draw are below a bound. It has a mask instead of a branch,
-// which nothing could predict.
+// keep returns x, or 0 if the lowest 16 bits of a draw are below a bound. It uses a mask instead of
+// a branch, which no processor could predict.
 func keep(x float32, draw, below uint64) float32 {
 	mask := ^uint32((int64(draw&(1<<16-1)) - int64(below)) >> 63)
 	return math.Float32frombits(math.Float32bits(x) & mask)
@@ -53,11 +54,11 @@ func keep(x float32, draw, below uint64) float32 {
 // each operation rounded to float32.
 type Adam struct{ Decay, Beta1, Rest1, Beta2, Rest2, Size, Root, Small float32 }
 
-// magnitude is all of a float32 but its sign.
+// magnitude masks all of a float32 but its sign.
 const magnitude = 1<<31 - 1
 
-// Step takes a step with parameters, of which grad, mean and square have as many values. It returns the largest magnitude of a
-// parameter after it: no number where one of them is none.
+// Step makes a step with parameters; grad, mean and square have as many values. It returns the
+// largest magnitude of a parameter after the step, NaN if one of them is NaN.
 func (k *Kernel) Step(a Adam, params, grad, mean, square []float32) (largest float32) {
 	s := stepSpaces.Get().(*stepSpace)
 	defer stepSpaces.Put(s)
@@ -77,13 +78,13 @@ func (k *Kernel) Step(a Adam, params, grad, mean, square []float32) (largest flo
 	return math.Float32frombits(all)
 }
 
-// stepSpace is what a kernel takes by its address: its constants, and 16 of the largest magnitudes.
+// stepSpace holds what a kernel reads by its address: its constants, and the largest magnitude of each of 16 lanes.
 type stepSpace struct {
 	c    [9]float32
 	most [16]uint32
 }
 
-// stepSpaces holds them, so that no step takes memory of its own.
+// stepSpaces reuses them, so that no step allocates memory.
 var stepSpaces = sync.Pool{New: func() any { return new(stepSpace) }}
 
 func adamGo(w, g, m, s *float32, n uintptr, c *float32, most *uint32) {
