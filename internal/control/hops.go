@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mostKept is how many hops may be kept.
+// mostKept is the largest number of kept hops.
 const mostKept = 4096
 
 // ParseHops reads a list of hops: numbers, and ranges such as 0..3, with commas between them.
@@ -51,8 +51,8 @@ func parseHop(text string) (int, error) {
 	return hop, nil
 }
 
-// HopList writes hops, which are in ascending order, as ParseHops reads them: the same hops
-// always in the same way.
+// HopList writes hops, which must be in ascending order, in the form that ParseHops reads: the same
+// hops always give the same text.
 func HopList(hops []int) string {
 	var parts []string
 	for len(hops) > 0 {

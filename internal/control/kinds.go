@@ -11,8 +11,8 @@ import (
 	"ndls/internal/storage"
 )
 
-// named are the kinds of errors that keep their meaning on the way from one process to
-// another, with the names under which they travel.
+// named lists the kinds of errors that keep their meaning between processes, and the names by which
+// they travel.
 var named = []struct {
 	name string
 	kind error
@@ -45,8 +45,7 @@ func KindNames(err error) (names []string) {
 	return names
 }
 
-// KindsNamed lists the kinds that have these names. It leaves out names that it does not
-// know.
+// KindsNamed lists the kinds with these names. It skips unknown names.
 func KindsNamed(names []string) (kinds []error) {
 	for _, n := range named {
 		if slices.Contains(names, n.name) {

@@ -12,8 +12,8 @@ import (
 	"ndls/internal/meant"
 )
 
-// optionFields are the fields of a plan by the names of their flags: that in JSON with dashes, and
-// "label-" before it in the section labels, but for Correct & Smooth.
+// optionFields maps the names of flags to the fields of a plan. A name is the JSON name with
+// dashes; in the section labels, except for Correct & Smooth, "label-" comes before it.
 var optionFields = func() map[string][]int {
 	fields := map[string][]int{}
 	var add func(t reflect.Type, section string, index []int)
@@ -41,14 +41,14 @@ var optionFields = func() map[string][]int {
 	return fields
 }()
 
-// notOptions are the fields that no flag sets as they are.
+// notOptions lists the fields that no flag sets directly.
 var notOptions = []string{"format", "dataset", "on", "label-soft-labels", "drop-features", "drop-smoothed"}
 
 // OptionNames lists the options that [Plan.Set] sets, by the names of their flags.
 func OptionNames() []string { return slices.Sorted(maps.Keys(optionFields)) }
 
-// Set gives an option, by the name of its flag without dashes, the value that text stands for.
-// It reads text as the flag does, and does not check the range: [Plan.Validate] does. Its error wraps
+// Set sets an option, by the name of its flag without dashes, to the value that text stands for. It
+// reads text as the flag does, and does not check the range: [Plan.Validate] does. Its error wraps
 // [ErrOption].
 func (p *Plan) Set(name, text string) error {
 	index, ok := optionFields[name]
@@ -82,8 +82,8 @@ func (p *Plan) Set(name, text string) error {
 	return nil
 }
 
-// Get is the value of an option, by the name of its flag, as [Plan.Set] takes it; "" for a name that stands for
-// none.
+// Get returns the value of an option, by the name of its flag, in the form that [Plan.Set] reads;
+// "" for an unknown name.
 func (p Plan) Get(name string) string {
 	index, ok := optionFields[name]
 	if !ok {
@@ -101,8 +101,8 @@ func (p Plan) Get(name string) string {
 	}
 }
 
-// InForce is an option as [Plan.Get] spells it, or, where the plan leaves it open, the default that
-// then holds.
+// InForce returns an option in the form of [Plan.Get], or the default in force if the plan leaves
+// it open.
 func (p Plan) InForce(name string) string {
 	value := p.Get(name)
 	if value != "" && value != "0" {
@@ -131,8 +131,8 @@ func (p Plan) InForce(name string) string {
 	return value
 }
 
-// OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a name that stands for
-// none.
+// OptionType returns the type of the values of an option: "number", "whole number" or "text"; ""
+// for an unknown name.
 func OptionType(name string) string {
 	index, ok := optionFields[name]
 	if !ok {
@@ -148,7 +148,7 @@ func OptionType(name string) string {
 	}
 }
 
-// Values are all that decides the bytes of a run, by the names of the flags of `ndls run`.
+// Values returns all that decides the bytes of a run, by the names of the flags of `ndls run`.
 func (p Plan) Values() map[string]string {
 	all := map[string]string{
 		"dataset": p.Partition.Dataset, "soft-labels": p.Labels.SoftLabels, "train-on": p.Train.On,

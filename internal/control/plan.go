@@ -18,7 +18,7 @@ import (
 const (
 	// PlanFormat is the version of the plan's fields and of their meaning.
 	PlanFormat = 2
-	// maxHops is the largest number of hops, what a K table can hold.
+	// maxHops is the largest number of hops that a K table can hold.
 	maxHops = 1<<15 - 1
 	// mostParts is the largest number of parts of training nodes.
 	mostParts = 64
@@ -27,14 +27,14 @@ const (
 var (
 	// ErrPlanMismatch reports a run directory that was made with another plan.
 	ErrPlanMismatch = failure.Kind("the run directory has another plan")
-	// ErrOption reports an option whose value makes no sense.
+	// ErrOption reports an option with an invalid value.
 	ErrOption = failure.ErrOption
 )
 
 // Stage names one step of a run.
 type Stage string
 
-// Names of stages; package stage has all of them, in order.
+// These are the names of stages; package stage lists all of them, in order.
 const (
 	Partition    Stage = "partition"
 	LSI          Stage = "lsi"
@@ -49,55 +49,58 @@ const (
 // NumSplits is the number of splits, each of which has models of its own.
 func (p Plan) NumSplits() int { return max(p.Partition.Splits, 1) }
 
-// The measures beside accuracy. AUC takes more than counting.
+// These are the measures beside accuracy. AUC costs more than counting.
 const (
 	MacroF1 = "f1"
 	AUC     = "auc"
 )
 
-// metrics are all measures.
+// metrics lists all measures.
 var metrics = []string{Accuracy, MacroF1, AUC}
 
-// WantsAUC says whether the area under the ROC curve is asked for.
+// WantsAUC reports whether the user asked for the area under the ROC curve.
 func (p Plan) WantsAUC() bool { return slices.Contains(strings.Split(p.Metrics, ","), AUC) }
 
-// Accuracy is the measure that chooses where none is named.
+// Accuracy is the measure that chooses if none is named.
 const Accuracy = "accuracy"
 
-// Measure is the one by which weights and predictions are chosen on the validation nodes: the first that is named.
+// Measure returns the measure that chooses weights and predictions on the validation nodes: the
+// first one named.
 func (p Plan) Measure() string {
 	first, _, _ := strings.Cut(p.Metrics, ",")
 	return cmp.Or(first, Accuracy)
 }
 
-// SomeTargets says whether the run's own soft labels are those of some nodes
-// only, so that they cannot be smoothed.
+// SomeTargets reports whether the run's own soft labels cover some nodes only, so that they cannot
+// be smoothed.
 func (p Plan) SomeTargets() bool { return p.Labels.SoftLabels == "" && p.Smooth.Targets != AllTargets }
 
-// Plan is what decides the bytes of a run directory.
+// Plan holds what decides the bytes of a run directory.
 type Plan struct {
 	Format int    `json:"format"`
 	Seed   uint64 `json:"seed"`
-	// Precision is "float32" or "float16": how rows are stored between hops, and, unless
-	// Smooth.SmoothedPrecision says otherwise, written when they are smoothed. Sums are float32.
+	// Precision is "float32" or "float16": the precision of rows between hops, and of written
+	// smoothed rows unless Smooth.SmoothedPrecision names another. Sums are float32.
 	Precision string `json:"precision"`
-	// Probabilities says which are written for each node: "all", those of all classes, or
-	// "best", that of the predicted class alone. "" stands for "all".
+	// Probabilities says which probabilities are written for each node: "all", those of all
+	// classes, or "best", that of the predicted class alone. "" stands for "all".
 	Probabilities string `json:"probabilities,omitempty"`
-	// Predictions says which are written: "model", those of the model that is best on the validation nodes, "mean", the
-	// mean of the soft labels of all models of the first split, or "auto", what is better of the two there. "" stands for "auto".
+	// Predictions says which predictions are written: "model", of the model that is best on the
+	// validation nodes; "mean", of the mean of the soft labels of all models of the first split; or
+	// "auto", the better of the two there. "" stands for "auto".
 	Predictions string `json:"predictions,omitempty"`
-	// Deviation is the largest mean relative deviation of smoothed rows from exact ones that
-	// settled rows may lead to, where LSI.Active is "settled". At 0, Slack says when rows
-	// settle, in the LSI stage and in label smoothing too.
+	// Deviation is the largest allowed mean relative deviation of smoothed rows from exact ones, if
+	// LSI.Active is "settled". With 0, Slack decides when rows settle, also in the LSI stage and in
+	// label smoothing.
 	Deviation float64 `json:"deviation,omitempty"`
-	// Metrics lists, with commas, measures of predictions: accuracy, f1 and auc. The first two
-	// are always there. The first that is named chooses weights and predictions on the validation nodes.
+	// Metrics lists, separated by commas, measures of predictions: accuracy, f1 and auc. The first
+	// two are always computed. The first one named chooses weights and predictions on the
+	// validation nodes.
 	Metrics string `json:"metrics,omitempty"`
-	// DropFeatures removes the tiles of input features once they are smoothed. Smoothed rows
-	// and all that is made of them are the same.
+	// DropFeatures removes the tiles of input features after they are smoothed. It does not change
+	// smoothed rows or later output.
 	DropFeatures bool `json:"drop_features,omitempty"`
-	// DropSmoothed removes the smoothed rows that models take once labels are smoothed.
+	// DropSmoothed removes the smoothed rows that models read after labels are smoothed.
 	DropSmoothed bool             `json:"drop_smoothed,omitempty"`
 	Partition    PartitionOptions `json:"partition"`
 	LSI          LSIOptions       `json:"lsi"`
@@ -106,7 +109,7 @@ type Plan struct {
 	Labels       LabelOptions     `json:"labels"`
 }
 
-// PartitionOptions decide the import and the cut into shards.
+// PartitionOptions decides the import and the cut into shards.
 type PartitionOptions struct {
 	// Dataset is the dataset's identity: its URI with base names for paths.
 	Dataset string `json:"dataset"`
@@ -119,14 +122,14 @@ type PartitionOptions struct {
 	Split string `json:"split"`
 	// Splits is the number of splits, 0 for one. Each has models of its own.
 	Splits int `json:"splits,omitempty"`
-	// LabelsPerClass, unless 0, is how many training nodes of each class are drawn, in place
-	// of the published training nodes. Those for validation and test stay.
+	// LabelsPerClass, if not 0, is the number of training nodes of each class that are drawn in
+	// place of the published training nodes. The nodes for validation and test stay.
 	LabelsPerClass int `json:"labels_per_class,omitempty"`
-	// Only is "" for the whole graph, "train" for that of the training nodes, or "train,valid"
-	// for that of these and the validation nodes.
+	// Only is "" for the whole graph, "train" for the graph of the training nodes, or "train,valid"
+	// for the graph of the training and validation nodes.
 	Only string `json:"only,omitempty"`
-	// DropEdges is the share of edges that are left out, and BlankFeatures the share of nodes,
-	// but for training nodes with a label, whose features become zeros. The seed draws both.
+	// DropEdges is the share of edges that are left out. BlankFeatures is the share of nodes whose
+	// features become zeros; training nodes with a label keep theirs. The seed draws both.
 	DropEdges     float64 `json:"drop_edges,omitempty"`
 	BlankFeatures float64 `json:"blank_features,omitempty"`
 	// IntervalBlocks is the number of 2^20-row blocks of an interval.
@@ -136,15 +139,15 @@ type PartitionOptions struct {
 	Shards string `json:"shards,omitempty"`
 }
 
-// NoShards says that no edge shards are written.
+// NoShards reports whether no edge shards are written.
 func (o PartitionOptions) NoShards() bool { return o.Shards == "none" }
 
-// LSIOptions decide the K table.
+// LSIOptions decides the K table.
 type LSIOptions struct {
 	// Mode is influence-sketch, influence-exact, feature or feature-sketch.
 	Mode string `json:"mode"`
-	// Probes is the number of random columns of the sketch modes, 0 for one that fits the
-	// size of the graph.
+	// Probes is the number of random columns of the sketch modes, 0 for a number that fits the size
+	// of the graph.
 	Probes int `json:"probes"`
 	// Epsilon is the distance below which a node has settled, R the convolution coefficient.
 	Epsilon float64 `json:"epsilon"`
@@ -153,14 +156,14 @@ type LSIOptions struct {
 	Kmax int `json:"kmax"`
 	// Stationary is "component" (appendix A.1) or "global" (equation 2).
 	Stationary string `json:"stationary"`
-	// Active is "exact", which recomputes every row as long as hops are made, or
-	// "settled", which stops as Plan.Deviation says, or Slack hops after a row's last own
-	// one. It holds for smoothing too.
+	// Active is "exact", which recomputes every row at every hop, or "settled", which stops
+	// recomputing a row as Plan.Deviation says, or Slack hops after its own last one. It applies to
+	// smoothing too.
 	Active string `json:"active"`
 	Slack  int    `json:"slack"`
 }
 
-// SmoothOptions decide the smoothed features.
+// SmoothOptions decides the smoothed features.
 type SmoothOptions struct {
 	// Rule is ndls, ndls-reference, sgc, s2gc, gbp, appnp, sign, nafs or fastrp.
 	Rule string `json:"rule"`
@@ -169,37 +172,36 @@ type SmoothOptions struct {
 	Alpha float64 `json:"alpha"`
 	// Residual is the residual share of ndls.
 	Residual float64 `json:"residual,omitempty"`
-	// Hops is the number of hops of the other rules, or, where Depth is NodeDepth, the
-	// largest.
+	// Hops is the number of hops of the other rules, or the largest number if Depth is NodeDepth.
 	Hops int `json:"hops"`
-	// Depth says how many hops these rules take of each node: "" for Hops, or NodeDepth.
+	// Depth says how these rules choose the number of hops of a node: "" for Hops, or NodeDepth.
 	Depth string `json:"depth,omitempty"`
-	// Dimensions, HopWeights, DegreePower and Sparsity are those of fastrp: the width of its
-	// rows, the weights of hops 0, 1, … with commas between them, the power of degrees that
-	// multiplies its random rows, and how many entries of these there are for one that is
-	// not zero. The zero value of each stands for the default.
+	// Dimensions, HopWeights, DegreePower and Sparsity are the options of fastrp: the width of its
+	// rows; the weights of hops 0, 1, … separated by commas; the power of degrees that multiplies
+	// its random rows; and the number of their entries for each entry that is not zero. The zero
+	// value of each stands for the default.
 	Dimensions  int     `json:"dimensions,omitempty"`
 	HopWeights  string  `json:"hop_weights,omitempty"`
 	DegreePower float64 `json:"degree_power,omitempty"`
 	Sparsity    float64 `json:"sparsity,omitempty"`
-	// Direction says, in a graph with directions, from where a node takes rows: In, Out
-	// or Both; "" stands for In, and is all there is elsewhere.
+	// Direction says, in a graph with directions, from where a node gets rows: In, Out or Both. ""
+	// stands for In, and is the only value for other graphs.
 	Direction string `json:"direction,omitempty"`
-	// Targets are the rows that are written: "all", "labelled", or those whose
-	// input ids a file lists, by its base name and SHA-256.
+	// Targets names the rows that are written: "all", "labelled", or the rows whose input ids a
+	// file lists, by its base name and SHA-256.
 	Targets string `json:"targets"`
-	// KeepHops are the hops of the targets that are written beside what the rule makes of
-	// them, as [ParseHops] reads them; "" for none.
+	// KeepHops lists the hops of the targets that are written beside the result of the rule, in the
+	// form of [ParseHops]; "" for none.
 	KeepHops string `json:"keep_hops,omitempty"`
-	// SmoothedPrecision is "float32" or "float16": how smoothed rows and kept hops are written. ""
-	// stands for Plan.Precision.
+	// SmoothedPrecision is "float32" or "float16": the precision of written smoothed rows and kept
+	// hops. "" stands for Plan.Precision.
 	SmoothedPrecision string `json:"smoothed_precision,omitempty"`
-	// LabelColumns, unless 0, is the number of parts of the training nodes whose labels are
-	// propagated as further columns; a training node gets those of the other parts.
+	// LabelColumns, if not 0, is the number of parts of the training nodes whose labels are
+	// propagated as further columns. A training node gets the labels of the other parts.
 	LabelColumns int `json:"label_columns,omitempty"`
 }
 
-// TrainOptions decide the model.
+// TrainOptions decides the model.
 type TrainOptions struct {
 	Hidden       int     `json:"hidden"`
 	Layers       int     `json:"layers"`
@@ -207,7 +209,7 @@ type TrainOptions struct {
 	InputDropout float64 `json:"input_dropout"`
 	LR           float64 `json:"lr"`
 	WeightDecay  float64 `json:"weight_decay"`
-	// Schedule is how the learning rate moves: "constant" or "cosine".
+	// Schedule is the schedule of the learning rate: "constant" or "cosine".
 	Schedule string `json:"schedule"`
 	Epochs   int    `json:"epochs"`
 	// Patience is the number of epochs without a better validation result
@@ -217,64 +219,64 @@ type TrainOptions struct {
 	BatchSize int `json:"batch_size"`
 	// Runs is the number of models, each with its own seed.
 	Runs int `json:"runs"`
-	// On says which run directories have the rows that models are trained on: the hash of
-	// these rows, "" for the run's own.
+	// On names the rows on which models are trained: the hash of rows of other run directories, ""
+	// for the run's own rows.
 	On string `json:"on,omitempty"`
 }
 
-// LabelOptions decide label smoothing.
+// LabelOptions decides label smoothing.
 type LabelOptions struct {
 	// Rule is ndls, ndls-reference, CorrectSmooth or CorrectSmoothByNode; Alpha is the residual
 	// share of ndls-reference.
 	Rule  string  `json:"rule"`
 	Alpha float64 `json:"alpha"`
-	// Epsilon is the distance below which a node has settled for label
-	// smoothing, 0 for that of the K table; Kmax bounds its hops.
+	// Epsilon is the distance below which a node has settled for label smoothing, 0 for the
+	// distance of the K table. Kmax bounds its hops.
 	Epsilon float64 `json:"epsilon"`
 	Kmax    int     `json:"kmax"`
-	// Depth is the number of hops that no node's label smoothing exceeds: a number, or
-	// AutoDepth. "", which plans of earlier versions have, stands for Kmax.
+	// Depth is the largest number of hops of a node in label smoothing: a number, or AutoDepth. "",
+	// which plans of earlier versions have, stands for Kmax.
 	Depth string `json:"depth,omitempty"`
 	// SoftLabels identifies soft labels of another model, by base name and
 	// SHA-256; "" smooths the run's own.
 	SoftLabels string `json:"soft_labels"`
-	// CorrectScale, CorrectAlpha, CorrectHops and SmoothAlpha are those of Correct & Smooth:
-	// AutoScale, or by what errors are multiplied; what neighbours weigh when errors are
-	// propagated, and how many hops they are; what neighbours weigh when labels are. The zero
-	// value of each stands for the default.
+	// CorrectScale, CorrectAlpha, CorrectHops and SmoothAlpha are the options of Correct & Smooth:
+	// the factor of errors, or AutoScale; the weight of neighbours when errors are propagated, and
+	// the number of hops; and the weight of neighbours when labels are propagated. The zero value
+	// of each stands for the default.
 	CorrectScale string  `json:"cs_scale,omitempty"`
 	CorrectAlpha float64 `json:"cs_correct_alpha,omitempty"`
 	CorrectHops  int     `json:"cs_correct_hops,omitempty"`
 	SmoothAlpha  float64 `json:"cs_smooth_alpha,omitempty"`
 }
 
-// Correct & Smooth, as a rule of labels: with the same hops for all nodes, or at most K of them
-// for each node.
+// These are the two forms of Correct & Smooth as a rule of labels: with the same hops for all
+// nodes, or with at most K of them for each node.
 const (
 	CorrectSmooth       = "cs"
 	CorrectSmoothByNode = "cs-nd"
 )
 
-// What the options of Correct & Smooth are where a plan leaves them open.
+// These are the defaults of Correct & Smooth for options that a plan leaves open.
 const (
 	DefaultCorrectHops  = 50
 	DefaultCorrectAlpha = 0.8
 	DefaultSmoothAlpha  = 0.8
 )
 
-// AutoScale gives the error of each node the size that those of training nodes have.
+// AutoScale scales the error of each node to the size of the errors of training nodes.
 const AutoScale = "auto"
 
-// Corrects says whether labels are corrected and smoothed.
+// Corrects reports whether labels are corrected and smoothed.
 func (o LabelOptions) Corrects() bool {
 	return o.Rule == CorrectSmooth || o.Rule == CorrectSmoothByNode
 }
 
-// TakesK says whether the hops of a node are those of a K table, at most.
+// TakesK reports whether a K table bounds the hops of a node.
 func (o LabelOptions) TakesK() bool { return o.Rule == "ndls" || o.Rule == CorrectSmoothByNode }
 
-// Correction is the options of the correction, with defaults: the scale of errors, 0 for
-// AutoScale, what neighbours weigh, and the number of hops.
+// Correction returns the options of the correction, with defaults: the factor of errors, 0 for
+// AutoScale, the weight of neighbours, and the number of hops.
 func (o LabelOptions) Correction() (scale, alpha float64, hops int) {
 	if o.CorrectScale != AutoScale {
 		scale, _ = strconv.ParseFloat(o.CorrectScale, 64)
@@ -309,24 +311,24 @@ func (o LabelOptions) validateCorrection() error {
 	return nil
 }
 
-// The probabilities that are written for each node.
+// These name the probabilities that are written for each node.
 const (
 	AllProbabilities = "all"
 	BestProbability  = "best"
 )
 
-// The predictions that are written.
+// These name the predictions that are written.
 const (
 	AutoPredictions = "auto"
 	OfModel         = "model"
 	MeanOfModels    = "mean"
 )
 
-// AutoDepth is the depth of label smoothing from 0 to Kmax that is best on the validation
+// AutoDepth chooses the depth of label smoothing, from 0 to Kmax, that is best on the validation
 // nodes.
 const AutoDepth = "auto"
 
-// Hops is the largest number of hops that label smoothing may make.
+// Hops returns the largest number of hops that label smoothing may make.
 func (o LabelOptions) Hops() int {
 	if n, err := strconv.Atoi(o.Depth); err == nil {
 		return n
@@ -334,34 +336,34 @@ func (o LabelOptions) Hops() int {
 	return o.Kmax
 }
 
-// What the options of fastrp are where a plan leaves them open.
+// These are the defaults of fastrp for options that a plan leaves open.
 const (
 	DefaultDimensions = 128
 	DefaultHopWeights = "0,0,1,1,1,1"
 	DefaultSparsity   = 3
 )
 
-// FastRP is the rule that makes rows of the edges alone.
+// FastRP is the rule that makes rows from the edges alone.
 const FastRP = "fastrp"
 
-// Embeds says whether smoothed features are made of the edges alone.
+// Embeds reports whether smoothed features are made from the edges alone.
 func (p Plan) Embeds() bool { return p.Smooth.Rule == FastRP }
 
-// NodeDepth is the depth of K hops for each node, and Hops at most.
+// NodeDepth uses K hops for each node, and at most Hops.
 const NodeDepth = "node"
 
-// The directions in which hops take rows where edges have directions.
+// These are the directions in which hops read rows if edges have directions.
 const (
-	// In takes rows along the edges: a node takes the rows of the nodes whose edges lead to it.
+	// In reads rows along the edges: a node gets the rows of the nodes whose edges lead to it.
 	In = "in"
-	// Out takes rows against the edges: a node takes the rows of the nodes to which its own
-	// edges lead.
+	// Out reads rows against the edges: a node gets the rows of the nodes to which its own edges
+	// lead.
 	Out = "out"
-	// Both is one after the other, for the hops of either.
+	// Both makes the hops of In and then those of Out.
 	Both = "both"
 )
 
-// Directions are those that hops take: one, "" where edges have no directions, or two.
+// Directions returns the directions of hops: one, which is "" if edges have no directions, or two.
 func (p Plan) Directions() []string {
 	if p.Smooth.Direction == Both {
 		return []string{In, Out}
@@ -369,12 +371,12 @@ func (p Plan) Directions() []string {
 	return []string{p.Smooth.Direction}
 }
 
-// HalfSmoothed says whether smoothed rows and kept hops are written as float16.
+// HalfSmoothed reports whether smoothed rows and kept hops are written as float16.
 func (p Plan) HalfSmoothed() bool {
 	return cmp.Or(p.Smooth.SmoothedPrecision, p.Precision) == "float16"
 }
 
-// The targets that are no file.
+// These name the targets that are no file.
 const (
 	AllTargets      = "all"
 	LabelledTargets = "labelled"
@@ -400,7 +402,7 @@ func DefaultPlan() Plan {
 	}
 }
 
-// OneOf refuses the value of a field that is none of those allowed.
+// OneOf refuses a value of a field that is not among the allowed ones.
 func OneOf(field, value string, allowed ...string) error {
 	if slices.Contains(allowed, value) {
 		return nil
@@ -408,9 +410,9 @@ func OneOf(field, value string, allowed ...string) error {
 	return failure.Of(ErrOption, "--%s %q is none of %s%s", field, value, strings.TrimPrefix(strings.Join(allowed, ", "), ", "), meant.Hint(value, allowed))
 }
 
-// Canonical writes options that mean the same in the same way: a run directory that was begun with
-// the one is continued with the other. An option that states its default is left open where a plan
-// can leave it open. What Validate refuses stays as it is.
+// Canonical writes options with the same meaning in the same form, so that a run directory begun
+// with one form continues with another. An option that states its default is left open if a plan
+// can leave it open. Options that Validate refuses stay as they are.
 func (p Plan) Canonical() Plan {
 	if p.Partition.Splits == 1 {
 		p.Partition.Splits = 0
@@ -426,7 +428,7 @@ func (p Plan) Canonical() Plan {
 			p.Metrics = AUC
 		}
 	}
-	if p.Embeds() { // else they are refused
+	if p.Embeds() { // otherwise they are refused
 		leaveOpen(&s.Dimensions, DefaultDimensions)
 		leaveOpen(&s.HopWeights, DefaultHopWeights)
 		leaveOpen(&s.Sparsity, DefaultSparsity)
@@ -440,14 +442,14 @@ func (p Plan) Canonical() Plan {
 	return p
 }
 
-// leaveOpen leaves an option open that has its default.
+// leaveOpen leaves an option open if it has its default.
 func leaveOpen[T comparable](option *T, standard T) {
 	if *option == standard {
 		*option = *new(T)
 	}
 }
 
-// words are the options that are one of some words, but for rules.
+// words lists the options whose values are words, except rules.
 var words = []struct {
 	option  string
 	allowed []string
@@ -468,7 +470,7 @@ var words = []struct {
 	{"schedule", []string{"constant", "cosine"}},
 }
 
-// OptionValues lists the words that an option may be, also where it may be something else. It is
+// OptionValues lists the words that an option accepts, also if it accepts other values too. It is
 // empty for other options and for rules, whose words package stage has.
 func OptionValues(name string) []string {
 	switch name {
@@ -489,9 +491,8 @@ func OptionValues(name string) []string {
 	return nil
 }
 
-// Validate checks ranges, and names but those of rules, which package stage checks. Its
-// error wraps [ErrOption] and names the
-// field and the values that are allowed.
+// Validate checks ranges, and all names except those of rules, which package stage checks. Its
+// error wraps [ErrOption] and names the field and the allowed values.
 func (p Plan) Validate() error {
 	for _, w := range words {
 		if err := OneOf(w.option, p.Get(w.option), w.allowed...); err != nil {
@@ -586,7 +587,7 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// outside says in words which values a field can have.
+// outside describes in words which values a field can have.
 func outside(lo, hi float64, openLo, openHi bool) string {
 	switch {
 	case math.IsInf(hi, 1) && openLo:
@@ -671,7 +672,7 @@ func (p Plan) validateMetrics() error {
 	return nil
 }
 
-// maxScored is how many models the area under the ROC curve is computed for.
+// maxScored is the largest number of models for which the area under the ROC curve is computed.
 const maxScored = 1<<15 - 1 // their mean is one more
 
 func validateSplit(s string) error {
@@ -688,12 +689,12 @@ func validateSplit(s string) error {
 	return failure.Of(ErrOption, "--split %q is neither random:TRAIN,VALID with numbers of nodes per class, such as random:20,30, nor share:TRAIN,VALID with shares of the labelled nodes, such as share:0.6,0.2", s)
 }
 
-// DefaultDeviation is what Deviation should be where rows are to settle.
+// DefaultDeviation is the recommended Deviation for settled rows.
 const DefaultDeviation = 0.005
 
-// Settles says whether rows settle when features are smoothed, SlackSettles whether they do so
-// some hops after their last own one, and in all stages, Chooses whether the program chooses
-// when.
+// Settles reports whether rows settle when features are smoothed. SlackSettles reports whether they
+// do so some hops after their own last one, and in all stages. Chooses reports whether the program
+// chooses when.
 func (p Plan) Settles() bool { return p.LSI.Active == "settled" }
 
 // SlackSettles is described at Settles.

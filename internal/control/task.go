@@ -1,6 +1,6 @@
 package control
 
-// Resources is what a task may use. It never changes the bytes that are written.
+// Resources bounds what a task may use. It never changes the bytes that are written.
 type Resources struct {
 	// Memory is the budget in bytes for everything the process causes:
 	// heap, arrays, page cache.
@@ -12,25 +12,25 @@ type Resources struct {
 	Kernel string
 	// BlockColumns is the width of a column block, 0 to plan it from Memory.
 	BlockColumns int
-	// Disk is what the run directory and temporary files may take together, 0 for as much as
-	// there is. Lean leaves out temporary files that do no more than save time, except for
-	// copies of edges of that many bytes in Spare.
+	// Disk is the number of bytes that the run directory and temporary files may use together, 0
+	// for all there is. Lean leaves out temporary files that only save time, except for copies of
+	// edges of at most Spare bytes.
 	Disk  int64
 	Lean  bool
 	Spare int64
-	// Speeds are those of the machine, where they were measured.
+	// Speeds holds the speeds of the machine, if they were measured.
 	Speeds Speeds
 }
 
-// Speeds say how fast a machine is at what stages are made of. They serve seconds of plans
-// alone. The zero value stands for speeds that were not measured.
+// Speeds holds the speeds of a machine for the work of stages. They affect only the planned
+// seconds. The zero value stands for speeds that were not measured.
 type Speeds struct {
-	// Edges, Flops and Values are of one thread while all compute: edges a second past rows
-	// of 64 bytes, float32 operations of matrix products, and values that are put in order.
+	// Edges, Flops and Values count the work of one thread while all compute: edges a second with
+	// rows of 64 bytes, float32 operations of matrix products, and values that are put in order.
 	Edges  float64 `json:"edges_per_second"`
 	Flops  float64 `json:"flops"`
 	Values float64 `json:"values_per_second"`
-	// Write and Read are bytes a second of the disk, of all threads together.
+	// Write and Read are the bytes a second of the disk, of all threads together.
 	Write float64 `json:"bytes_written_per_second"`
 	Read  float64 `json:"bytes_read_per_second"`
 }
@@ -48,13 +48,13 @@ type Task struct {
 	LastPanel  int    `json:"last_panel,omitempty"`
 	Plan       Plan   `json:"plan"`
 	Inputs     Inputs `json:"inputs"`
-	// Needs is the memory that the worker of a task of Strips must have: the
-	// strips were shared out so.
+	// Needs is the memory in bytes that the worker of a task of Strips must have, because the
+	// strips were shared out by memory.
 	Needs int64 `json:"needs,omitempty"`
-	// Lean says that the stage fits the disk only without temporary files that save time,
-	// Spare how many bytes copies of edges may take all the same.
+	// Lean says that the stage fits the disk only without temporary files that save time. Spare is
+	// the number of bytes that copies of edges may use all the same.
 	Lean  bool  `json:"lean,omitempty"`
 	Spare int64 `json:"spare,omitempty"`
-	// Resources are those of whoever executes the task.
+	// Resources bounds the worker that runs the task.
 	Resources Resources `json:"-"`
 }

@@ -1,10 +1,10 @@
-// Package address says how the coordinator of a run is reached: it writes the
-// address to a file in the run directory, where workers and ndls status read it.
+// Package address stores the address of a run's coordinator: the coordinator writes it to a file in
+// the run directory, where workers and ndls status read it.
 //
 // # Model
 //
-// The file is there as long as a coordinator works on the run, and longer if the
-// coordinator was killed. Another coordinator of the run replaces it.
+// The file exists as long as a coordinator works on the run, and longer if the coordinator was
+// killed. Another coordinator of the run replaces it.
 package address
 
 import (
@@ -21,10 +21,10 @@ import (
 // Name is the name of the file in a run directory.
 const Name = "cluster/coordinator.json"
 
-// maxBytes bounds how much of the file is read.
+// maxBytes bounds the bytes of the file that are read.
 const maxBytes = 1 << 16
 
-// Address is how a coordinator is reached.
+// Address says where a coordinator can be reached.
 type Address struct {
 	RPC     string    `json:"address"`
 	Gossip  string    `json:"gossip"`
@@ -51,8 +51,8 @@ func (a Address) Write(ctx context.Context, store storage.Store) error {
 	return nil
 }
 
-// Read finds how the coordinator of a run is reached. The error wraps
-// [storage.ErrNotExist] where no coordinator has said so.
+// Read reads the address of a run's coordinator. The error wraps [storage.ErrNotExist] if no
+// coordinator has written one.
 func Read(ctx context.Context, store storage.Store) (a Address, err error) {
 	r, err := store.Open(ctx, Name)
 	if err != nil {
@@ -69,7 +69,7 @@ func Read(ctx context.Context, store storage.Store) (a Address, err error) {
 	return a, nil
 }
 
-// Seeds finds whom a worker of the run gossips with first.
+// Seeds returns a function that finds the members with which a worker of the run gossips first.
 func Seeds(store storage.Store) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		a, err := Read(ctx, store)

@@ -14,15 +14,15 @@ import (
 	"ndls/internal/seal"
 )
 
-// batchBytes is the most bytes of rows in a batch. With its header a batch stays
-// below 1 MiB, the largest buffers that gRPC keeps for reuse; batches of 4 MiB were
-// not faster, and would take four times the memory.
+// batchBytes is the largest number of bytes of rows in a batch. With its header a batch stays below
+// 1 MiB, the largest buffers that gRPC keeps for reuse. Batches of 4 MiB were not faster, and would
+// need four times the memory.
 const batchBytes = 1<<20 - 4096
 
 // columnName is the only column of a batch.
 const columnName = "rows"
 
-// schema is that of the batches of a ticket: one list of values a row.
+// schema returns the schema of the batches of a ticket: one list of values a row.
 func (t Ticket) schema() *arrow.Schema {
 	value := arrow.DataType(arrow.PrimitiveTypes.Float32)
 	if t.Precision == "float16" {
@@ -32,7 +32,7 @@ func (t Ticket) schema() *arrow.Schema {
 	return arrow.NewSchema([]arrow.Field{{Name: columnName, Type: list}}, nil)
 }
 
-// schemaMessage is the header of the first message of every answer to t.
+// schemaMessage returns the header of the first message of every answer to t.
 func (t Ticket) schemaMessage() []byte {
 	var first capture
 	if err := newOutput(t, &first).writer.Close(); err != nil {
@@ -49,7 +49,7 @@ func (c *capture) Send(d *flight.FlightData) error {
 	return nil
 }
 
-// batchRows is the number of rows of a full batch.
+// batchRows returns the number of rows of a full batch.
 func (t Ticket) batchRows() int64 { return int64(max(1, batchBytes/t.RowBytes())) }
 
 // record views the bytes of whole rows as a batch, without copying them.
@@ -65,8 +65,8 @@ func record(s *arrow.Schema, rows []byte, n int64) arrow.Record {
 	return array.NewRecord(s, []arrow.Array{column}, n)
 }
 
-// padding is the number of zeros after n bytes of rows, up to the multiple of 64
-// bytes that Arrow's header promises.
+// padding returns the number of zeros after n bytes of rows, up to the multiple of 64 bytes that
+// Arrow's header promises.
 func padding(n int) int { return -n & 63 }
 
 // The label of a batch, its metadata: the number of its first row, 8 bytes; the
@@ -83,8 +83,8 @@ func checksum(numbers, rows []byte) uint32 {
 	return crc32.Update(crc32.Checksum(numbers, seal.Castagnoli), seal.Castagnoli, rows)
 }
 
-// check returns the rows in the body of a batch of ticket t that has to begin with
-// row next, or ErrCorrupt.
+// check returns the rows in the body of a batch of ticket t, which must begin with row next, or
+// ErrCorrupt.
 func check(t Ticket, next int64, label, body []byte) ([]byte, error) {
 	if len(label) != labelBytes {
 		return nil, fmt.Errorf("a batch with %d bytes of metadata: %w", len(label), ErrCorrupt)

@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// streamWindow is how many bytes of a stream may be on their way: four batches,
-	// so that the next ones travel while put works on one.
+	// streamWindow is the number of bytes of a stream that may be on their way: four batches, so
+	// that the next ones travel while put works on one.
 	streamWindow = 4 << 20
-	// connWindow is for all streams of a connection.
+	// connWindow is the same for all streams of a connection.
 	connWindow = 4 * streamWindow
-	// reach is how long an owner is tried to connect to. One that is alive may be out
-	// of reach for a moment, and whoever fails at once has soon failed too often.
+	// reach is the time for which a client tries to connect to an owner. A live owner may be
+	// unreachable for a moment, and a client that gives up at once soon fails too often.
 	reach = 2 * time.Second
 )
 
 var (
-	// ErrRetry reports an owner that is gone, going or failing. The same rows may
-	// be had later, from it or from who owns them then.
+	// ErrRetry reports an owner that is gone, ending or failing. The same rows may be available
+	// later, from it or from their next owner.
 	ErrRetry = errors.New("the owner of the rows does not answer")
 	// ErrCorrupt reports rows that were damaged on their way. It comes with ErrRetry.
 	ErrCorrupt = errors.New("damaged rows")
 	// ErrPast reports a hop that the owner no longer has.
 	ErrPast = errors.New("the owner has gone past that hop")
-	// ErrNotHeld reports rows that are not the owner's, or of another plan.
+	// ErrNotHeld reports rows that the owner does not hold, or rows of another plan.
 	ErrNotHeld = errors.New("the rows are not held here")
 )
 
@@ -74,12 +74,11 @@ func Dial(address string, options ...grpc.DialOption) (*Client, error) {
 // Close ends the connection, and fetches with it.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Fetch calls put with the rows of the ticket in ascending order, some thousand at
-// a time; first is the number of the first, and rows are put's until it returns.
-// It waits for as long as the owner takes to come to the hop. After an error, what
-// was put is right and the rest is missing. Errors wrap ErrRetry, ErrPast,
-// ErrNotHeld or ErrTicket, put's error or that of ctx; any other means that the
-// owner refuses this client, now and later.
+// Fetch calls put with the rows of the ticket in ascending order, some thousand at a time. first is
+// the number of the first of them; put may use the rows until it returns. Fetch waits until the
+// owner reaches the hop. After an error, the rows passed to put are right and the rest is missing.
+// Errors wrap ErrRetry, ErrPast, ErrNotHeld or ErrTicket, put's error or that of ctx; any other
+// error means that the owner refuses this client, now and later.
 func (c *Client) Fetch(ctx context.Context, t Ticket, put func(first int64, rows []byte) error) error {
 	if err := t.Validate(); err != nil {
 		return err
@@ -148,8 +147,8 @@ func (c *Client) open(ctx context.Context, t Ticket, f *frame) (wireformat.Fligh
 	return nil, err
 }
 
-// watch calls cancel once there has been no connection for as long as reach, unless ctx ends before. It
-// is needed until the owner has answered: where the connection is lost before the owner has seen a
+// watch calls cancel after there has been no connection for the time reach, unless ctx ends before.
+// It is needed until the owner has answered: if the connection is lost before the owner has seen a
 // request, gRPC sends that again by itself, whenever there is a connection.
 func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	for ctx.Err() == nil {
@@ -167,7 +166,7 @@ func (c *Client) watch(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// fromStatus tells apart what a failed call means.
+// fromStatus maps the status of a failed call to an error.
 func fromStatus(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

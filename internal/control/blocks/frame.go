@@ -10,15 +10,15 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// frame is a FlightData message that is left where it was received. Decoding it
-// as a protocol buffer would copy the rows into new memory, and Arrow's reader
-// would again: two megabytes of garbage a batch.
+// frame is a FlightData message that stays in the buffer in which it was received. Decoding it as a
+// protocol buffer would copy the rows into new memory, and Arrow's reader would again: two
+// megabytes of garbage a batch.
 type frame struct {
 	header, label, body []byte
 	memory              mem.Buffer
 }
 
-// The fields of FlightData that are used, by their numbers in Flight.proto.
+// These are the used fields of FlightData, by their numbers in Flight.proto.
 const (
 	headerField = 2
 	labelField  = 3

@@ -20,34 +20,32 @@ import (
 )
 
 const (
-	// ioBuffer is how much a connection reads or writes at a time.
+	// ioBuffer is the number of bytes that a connection reads or writes at a time.
 	ioBuffer = 256 << 10
-	// quiet is after how long without traffic a peer is asked for a sign of life,
-	// and again how long it has to give one: a request may wait for a hop for
-	// hours, and must not when the other host is gone.
+	// quiet is the time without traffic after which a peer is asked for a sign of life, and the
+	// time that it has to answer. A request may wait for a hop for hours, but must not after the
+	// other host is gone.
 	quiet = 30 * time.Second
-	// connectTimeout is for the handshake of a connection.
+	// connectTimeout bounds the handshake of a connection.
 	connectTimeout = 20 * time.Second
-	// mostRequests bounds the requests of one connection that are answered or wait: a
-	// worker asks for a few windows of each matrix at a time.
+	// mostRequests bounds the requests of one connection that are answered or wait: a worker
+	// requests a few windows of each matrix at a time.
 	mostRequests = 4096
 )
 
-// Source gives out the rows of the process that owns them.
+// Source provides the rows of the process that owns them.
 type Source interface {
-	// Rows calls send with the rows of the ticket, in ascending order, in pieces
-	// of any number of whole rows; a piece may be changed again once send
-	// returned. It waits where the owner has not come to that hop yet, until ctx
-	// ends, and fails with ErrPast where it has gone past it, and with ErrNotHeld for
-	// rows that are not the owner's. It is called concurrently, and returns
-	// send's error.
+	// Rows calls send with the rows of the ticket, in ascending order, in pieces of whole rows. A
+	// piece may change after send returned. Rows waits until the owner reaches the hop, or ctx
+	// ends. It fails with ErrPast if the owner has gone past the hop, and with ErrNotHeld for rows
+	// that the owner does not hold. It is called concurrently, and returns send's error.
 	Rows(ctx context.Context, t Ticket, send func(first int64, rows []byte) error) error
 }
 
-// Serve answers requests on the listener until ctx ends, then closes all connections
-// and cuts off the requests that are being answered; all calls of the source have
-// returned when it does. Options bring credentials and checks of the caller. Whoever can connect and passes
-// those can read.
+// Serve answers requests on the listener until ctx ends, then closes all connections and cuts off
+// the requests under way. When it returns, all calls of the source have returned. Options bring
+// credentials and checks of the caller. Every caller that can connect and passes the checks can
+// read.
 func Serve(ctx context.Context, listener net.Listener, source Source, options ...grpc.ServerOption) error {
 	s := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.WriteBufferSize(ioBuffer),
@@ -63,7 +61,7 @@ func Serve(ctx context.Context, listener net.Listener, source Source, options ..
 	flight.RegisterFlightServiceServer(s, &service{source: source})
 	tracked := conns.Track(listener)
 	stop := context.AfterFunc(ctx, func() {
-		_ = listener.Close() // no connection is accepted after those that are closed now
+		_ = listener.Close() // no connection is accepted after this
 		tracked.CloseAll()
 		s.Stop()
 	})
@@ -101,7 +99,7 @@ type output struct {
 	schema *arrow.Schema
 	writer *ipc.Writer
 	wire   wire
-	// next is the row that has to come, last that after the end.
+	// next is the row that must come next, last the end of the rows.
 	next, last int64
 }
 
@@ -146,8 +144,8 @@ func (o *output) close() error {
 	return o.writer.Close()
 }
 
-// padded ends rows as Arrow's header promises. Rows of whole panels need it in
-// a last batch at most.
+// padded pads rows as Arrow's header promises. Rows of whole panels need padding at most in the
+// last batch.
 func padded(rows []byte) []byte {
 	extra := padding(len(rows))
 	if extra == 0 {
@@ -184,7 +182,7 @@ func (w *wire) send() error {
 	return w.stream.Send(&flight.FlightData{DataHeader: w.header, DataBody: w.body, AppMetadata: w.label})
 }
 
-// toStatus gives errors the code by which the other side knows them.
+// toStatus returns an error with the code by which the other side knows its kind.
 func toStatus(err error) error {
 	code := codes.Aborted
 	switch {

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// maxTicket is the longest ticket in bytes; those that are encoded here take
-	// less than 400.
+	// maxTicket is the longest ticket in bytes; tickets encoded here have less than 400.
 	maxTicket = 4096
-	// maxName is the longest name of a plan or stage. In JSON a byte of it takes six at most.
+	// maxName is the longest name of a plan or stage. In JSON a byte of it becomes at most six.
 	maxName = 256
-	// maxColumns is far above any column block that memory would hold.
+	// maxColumns is far above any column block that fits memory.
 	maxColumns = 1 << 16
 	// maxRows is the number of node ids.
 	maxRows = 1 << 32
@@ -25,12 +24,12 @@ const (
 	maxHop = 1<<15 - 1
 )
 
-// ErrTicket reports a ticket that makes no sense.
+// ErrTicket reports an invalid ticket.
 var ErrTicket = errors.New("bad ticket")
 
-// Ticket names rows [Row, Row+Rows) of a column block as they are at a hop.
+// Ticket names rows [Row, Row+Rows) of a column block at a hop.
 type Ticket struct {
-	// Plan is control.Plan.Hash: rows of another plan are other rows.
+	// Plan is control.Plan.Hash: another plan has other rows.
 	Plan  string        `json:"plan"`
 	Stage control.Stage `json:"stage"`
 	// First is the first panel (16 columns) of the block, Columns its width.
@@ -43,7 +42,7 @@ type Ticket struct {
 	Rows      int64  `json:"rows"`
 }
 
-// RowBytes is the size of a row.
+// RowBytes returns the size of a row.
 func (t Ticket) RowBytes() int {
 	if t.Precision == "float16" {
 		return 2 * t.Columns
@@ -85,7 +84,7 @@ func (t Ticket) Validate() error {
 	return fmt.Errorf("blocks: %s: %w", wrong, ErrTicket)
 }
 
-// Encode is the ticket as JSON.
+// Encode returns the ticket as JSON.
 func (t Ticket) Encode() []byte {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -99,13 +98,13 @@ func ParseTicket(text []byte) (Ticket, error) {
 	if len(text) > maxTicket {
 		return Ticket{}, fmt.Errorf("blocks: a ticket of %d bytes: %w", len(text), ErrTicket)
 	}
-	// The decoder would put other characters in the place of bytes that are no UTF-8.
+	// The decoder would replace bytes that are not UTF-8 by other characters.
 	if !utf8.Valid(text) {
 		return Ticket{}, fmt.Errorf("blocks: a ticket that is no UTF-8: %w", ErrTicket)
 	}
 	var t Ticket
 	d := json.NewDecoder(bytes.NewReader(text))
-	// A field that is not known here asks for something that would not be done.
+	// An unknown field asks for something that this program would ignore.
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
 		return Ticket{}, fmt.Errorf("blocks: %w: %w", err, ErrTicket)

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// Wire is a listener that counts the bytes of its connections, in both directions,
-// with all that gRPC and TLS add. What an owner's wire counts no other does.
+// Wire is a listener that counts the bytes of its connections, in both directions, including what
+// gRPC and TLS add. Each byte is counted by its owner's wire alone.
 type Wire struct {
 	net.Listener
 	bytes atomic.Int64
 }
 
-// Bytes is how many there were so far.
+// Bytes returns the number of bytes so far.
 func (w *Wire) Bytes() int64 { return w.bytes.Load() }
 
 // Accept implements net.Listener.

@@ -40,8 +40,8 @@ type Listener struct {
 	*Set
 }
 
-// Track returns l as a Listener with room for as many strangers as this process can do without
-// the file descriptors of: an eighth of those that are free, at most 256. A process has few servers.
+// Track returns l as a Listener with room for as many strangers as this process has file
+// descriptors to spare: an eighth of the free ones, at most 256. A process has few servers.
 func Track(l net.Listener) *Listener { return &Listener{l, NewSet(spare())} }
 
 // Accept implements net.Listener.
@@ -54,16 +54,16 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 const (
-	// part is the part of the free file descriptors that a set may take, and mostStrangers and fewestStrangers
-	// bound how many these are.
+	// part is the inverse of the share of free file descriptors that a set may use. mostStrangers
+	// and fewestStrangers bound their number.
 	part            = 8
 	mostStrangers   = 256
 	fewestStrangers = 4
-	// unlisted is how many files are taken to be open where /proc does not say.
+	// unlisted is the assumed number of open files if /proc does not list them.
 	unlisted = 64
 )
 
-// spare says how many file descriptors a set may take.
+// spare returns the number of file descriptors that a set may use.
 func spare() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
@@ -77,14 +77,14 @@ func spare() int {
 	return int(max(fewestStrangers, min(free/part, mostStrangers)))
 }
 
-// Set is the open connections of a server. It is safe for concurrent use.
+// Set holds the open connections of a server. It is safe for concurrent use.
 type Set struct {
 	most int
 
 	mu    sync.Mutex
 	open  map[*conn]bool
 	hosts map[netip.Prefix]int // of strangers
-	// strangers is how many there are.
+	// strangers is the number of strangers' connections.
 	strangers int
 	// stopping is set once connections are closed: no more are accepted.
 	stopping bool
@@ -95,8 +95,8 @@ func NewSet(most int) *Set {
 	return &Set{most: max(most, 1), open: map[*conn]bool{}, hosts: map[netip.Prefix]int{}}
 }
 
-// Admit adds a connection that was accepted. It may close another one for that. What it returns must
-// be closed.
+// Admit adds an accepted connection. It may close another one for that. The caller must close the
+// returned connection.
 func (s *Set) Admit(c net.Conn) (net.Conn, error) {
 	mine := &conn{Conn: c, of: s, host: hostOf(c.RemoteAddr()), stranger: true}
 	mine.seen()
@@ -120,7 +120,7 @@ func (s *Set) Admit(c net.Conn) (net.Conn, error) {
 	return mine, nil
 }
 
-// idlest is the stranger that has been idle for longest, of the host that has most of them.
+// idlest returns the stranger that has been idle for longest, of the host with most strangers.
 func (s *Set) idlest() (found *conn) {
 	for c := range s.open {
 		if !c.stranger {
@@ -134,7 +134,7 @@ func (s *Set) idlest() (found *conn) {
 	return found
 }
 
-// trust says that a connection is not a stranger's.
+// trust notes that a connection is no stranger's.
 func (s *Set) trust(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,8 @@ func (s *Set) close(which func(*conn) bool) {
 	}
 }
 
-// hostOf is the host of an address: of IPv6 the network of 64 bits, of which a host can have all addresses.
+// hostOf returns the host of an address: for IPv6 the network of 64 bits, because a host can have
+// all its addresses.
 func hostOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -205,7 +206,7 @@ type conn struct {
 	net.Conn
 	of   *Set
 	host netip.Prefix
-	// stranger is of.mu's.
+	// of.mu protects stranger.
 	stranger bool
 	heard    atomic.Bool  // something was read
 	last     atomic.Int64 // when something was read or written
@@ -213,7 +214,7 @@ type conn struct {
 
 func (c *conn) seen() { c.last.Store(int64(time.Since(epoch))) }
 
-// epoch is when the process began: a time since then is monotonic.
+// epoch is the start of the process: a time since then is monotonic.
 var epoch = time.Now()
 
 func (c *conn) Read(p []byte) (int, error) {

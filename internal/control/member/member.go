@@ -18,28 +18,28 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// keySize is that of AES-256, in bytes.
+// keySize is the key size of AES-256, in bytes.
 const keySize = 32
 
-// Role is what a member does in the run.
+// Role names what a member does in the run.
 type Role string
 
-// The roles.
+// These are the roles.
 const (
 	Coordinator Role = "coordinator"
 	Worker      Role = "worker"
 )
 
-// Meta is what a member tells of itself: at most 512 bytes of JSON.
+// Meta holds what a member tells of itself: at most 512 bytes of JSON.
 type Meta struct {
 	Role Role `json:"role"`
-	// Draining is true for a member that is about to go.
+	// Draining is true for a member that is about to leave.
 	Draining bool `json:"draining,omitempty"`
 	// Blocks is the address at which it serves rows, "" if it does not.
 	Blocks string `json:"blocks,omitempty"`
 }
 
-// Member is somebody else in the group, as last heard.
+// Member describes another member of the group, as last heard.
 type Member struct {
 	Name string
 	// Address is host:port of its gossip.
@@ -47,37 +47,37 @@ type Member struct {
 	Meta
 }
 
-// Kind says what happened to a member.
+// Kind names what happened to a member.
 type Kind string
 
-// The kinds of events.
+// These are the kinds of events.
 const (
-	// Joined: it is there, for the first time or again after it was dead.
+	// Joined says that it is present, for the first time or again after it was dead.
 	Joined Kind = "joined"
-	// Changed: its Meta is another.
+	// Changed says that its Meta has changed.
 	Changed Kind = "changed"
-	// Left: it is gone, as it had announced.
+	// Left says that it is gone, as it had announced.
 	Left Kind = "left"
-	// Dead: it fell silent.
+	// Dead says that it fell silent.
 	Dead Kind = "dead"
 )
 
-// Event is news of a member; Member is as it was last heard.
+// Event is news of a member. Member describes it as last heard.
 type Event struct {
 	Kind   Kind
 	Member Member
 }
 
-// Options say who joins and how the others are found.
+// Options says who joins and how the others are found.
 type Options struct {
-	// Name must be one that no process has had; "" makes one with NewName. A worker
-	// that leases tasks under the same name is known by it when it dies.
+	// Name must be one that no process has had; "" makes one with NewName. A worker leases tasks
+	// under the same name, so that its death can be matched to its leases.
 	Name string
-	// Bind is host:port for gossip over UDP and TCP; port 0 picks a free one. A
-	// host of all interfaces announces the first private address.
+	// Bind is host:port for gossip over UDP and TCP; port 0 picks a free one. If the host stands
+	// for all interfaces, the first private address is announced.
 	Bind string
-	// Seeds yields host:port of members to join, nil where others come to this
-	// one. It is asked again whenever they are not among the members.
+	// Seeds returns host:port of members to join; it is nil if others come to this one. It is
+	// called again whenever they are not among the members.
 	Seeds func(ctx context.Context) ([]string, error)
 	// Key is 32 bytes that all members share, or nil for plain text.
 	Key  []byte
@@ -87,13 +87,13 @@ type Options struct {
 	Notify func(Event)
 	Log    *slog.Logger
 
-	// The rest is for tests: the pace of seeking, and changes to the calm settings.
+	// The other fields serve tests: the pace of seeking, and changes to the calm settings.
 	seekEvery time.Duration
 	configure func(*memberlist.Config)
 }
 
-// Group is the view that one process has of all. The nil Group has no members,
-// and its methods do nothing.
+// Group is one process's view of all members. The nil Group has no members, and its methods do
+// nothing.
 type Group struct {
 	name, address string
 	list          *memberlist.Memberlist
@@ -105,8 +105,8 @@ type Group struct {
 	meta    Meta
 	left    bool
 	members map[string]Member
-	// news are the events that Notify has not had. Callbacks of memberlist run
-	// under its locks, so they only queue.
+	// news holds the events that Notify has not received. Callbacks of memberlist run under its
+	// locks, so they only queue.
 	news []Event
 	wake chan struct{}
 }
@@ -117,7 +117,7 @@ func NewName() string {
 	return fmt.Sprintf("%s-%d-%s", hostname(), os.Getpid(), strings.ToLower(rand.Text()[:randomChars]))
 }
 
-// randomChars is how many random characters end a name.
+// randomChars is the number of random characters at the end of a name.
 const randomChars = 8
 
 func hostname() string {
@@ -128,7 +128,7 @@ func hostname() string {
 	return host
 }
 
-// NamedHere says whether NewName made a name on this host, in this process or another.
+// NamedHere reports whether NewName made a name on this host, in this process or another.
 func NamedHere(name string) bool {
 	rest, ok := strings.CutPrefix(name, hostname()+"-")
 	pid, random, both := strings.Cut(rest, "-")
@@ -136,10 +136,9 @@ func NamedHere(name string) bool {
 	return ok && both && err == nil && len(random) == randomChars && !strings.Contains(random, "-")
 }
 
-// Join listens for gossip and begins to look for the seeds, without waiting for
-// them. It fails for options that make no sense and where it cannot listen. When
-// ctx ends, seeds are no longer looked for and Notify is no longer called; the
-// process is a member until Leave or Close.
+// Join listens for gossip and begins to look for the seeds, without waiting for them. It fails for
+// invalid options, and if it cannot listen. When ctx ends, it stops looking for seeds and calling
+// Notify; the process remains a member until Leave or Close.
 func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.Key != nil && len(o.Key) != keySize {
 		return nil, fmt.Errorf("member: the gossip key has %d bytes, not %d", len(o.Key), keySize)
@@ -187,7 +186,7 @@ func Join(ctx context.Context, o Options) (*Group, error) {
 	return g, nil
 }
 
-// Name is how the others know this process.
+// Name returns the name by which the others know this process.
 func (g *Group) Name() string {
 	if g == nil {
 		return ""
@@ -195,7 +194,7 @@ func (g *Group) Name() string {
 	return g.name
 }
 
-// Address is host:port for the Seeds of others.
+// Address returns host:port for the Seeds of others.
 func (g *Group) Address() string {
 	if g == nil {
 		return ""
@@ -203,7 +202,7 @@ func (g *Group) Address() string {
 	return g.address
 }
 
-// Members lists the others that are there as far as is known, sorted by name.
+// Members lists the other known members, sorted by name.
 func (g *Group) Members() []Member {
 	if g == nil {
 		return nil
@@ -213,8 +212,8 @@ func (g *Group) Members() []Member {
 	return slices.SortedFunc(maps.Values(g.members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Drain announces that this member is about to go, and waits a few seconds at most
-// for the news to be sent.
+// Drain announces that this member is about to leave, and waits at most a few seconds for the news
+// to be sent.
 func (g *Group) Drain() {
 	if g == nil {
 		return
@@ -231,9 +230,9 @@ func (g *Group) Drain() {
 	}
 }
 
-// Leave drains, tells the others that this member leaves, and ends the group, as Close
-// does. That takes a second or two, and twice leaveTimeout where the others leave at the
-// same time and receive nothing any more.
+// Leave drains, tells the others that this member leaves, and ends the group, as Close does. That
+// takes a second or two, and twice leaveTimeout if the others leave at the same time and receive
+// nothing any more.
 func (g *Group) Leave() {
 	if g == nil {
 		return
@@ -248,16 +247,16 @@ func (g *Group) Leave() {
 	g.shutdown()
 }
 
-// Close ends the group without a word, for when the others end too: Notify is not
-// called any more once it returns. It takes up to ten seconds where a seed is being
-// tried that does not answer. After Leave or Close, both do nothing.
+// Close ends the group without a message, for use when the others end too. Notify is not called
+// after it returns. It takes up to ten seconds if it is connecting to a seed that does not answer.
+// After Leave or Close, both do nothing.
 func (g *Group) Close() {
 	if g != nil && g.leaves() {
 		g.shutdown()
 	}
 }
 
-// leaves says whether the group was not left before.
+// leaves reports whether the group was not left before.
 func (g *Group) leaves() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -266,7 +265,7 @@ func (g *Group) leaves() bool {
 	return first
 }
 
-// shutdown falls silent.
+// shutdown stops all gossip.
 func (g *Group) shutdown() {
 	g.cancel()
 	if err := g.list.Shutdown(); err != nil {
@@ -275,7 +274,7 @@ func (g *Group) shutdown() {
 	g.owned.Wait()
 }
 
-// deliver hands the news to notify until ctx ends.
+// deliver passes the news to notify until ctx ends.
 func (g *Group) deliver(ctx context.Context, notify func(Event)) {
 	for {
 		select {
@@ -304,7 +303,7 @@ func encode(m Meta) []byte {
 	return text
 }
 
-// delegate is what memberlist sees of a group. Its events come one at a time.
+// delegate is the part of a group that memberlist calls. Its events come one at a time.
 type delegate struct{ g *Group }
 
 func (d delegate) NodeMeta(int) []byte {
@@ -313,7 +312,7 @@ func (d delegate) NodeMeta(int) []byte {
 	return encode(d.g.meta)
 }
 
-// There are no messages between members, and no state but who they are.
+// Members exchange no messages, and no state except who they are.
 
 func (delegate) NotifyMsg([]byte)                {}
 func (delegate) GetBroadcasts(_, _ int) [][]byte { return nil }
@@ -324,13 +323,13 @@ func (d delegate) NotifyJoin(n *memberlist.Node)   { d.g.heard(Joined, n) }
 func (d delegate) NotifyUpdate(n *memberlist.Node) { d.g.heard(Changed, n) }
 func (d delegate) NotifyLeave(n *memberlist.Node)  { d.g.heard(Dead, n) }
 
-// heard takes note of an event and queues it for Notify.
+// heard records an event and queues it for Notify.
 func (g *Group) heard(kind Kind, n *memberlist.Node) {
 	if n.Name == g.name {
 		return
 	}
 	m := Member{Name: n.Name, Address: n.Address()}
-	// A member that tells nothing legible of itself is still there.
+	// A member with unreadable metadata is still a member.
 	if err := json.Unmarshal(n.Meta, &m.Meta); err != nil {
 		g.log.Info("metadata of a member are not legible", "member", n.Name, "reason", err)
 		m.Meta = Meta{}

@@ -22,7 +22,7 @@ func (g *Group) seek(ctx context.Context, seeds func(context.Context) ([]string,
 			if known, err = g.find(ctx, seeds); ctx.Err() != nil {
 				return
 			}
-			// A search goes on for long: only its ends are news.
+			// A search lasts long: only its beginning and end are news.
 			switch {
 			case err != nil && !failing:
 				g.log.Warn("no seed of the group answers, trying on", "reason", err)
@@ -39,8 +39,8 @@ func (g *Group) seek(ctx context.Context, seeds func(context.Context) ([]string,
 	}
 }
 
-// find asks where the seeds are and joins those that are missing. It fails where
-// some are and none of them answers.
+// find finds out where the seeds are and joins the missing ones. It fails if some are missing and
+// none of them answers.
 func (g *Group) find(ctx context.Context, seeds func(context.Context) ([]string, error)) ([]string, error) {
 	known, err := seeds(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func (g *Group) find(ctx context.Context, seeds func(context.Context) ([]string,
 	return known, nil
 }
 
-// missing lists those of seeds that are neither members nor this process.
+// missing lists the seeds that are neither members nor this process.
 func (g *Group) missing(ctx context.Context, seeds []string) []string {
 	there := map[string]bool{g.address: true}
 	for _, m := range g.Members() {
@@ -93,8 +93,8 @@ func resolve(ctx context.Context, seed string) []string {
 	return addresses
 }
 
-// logWriter passes memberlist's log on, each line one step calmer than it is
-// meant: what it calls an error is here a hint that comes late.
+// logWriter passes memberlist's log on, each line one level lower: its errors are here only late
+// hints.
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(line []byte) (int, error) {

@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// mostStreams bounds the connections of others that are open. Members exchange what they
-	// know within milliseconds, and try again what fails.
+	// mostStreams bounds the open connections of others. Members exchange what they know within
+	// milliseconds, and repeat what fails.
 	mostStreams = 16
-	// mostReceived bounds the bytes of one: what a member tells of another takes less than 700, and
-	// memberlist would hold 20 MiB of anybody who can connect.
+	// mostReceived bounds the bytes of one connection: a member tells less than 700 bytes of
+	// another, and memberlist would accept 20 MiB from anybody who can connect.
 	mostReceived = 4 << 20
-	// ports is how often a port is looked for that is free for TCP and UDP.
+	// ports is the number of attempts to find a port that is free for TCP and UDP.
 	ports = 10
 )
 
-// transport is memberlist's, whose incoming connections are bounded: they are of strangers until their
-// first message is decrypted.
+// transport is memberlist's transport with bounded incoming connections: they belong to strangers
+// until their first message is decrypted.
 type transport struct {
 	*memberlist.NetTransport
 	streams chan net.Conn
 	open    *conns.Set
-	// stop is closed when nobody takes what arrives any more, gone when nothing arrives.
+	// stop is closed when nobody reads what arrives any more, gone when nothing arrives any more.
 	stop, gone chan struct{}
 	closing    sync.Once
 	owned      sync.WaitGroup
 }
 
-// create makes the list of members of c, over connections that are bounded unless a test has brought others.
+// create makes the list of members of c, over bounded connections unless a test brings others.
 func create(c *memberlist.Config) (*memberlist.Memberlist, error) {
 	if c.Transport != nil {
 		return memberlist.Create(c)
@@ -51,7 +51,7 @@ func create(c *memberlist.Config) (*memberlist.Memberlist, error) {
 	return list, nil
 }
 
-// listen opens the ports of c, and sets that of c where it was 0.
+// listen opens the ports of c, and sets the port of c if it was 0.
 func listen(c *memberlist.Config) (*transport, error) {
 	logger := c.Logger
 	if logger == nil {
@@ -74,8 +74,8 @@ func listen(c *memberlist.Config) (*transport, error) {
 	return t, nil
 }
 
-// pass hands the connections on, as far as they are within the bound. Between stop and gone it drops what arrives, for which
-// the network would wait.
+// pass passes the connections on, as far as they are within the bound. Between stop and gone it
+// drops what arrives, for which the network would wait.
 func (t *transport) pass() {
 	stop, dropped := t.stop, (<-chan *memberlist.Packet)(nil)
 	for {

@@ -27,12 +27,12 @@ import (
 )
 
 const (
-	// DefaultPatience is how long a coordinator may be away.
+	// DefaultPatience is the time for which a coordinator may be away.
 	DefaultPatience = 2 * time.Minute
 	// longestPause bounds the growing pauses between attempts.
 	longestPause = 2 * time.Second
-	// remindAfter is after how many attempts in a row the log says that they fail: from
-	// then on about once in half a minute.
+	// remindAfter is the number of failed attempts in a row after which the log reports them, and
+	// then about every half minute.
 	remindAfter = 2
 	remindEvery = 30 * time.Second
 )
@@ -40,24 +40,24 @@ const (
 // ErrNoCoordinator reports that no coordinator could be reached.
 var ErrNoCoordinator = errors.New("no coordinator answers")
 
-// Options say how a client behaves. The zero value is usable.
+// Options holds the settings of a client. The zero value is usable.
 type Options struct {
-	// Patience is how long a call is tried while there is no coordinator, 0 for
+	// Patience is the time for which a call is tried while there is no coordinator, 0 for
 	// DefaultPatience.
 	Patience time.Duration
-	// Log is told of calls that have to be repeated; nil drops that.
+	// Log receives a message about repeated calls; nil drops it.
 	Log *slog.Logger
 }
 
-// Client is the coordinator as a worker in another process sees it. Its methods
-// may be called at the same time.
+// Client represents the coordinator in a worker of another process. Its methods may be called at
+// the same time.
 type Client struct {
 	conn     *grpc.ClientConn
 	control  controlpb.ControlClient
 	patience time.Duration
 	log      *slog.Logger
 	cancel   context.CancelFunc
-	// trouble is what went wrong in the last attempt to connect.
+	// trouble holds the error of the last attempt to connect.
 	trouble *trouble
 	// met says that a call has succeeded; run names the run that was joined.
 	met     atomic.Bool
@@ -70,9 +70,8 @@ var (
 	_ Statuser        = (*Client)(nil)
 )
 
-// Dial returns a client of the coordinator that locate finds. It makes no
-// connection: the first call does. Locate is given ctx, as long as the client is
-// not closed.
+// Dial returns a client of the coordinator that locate finds. It makes no connection: the first
+// call does. locate receives ctx until the client is closed.
 func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := &Client{patience: o.Patience, log: o.Log, cancel: cancel, trouble: &trouble{}}
@@ -83,7 +82,7 @@ func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, 
 		c.patience = DefaultPatience
 	}
 	options := append(s.DialOptions(Coordinator),
-		// Of two credentials the later hold.
+		// If two credentials are given, the later one counts.
 		grpc.WithTransportCredentials(watched{s.clientCredentials(Coordinator), c.trouble}),
 		grpc.WithResolvers(builder{ctx, locate}),
 		grpc.WithNoProxy(),
@@ -104,13 +103,13 @@ func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, 
 	return c, nil
 }
 
-// Close ends the connection and with it calls that are under way.
+// Close ends the connection and with it the calls under way.
 func (c *Client) Close() error {
 	c.cancel()
 	return c.conn.Close()
 }
 
-// Join is control.Service's.
+// Join implements control.Service.
 func (c *Client) Join(ctx context.Context, h control.Hello) (w control.Welcome, err error) {
 	messages := fromHello(h)
 	err = c.try(ctx, "join", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
@@ -131,7 +130,7 @@ func (c *Client) Join(ctx context.Context, h control.Hello) (w control.Welcome, 
 	return w, err
 }
 
-// Next is control.Service's. It waits as long as ctx lets it.
+// Next implements control.Service. It waits until ctx ends.
 func (c *Client) Next(ctx context.Context, worker string) (l control.Lease, err error) {
 	err = c.try(ctx, "next", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
 		m, err := c.control.Next(ctx, &controlpb.NextRequest{Worker: worker}, o...)
@@ -143,7 +142,7 @@ func (c *Client) Next(ctx context.Context, worker string) (l control.Lease, err 
 	return l, err
 }
 
-// Gang is control.Service's. It waits as long as ctx lets it.
+// Gang implements control.Service. It waits until ctx ends.
 func (c *Client) Gang(ctx context.Context, fencing uint64) (g control.Gang, err error) {
 	err = c.try(ctx, "gang", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
 		m, err := c.control.Gang(ctx, &controlpb.GangRequest{Fencing: fencing}, o...)
@@ -155,7 +154,7 @@ func (c *Client) Gang(ctx context.Context, fencing uint64) (g control.Gang, err 
 	return g, err
 }
 
-// Renew is control.Service's.
+// Renew implements control.Service.
 func (c *Client) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
 	m := fromRenew(fencing, p)
 	return c.try(ctx, "renew", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
@@ -164,7 +163,7 @@ func (c *Client) Renew(ctx context.Context, fencing uint64, p control.Progress) 
 	})
 }
 
-// Commit is control.Service's.
+// Commit implements control.Service.
 func (c *Client) Commit(ctx context.Context, fencing uint64, change control.Change) error {
 	messages := fromCommit(fencing, c.numbers.Add(1), change)
 	return c.try(ctx, "commit", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
@@ -176,7 +175,7 @@ func (c *Client) Commit(ctx context.Context, fencing uint64, change control.Chan
 	})
 }
 
-// Finish is control.Service's.
+// Finish implements control.Service.
 func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Outcome) error {
 	m, err := fromOutcome(fencing, outcome)
 	if err != nil {
@@ -188,7 +187,7 @@ func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Out
 	})
 }
 
-// Catalog is control.Service's.
+// Catalog implements control.Service.
 func (c *Client) Catalog(ctx context.Context, since catalog.Version) (l catalog.Listing, err error) {
 	err = c.try(ctx, "catalog", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
 		l = catalog.Listing{}
@@ -198,8 +197,8 @@ func (c *Client) Catalog(ctx context.Context, since catalog.Version) (l catalog.
 	return l, err
 }
 
-// Status returns the JSON document that the coordinator has about the run. It is
-// for people who wait: where no coordinator answers, it fails at once.
+// Status returns the JSON document of the coordinator about the run. It serves people who wait: if
+// no coordinator answers, it fails at once.
 func (c *Client) Status(ctx context.Context) (text []byte, err error) {
 	err = c.try(ctx, "status", 0, func(ctx context.Context, o ...grpc.CallOption) error {
 		stream, err := c.control.Status(ctx, &controlpb.StatusRequest{}, o...)
@@ -221,7 +220,7 @@ func sendAll[M, R any](stream grpc.ClientStreamingClient[M, R], messages []*M) (
 	return stream.CloseAndRecv()
 }
 
-// receiveAll hands over the pieces of an answer, of a stream or the error in its place.
+// receiveAll passes on the pieces of an answer, of a stream or the error in its place.
 func receiveAll[M any](stream grpc.ServerStreamingClient[M], err error, add func(*M)) error {
 	for err == nil {
 		var m *M
@@ -259,7 +258,7 @@ func (c *Client) try(ctx context.Context, call string, patience time.Duration,
 		if !c.mayPass(err) {
 			return c.explain(call, err)
 		}
-		// A call that waited for long, connected, met a coordinator then.
+		// A call that waited long and was connected reached a coordinator then.
 		if now := time.Now(); away.IsZero() || reached.Addr != nil && now.Sub(began) > longestPause {
 			away, attempts = now, 1
 			pauses.Reset()
@@ -291,7 +290,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mayPass says whether a call that failed so may succeed later, by itself.
+// mayPass reports whether a call that failed so may succeed later by itself.
 func (c *Client) mayPass(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable:
@@ -302,7 +301,7 @@ func (c *Client) mayPass(err error) bool {
 	return false
 }
 
-// explain is the error of a call that is given up.
+// explain returns the error of a call that is given up.
 func (c *Client) explain(call string, err error) error {
 	if status.Code(err) != codes.Unavailable {
 		return fromStatus(call, err)
@@ -317,10 +316,10 @@ func (c *Client) explain(call string, err error) error {
 	return fmt.Errorf("rpc: %s: %w; start it again, or look for what keeps its address from being reached: %w", call, ErrNoCoordinator, trouble)
 }
 
-// errSilent is what a server does that dies.
+// errSilent reports a connection that ended without an answer, as when a server dies.
 var errSilent = errors.New("the connection was closed without a word")
 
-// trouble is what went wrong with the last connection, nil where it is well.
+// trouble holds the error of the last connection, nil if it works.
 type trouble struct{ last atomic.Pointer[error] }
 
 func (t *trouble) set(err error) { t.last.Store(&err) }
@@ -342,7 +341,7 @@ func (t *trouble) dial(ctx context.Context, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// watched notes why connections fail: gRPC passes on no more than a text.
+// watched notes why connections fail, because gRPC passes on only a text.
 type watched struct {
 	credentials.TransportCredentials
 	trouble *trouble
@@ -361,8 +360,8 @@ func (w watched) Clone() credentials.TransportCredentials {
 	return watched{w.TransportCredentials.Clone(), w.trouble}
 }
 
-// watchedConn notes how the first read ends. In TLS 1.3 that is where a client
-// learns that its certificate was not accepted.
+// watchedConn notes how the first read ends. In TLS 1.3 a client learns there that its certificate
+// was refused.
 type watchedConn struct {
 	net.Conn
 	trouble *trouble
@@ -378,7 +377,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	switch {
 	case n > 0:
 		c.trouble.set(nil)
-	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // the latter if it has not read all
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET): // the latter if it has not read everything
 		c.trouble.set(errSilent)
 	case err != nil:
 		c.trouble.set(err)

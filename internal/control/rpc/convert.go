@@ -15,7 +15,7 @@ import (
 	"ndls/internal/control/rpc/controlpb"
 )
 
-// pieceBytes is about how much of a list goes into one message: far below the 4 MiB
+// pieceBytes is the approximate size of the piece of a list in one message: far below the 4 MiB
 // that gRPC accepts, and enough to make the cost of a message small.
 const pieceBytes = 256 << 10
 
@@ -38,12 +38,12 @@ func cut[T any](list []T, size func(T) int) [][]T {
 
 func textSize(s string) int { return len(s) + 4 }
 
-// entrySize is at least what an entry takes in a message.
+// entrySize returns the least size of an entry in a message.
 func entrySize(e catalog.Entry) int {
 	return len(e.Kind) + len(e.Path) + len(e.Checksum) + len(e.Stage) + len(e.Plan) + len(e.ValueType) + 128
 }
 
-// readable is text for people, which no stray byte may keep from being sent.
+// readable returns text for people, with stray bytes replaced so that it can be sent.
 func readable(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func fromHello(h control.Hello) []*controlpb.Hello {
@@ -57,7 +57,7 @@ func fromHello(h control.Hello) []*controlpb.Hello {
 	return messages
 }
 
-// toHello is of the message that all pieces make together.
+// toHello converts the message that all pieces form together.
 func toHello(m *controlpb.Hello) control.Hello {
 	return control.Hello{
 		Worker: m.GetWorker(), Version: m.GetVersion(), Memory: m.GetMemory(), Threads: int(m.GetThreads()), Blocks: m.GetBlocks(),
@@ -209,8 +209,8 @@ func toVersion(m *controlpb.CatalogVersion) catalog.Version {
 	return catalog.Version{Owner: m.GetOwner(), Number: m.GetNumber()}
 }
 
-// fromListing gives a listing in pieces, of which the first has its version. It makes each piece
-// when the one before is sent.
+// fromListing yields a listing in pieces; the first one has its version. It makes each piece after
+// the one before is sent.
 func fromListing(l catalog.Listing) iter.Seq[*controlpb.CatalogReply] {
 	return func(yield func(*controlpb.CatalogReply) bool) {
 		if !yield(&controlpb.CatalogReply{Version: fromVersion(l.Version), Whole: l.Whole}) {
@@ -248,12 +248,12 @@ func fromCommit(fencing, number uint64, c control.Change) []*controlpb.CommitReq
 	return messages
 }
 
-// toChange is of the message that all pieces make together.
+// toChange converts the message that all pieces form together.
 func toChange(m *controlpb.CommitRequest) control.Change {
 	return control.Change{Added: appendEntries(nil, m.GetAdded()), Removed: m.GetRemoved(), Delete: m.GetDelete()}
 }
 
-// kinds are the kinds of failures; "" is a task that is done.
+// kinds lists the kinds of failures; "" is a finished task.
 var kinds = map[control.Kind]controlpb.Kind{
 	"":              controlpb.Kind_KIND_UNSPECIFIED,
 	control.Retry:   controlpb.Kind_KIND_RETRY,

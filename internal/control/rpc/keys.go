@@ -29,8 +29,8 @@ const (
 	gossipFile    = "gossip.key"
 	// roleDomain is no domain of the Internet: names in it are roles.
 	roleDomain = ".ndls"
-	// clockSkew is how far clocks of hosts may be behind that of the one that
-	// makes the keys.
+	// clockSkew is the time by which clocks of hosts may be behind the clock of the host that makes
+	// the keys.
 	clockSkew = 5 * time.Minute
 )
 
@@ -40,7 +40,7 @@ var roleUsages = map[Role][]x509.ExtKeyUsage{
 	Worker:      {x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 }
 
-// keyFile is a file of a folder of keys.
+// keyFile is one file of a folder of keys.
 type keyFile struct {
 	name string
 	text []byte
@@ -115,9 +115,9 @@ func newAuthority(valid time.Duration) (authority, error) {
 	return authorityOf(key, hex.EncodeToString(randomBytes(4)), now.Add(-clockSkew), now.Add(valid))
 }
 
-// tokenAuthority is the authority that a token stands for: whoever has the token has the
-// key from this seed, and issues a certificate to himself. It has no end, since a token
-// has none.
+// tokenAuthority returns the authority that a token stands for: a process with the token has the
+// key from this seed, and issues a certificate to itself. It does not expire, because a token does
+// not.
 func tokenAuthority(seed []byte) (authority, error) {
 	return authorityOf(ed25519.NewKeyFromSeed(seed), "of a token", time.Unix(0, 0), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC))
 }
@@ -170,7 +170,7 @@ func (a authority) issue(hosts []string, roles ...Role) (certificate []byte, key
 			template.IPAddresses = append(template.IPAddresses, ip)
 			continue
 		}
-		// A worker's certificate with the coordinator's name would make it one.
+		// With the coordinator's name in its certificate, a worker could act as the coordinator.
 		if host == "" || strings.ContainsAny(host, "*:/ ") || strings.HasSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), roleDomain) {
 			return nil, nil, fmt.Errorf("%q is not an address or the name of a host outside %s: %w", host, roleDomain, control.ErrOption)
 		}

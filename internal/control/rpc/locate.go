@@ -14,16 +14,16 @@ const (
 	askPause = 200 * time.Millisecond
 )
 
-// Locate says where the coordinator is, as host:port. It is asked before the
-// first connection and after each that broke or could not be made.
+// Locate returns the address of the coordinator, as host:port. It is called before the first
+// connection and after each that broke or could not be made.
 type Locate func(ctx context.Context) (string, error)
 
-// At is for a coordinator whose address does not change.
+// At returns a Locate for a coordinator whose address does not change.
 func At(address string) Locate {
 	return func(context.Context) (string, error) { return address, nil }
 }
 
-// builder makes gRPC ask locate for addresses.
+// builder makes gRPC call locate for addresses.
 type builder struct {
 	ctx    context.Context
 	locate Locate
@@ -38,7 +38,7 @@ func (b builder) Build(_ resolver.Target, cc resolver.ClientConn, _ resolver.Bui
 	return a, nil
 }
 
-// asker tells a connection where to go.
+// asker tells a connection the address.
 type asker struct {
 	cc     resolver.ClientConn
 	locate Locate
@@ -64,19 +64,19 @@ func (a *asker) run(ctx context.Context) {
 	}
 }
 
-// ask passes on what locate says now, and says whether that is an address.
+// ask passes on the answer of locate, and reports whether that is an address.
 func (a *asker) ask(ctx context.Context) bool {
 	address, err := a.locate(ctx)
 	if err != nil {
 		a.cc.ReportError(fmt.Errorf("looking for the coordinator: %w", err))
 		return false
 	}
-	// An error means that gRPC found no use for the address; it asks again.
+	// An error means that gRPC could not use the address; it asks again.
 	_ = a.cc.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: address}}})
 	return true
 }
 
-// ResolveNow is how gRPC asks again. It must not wait.
+// ResolveNow is called when gRPC asks again. It must not wait.
 func (a *asker) ResolveNow(resolver.ResolveNowOptions) {
 	select {
 	case a.again <- struct{}{}:

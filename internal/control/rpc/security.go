@@ -23,50 +23,49 @@ import (
 	"ndls/internal/control/conns"
 )
 
-// TokenVariable is the environment variable that holds the job token where no
-// file does.
+// TokenVariable is the environment variable that holds the job token if no file does.
 const TokenVariable = "NDLS_TOKEN"
 
 const (
 	secretBytes = 32
 	gossipLabel = "ndls gossip key v1"
-	// authorityLabel is for the key of the authority that a token stands for.
+	// authorityLabel derives the key of the authority that a token stands for.
 	authorityLabel = "ndls authority key v1"
 	tokenWayOut    = "write one with: openssl rand -hex 32 > FILE, and give --token-file FILE to the coordinator and to every worker"
 	keysWayOut     = "make keys with: ndls cluster-keys --out DIR, and give --keys DIR to the coordinator and to every worker"
 	sameWayOut     = "give both sides the same token, or both --keys with keys of one `ndls cluster-keys`"
 )
 
-// Role is what a process is in a job. A certificate is for one role.
+// Role names the part of a process in a job. A certificate is for one role.
 type Role string
 
-// The roles.
+// These are the roles.
 const (
 	Coordinator Role = "coordinator"
 	Worker      Role = "worker"
 )
 
-// host is the host name that stands for the role in certificates.
+// host returns the host name that stands for the role in certificates.
 func (r Role) host() string { return string(r) + roleDomain }
 
-// Security is how a process proves that it belongs to the job, and has others
-// prove it. It serves every connection of the job, those of blocks and gossip too.
+// Security proves that a process belongs to the job, and checks the proof of others. It serves
+// every connection of the job, also those of blocks and gossip.
 type Security struct {
 	// Exposed lists the files of this security's secrets that other users of the host
 	// may read. The caller should warn of them.
 	Exposed []string
 
 	token string
-	// secret is what the gossip key comes from, and the authority of a token.
+	// secret is the secret from which the gossip key and the authority of a token are derived.
 	secret []byte
 	roots  *x509.CertPool
 	pair   tls.Certificate
 	now    func() time.Time
 }
 
-// LoadSecurity reads the keys of role from the folder keys, or, where that is "",
-// the job token from tokenFile, or, where that is "" too, from NDLS_TOKEN. Its
-// errors say what to do; one about what was asked for wraps control.ErrOption.
+// LoadSecurity reads the keys of role from the folder keys. If that is "", it reads the job token
+// from tokenFile, and if that is "" too, from NDLS_TOKEN. Its errors say what to do; an error about
+// the options wraps control.ErrOption.
 func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
 	switch {
 	case keys != "" && tokenFile != "":
@@ -89,8 +88,8 @@ func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
 	return nil, fmt.Errorf("rpc: the job has neither keys nor a token: %s; or %s: %w", keysWayOut, tokenWayOut, control.ErrOption)
 }
 
-// TokenSecurity is the security of a job token: 64 hexadecimal digits, with white
-// space around them or not. source is where it came from, for the error.
+// TokenSecurity returns the security of a job token: 64 hexadecimal digits, perhaps with white
+// space around them. source names its origin for the error.
 func TokenSecurity(token, source string) (*Security, error) {
 	token = strings.ToLower(strings.TrimSpace(token))
 	secret, err := hex.DecodeString(token)
@@ -109,9 +108,8 @@ func TokenSecurity(token, source string) (*Security, error) {
 	return s, nil
 }
 
-// exposed lists those of some files that other users may read. A file of another owner,
-// such as a mounted secret of Kubernetes, may be readable by the group: that is how this
-// process reads it.
+// exposed lists the files that other users may read. A file of another owner, such as a mounted
+// secret of Kubernetes, may be readable by the group, because this process reads it that way.
 func exposed(files ...string) (list []string) {
 	for _, name := range files {
 		st, err := os.Stat(name)
@@ -129,7 +127,7 @@ func exposed(files ...string) (list []string) {
 	return list
 }
 
-// Token is the job's token, "" where it has certificates alone.
+// Token returns the job's token, "" if the job has only certificates.
 func (s *Security) Token() string { return s.token }
 
 // MakeToken returns a new job token.
@@ -181,10 +179,10 @@ func loadKeys(dir string, role Role, now func() time.Time) (*Security, error) {
 	return s, nil
 }
 
-// GossipKey is the key that encrypts gossip, the same for every process of the job.
+// GossipKey returns the key that encrypts gossip, the same for every process of the job.
 func (s *Security) GossipKey() []byte { return s.derive(gossipLabel) }
 
-// derive makes 32 bytes for one purpose: HKDF (RFC 5869) with SHA-256 of the job's secret.
+// derive returns 32 bytes for one purpose: HKDF (RFC 5869) with SHA-256 of the job's secret.
 func (s *Security) derive(label string) []byte {
 	key, err := hkdf.Key(sha256.New, s.secret, nil, label, 32)
 	if err != nil {
@@ -193,13 +191,13 @@ func (s *Security) derive(label string) []byte {
 	return key
 }
 
-// ServerOptions make a gRPC server that serves workers of the job alone.
+// ServerOptions returns the options of a gRPC server that serves only workers of the job.
 func (s *Security) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.Creds(conns.Credentials(credentials.NewTLS(s.serverTLS())))}
 }
 
-// DialOptions make a gRPC client that talks to a server of that role in the job
-// and to no other.
+// DialOptions returns the options of a gRPC client that talks only to a server of that role in the
+// job.
 func (s *Security) DialOptions(server Role) []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithTransportCredentials(s.clientCredentials(server))}
 }
@@ -231,8 +229,8 @@ func (s *Security) clientTLS(server Role) *tls.Config {
 	}
 }
 
-// refusal says of an error of a connection that it will not go away by itself,
-// and what to do; it is nil for all others.
+// refusal returns, for an error of a connection that does not go away by itself, an error that says
+// what to do. It returns nil for all others.
 func refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var record tls.RecordHeaderError

@@ -27,16 +27,16 @@ import (
 )
 
 const (
-	// grace is how long calls may go on after a server was told to stop.
+	// grace is the time for which calls may continue after a server was told to stop.
 	grace = 10 * time.Second
-	// pingAfter and pingTimeout find a peer that has gone without a word. A
-	// machine whose cores are busy must be able to answer in time.
+	// pingAfter and pingTimeout find a peer that is gone without a message. A machine with busy
+	// cores must be able to answer in time.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 10 * time.Second
-	// connectTimeout is for the handshake of a connection.
+	// connectTimeout bounds the handshake of a connection.
 	connectTimeout = 20 * time.Second
-	// arriving bounds the bytes of all joins and commits that are under way, and leastArriving
-	// is what each counts at least: there are no more than 4096 of them.
+	// arriving bounds the bytes of all joins and commits under way. leastArriving is the least that
+	// each of them counts, so that there are at most 4096.
 	arriving      = 256 << 20
 	leastArriving = 64 << 10
 	// mostCalls bounds the calls of one connection that are under way.
@@ -45,15 +45,15 @@ const (
 	runHeader = "ndls-run"
 )
 
-// Statuser is a service that tells how the run stands.
+// Statuser is a service that reports the state of the run.
 type Statuser interface {
 	// Status returns a JSON document.
 	Status(ctx context.Context) ([]byte, error)
 }
 
-// Serve serves the service on l until ctx ends, and closes l. Calls of Next and
-// Renew then end at once, others within ten seconds; Serve returns after the last of
-// them, with nil. Where the service is a [Statuser] too, it answers Client.Status.
+// Serve serves the service on l until ctx ends, and closes l. Calls of Next and Renew then end at
+// once, others within ten seconds; Serve returns nil after the last of them. If the service is a
+// [Statuser], Serve answers Client.Status too.
 func Serve(ctx context.Context, l net.Listener, service control.Service, s *Security) error {
 	options := append(s.ServerOptions(),
 		grpc.ConnectionTimeout(connectTimeout),
@@ -76,7 +76,7 @@ func Serve(ctx context.Context, l net.Listener, service control.Service, s *Secu
 		return fmt.Errorf("rpc: serving on %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	_ = l.Close() // no connection is accepted after those that are closed now
+	_ = l.Close() // no connection is accepted after this
 	tracked.CloseSilent()
 	late := time.AfterFunc(grace, func() {
 		abandon()
@@ -95,7 +95,7 @@ type server struct {
 	service control.Service
 	// stopping ends when the server is told to stop, work when it stops waiting.
 	stopping, work context.Context
-	// run names the run that workers were welcomed to, "" before the first.
+	// run names the run to which workers were welcomed, "" before the first.
 	run     atomic.Value
 	commits commits
 	// arriving holds the bytes of joins and commits that are under way.
@@ -126,14 +126,14 @@ func (s *server) Join(stream grpc.ClientStreamingServer[controlpb.Hello, control
 	return stream.SendAndClose(m)
 }
 
-// runName tells runs apart.
+// runName returns a name that differs between runs.
 func runName(m *controlpb.Welcome) string {
 	sum := sha256.Sum256(slices.Concat(m.GetPlanJson(), []byte(m.GetStore())))
 	return hex.EncodeToString(sum[:16])
 }
 
-// checkRun turns away a caller that belongs to another run. It came here because
-// an address was given to a new process.
+// checkRun refuses a caller of another run. Such a caller comes when its coordinator's address was
+// given to a new process.
 func (s *server) checkRun(ctx context.Context) error {
 	run, known := s.run.Load().(string)
 	for _, theirs := range metadata.ValueFromIncomingContext(ctx, runHeader) {
@@ -144,14 +144,14 @@ func (s *server) checkRun(ctx context.Context) error {
 	return nil
 }
 
-// untilStop is ctx until the server is told to stop.
+// untilStop returns ctx, which also ends when the server is told to stop.
 func (s *server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
 	waiting, cancel := context.WithCancel(ctx)
 	unhook := context.AfterFunc(s.stopping, cancel)
 	return waiting, func() { unhook(); cancel() }
 }
 
-// ended is the error of a call that had its context from untilStop.
+// ended returns the error of a call whose context came from untilStop.
 func (s *server) ended(err error) error {
 	if s.stopping.Err() != nil && errors.Is(err, context.Canceled) {
 		return status.Error(codes.Unavailable, "the coordinator is stopping")
@@ -269,11 +269,12 @@ func (s *server) Status(_ *controlpb.StatusRequest, stream grpc.ServerStreamingS
 	return nil
 }
 
-// errFull is told to a caller that sends more than there is space for now. It calls again.
+// errFull is the error for a caller that sends more than there is space for now. The caller repeats
+// the call.
 var errFull = status.Error(codes.Aborted, "more arrives at the coordinator at the same time than it has space for")
 
-// collect receives the pieces of an argument and adds each to the first. add says how many
-// files the argument names so far: it may be [control.MaxFiles]. What was received takes of
+// collect receives the pieces of an argument and adds each to the first. add returns the number of
+// files that the argument names so far, at most [control.MaxFiles]. The received bytes count in
 // arriving until release is called, also after an error.
 func collect[M any, P interface {
 	*M
@@ -310,22 +311,21 @@ func collect[M any, P interface {
 	return all, release, nil
 }
 
-// commits holds back copies of commits. A copy may arrive long after the first:
-// when the connection on which it was sent had stalled, and its sender went on
-// over another one.
+// commits holds back copies of commits. A copy may arrive long after the first, if its connection
+// had stalled and the sender continued over another one.
 type commits struct {
 	mu     sync.Mutex
 	leases map[uint64]map[uint64]*commit // by fencing number and number
 }
 
-// commit is one that is under way or has succeeded.
+// commit is under way or has succeeded.
 type commit struct {
 	done chan struct{}
 	err  error
 }
 
-// once does what it is given, unless a commit with these numbers is under way,
-// for whose end it waits, or has succeeded.
+// once calls do, unless a commit with these numbers is under way, for whose end it waits, or has
+// succeeded.
 func (c *commits) once(fencing, number uint64, do func() error) error {
 	c.mu.Lock()
 	if first := c.leases[fencing][number]; first != nil {
@@ -356,8 +356,7 @@ func (c *commits) once(fencing, number uint64, do func() error) error {
 	return mine.err
 }
 
-// forget drops what is known of a lease that has ended; the service turns away
-// whatever still comes for it.
+// forget drops what is known of an ended lease; the service refuses whatever still comes for it.
 func (c *commits) forget(fencing uint64) {
 	c.mu.Lock()
 	delete(c.leases, fencing)

@@ -13,11 +13,11 @@ import (
 	"ndls/internal/control"
 )
 
-// domain marks the details of a status that are of ndls.
+// domain marks the details of a status that belong to ndls.
 const domain = "ndls"
 
-// codesOf are the codes as which some kinds of errors travel; all others are Unknown.
-// An error may be of several kinds; its code is that of the first.
+// codesOf lists the codes by which some kinds of errors travel; all others are Unknown. An error
+// may have several kinds; its code is that of the first.
 var codesOf = []struct {
 	kind error
 	code codes.Code
@@ -30,7 +30,7 @@ var codesOf = []struct {
 	{context.DeadlineExceeded, codes.DeadlineExceeded},
 }
 
-// toStatus is an error of a service as a server returns it.
+// toStatus returns an error of a service in the form that a server returns.
 func toStatus(err error) error {
 	if err == nil {
 		return nil
@@ -58,7 +58,7 @@ func toStatus(err error) error {
 	return s.Err()
 }
 
-// remote is an error of the coordinator: its text, and what errors.Is finds in it.
+// remote is an error of the coordinator: its text, and the errors that errors.Is finds in it.
 type remote struct {
 	call  string
 	text  string
@@ -69,7 +69,7 @@ func (r *remote) Error() string { return fmt.Sprintf("rpc: %s: %s", r.call, r.te
 
 func (r *remote) Unwrap() []error { return r.kinds }
 
-// fromStatus is the error of a call as its caller gets it.
+// fromStatus returns the error of a call for its caller.
 func fromStatus(call string, err error) error {
 	answer := status.Convert(err)
 	r := &remote{call: call, text: answer.Message()}
