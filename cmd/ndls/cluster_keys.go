@@ -31,8 +31,8 @@ and the workers, and the key of their gossip. Give the folder to each of them as
 			return err
 		})
 	cmd.Flags().StringVar(&out, "out", "", "folder to make (required)")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "names and addresses that the certificates hold too, for programs that check those")
-	cmd.Flags().IntVar(&days, "days", 30, "days for which they are valid")
+	cmd.Flags().StringSliceVar(&hosts, "host", nil, "further names and addresses in the certificates, for programs that check them")
+	cmd.Flags().IntVar(&days, "days", 30, "days for which the certificates are valid")
 	_ = cmd.MarkFlagRequired("out")
 	cmd.Example = `  ndls cluster-keys --out KEYS`
 	return cmd

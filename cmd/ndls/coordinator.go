@@ -46,8 +46,8 @@ docs/watching.md.`)
 	flags.StringVar(&s.Listen, "listen", loopback, "HOST:PORT for workers; port 0 picks a free one")
 	flags.StringVar(&s.Gossip, "gossip-listen", loopback, "HOST:PORT for news of workers that died")
 	watchFlags(cmd, &watching)
-	flags.DurationVar(&s.Lease, "lease", ndls.DefaultLease, "how long a worker may be silent before its task is given to another")
-	flags.DurationVar(&s.Checkpoint, "checkpoint", ndls.DefaultCheckpoint, "how often workers save the state of long tasks")
+	flags.DurationVar(&s.Lease, "lease", ndls.DefaultLease, "time that a worker may be silent before another gets its task")
+	flags.DurationVar(&s.Checkpoint, "checkpoint", ndls.DefaultCheckpoint, "interval at which workers save the state of long tasks")
 	flags.IntVar(&s.Workers, "workers", 1, "workers to wait for before the first task")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)
@@ -59,10 +59,10 @@ docs/watching.md.`)
 
 // watchFlags say how others can see how a run goes.
 func watchFlags(cmd *cobra.Command, w *ndls.Watching) {
-	cmd.Flags().StringVar(&w.HTTP, "http", "", "HOST:PORT for a page that shows how the run goes, /status as JSON, and /metrics for Prometheus; whoever reaches it can read them (default none)")
+	cmd.Flags().StringVar(&w.HTTP, "http", "", "HOST:PORT for a page with the state of the run, /status as JSON, and /metrics for Prometheus; everybody who can reach it can read them (default none)")
 	cmd.Flags().StringSliceVar(&w.Hosts, "http-host", nil, "names by which requests to --http may call this host, beside localhost, its own name and IP addresses; such as that of a Kubernetes Service")
 	cmd.Flags().BoolVar(&w.Profile, "pprof", false, "profiles of this process at /debug/pprof/ of --http, which must be on a loopback address")
-	cmd.Flags().StringVar(&w.MetricsFile, "metrics-file", "", "file that gets the metrics every 15 seconds, such as /var/lib/node_exporter/ndls.prom")
+	cmd.Flags().StringVar(&w.MetricsFile, "metrics-file", "", "file to which the metrics are written every 15 seconds, such as /var/lib/node_exporter/ndls.prom")
 }
 
 // trustFlags are the flags by which processes of a job trust each other.
@@ -73,5 +73,5 @@ func trustFlags(cmd *cobra.Command, t *ndls.Trust) {
 
 // coordinatorFlag adds --coordinator.
 func coordinatorFlag(cmd *cobra.Command, to *string) {
-	cmd.Flags().StringVar(to, "coordinator", "", "HOST:PORT of the coordinator (default what it has written to the run directory)")
+	cmd.Flags().StringVar(to, "coordinator", "", "HOST:PORT of the coordinator (default the address that it has written to the run directory)")
 }

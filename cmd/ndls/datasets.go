@@ -12,7 +12,7 @@ import (
 // `ndls help datasets KIND` one kind of it.
 func datasetsTopic() *cobra.Command {
 	intro, kinds := dataset.Formats()
-	topic := &cobra.Command{Use: "datasets", Short: "what --dataset takes: the kinds of URI and the files they read"}
+	topic := &cobra.Command{Use: "datasets", Short: "values of --dataset: the kinds of URI and the files they read"}
 	for _, k := range kinds {
 		intro += "\n" + k.Text
 		topic.AddCommand(&cobra.Command{Use: k.Name, Short: k.Title, Long: k.Text})

@@ -37,7 +37,7 @@ the run has a model, predictions/, as a run directory has them.`,
 	f := cmd.Flags()
 	f.StringVar(&o.Dataset, "dataset", "", "table: with src=, dst=, nodes=, id= and features=, as in the example; the table of nodes has the new nodes alone (required)")
 	f.StringVar(&o.Out, "out", "", "empty or new folder to write (required)")
-	f.Float64Var(&o.Epsilon, "epsilon", 0, "a new node has settled when its features are nearer to the stationary state than this (default the distance with which nodes of the run would have the K that they have)")
+	f.Float64Var(&o.Epsilon, "epsilon", 0, "distance from the stationary state below which a new node has settled, measured on features (default the distance that gives nodes of the run the K that they have)")
 	_ = cmd.MarkFlagRequired("dataset")
 	_ = cmd.MarkFlagRequired("out")
 	cmd.Example = `  ndls run --dataset URI --run RUN --keep-hops 0..16

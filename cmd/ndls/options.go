@@ -261,7 +261,7 @@ func (f *planFlags) seed() *planFlags {
 
 func (f *planFlags) precision() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "rows between hops, and smoothed rows unless --smoothed-precision says otherwise: float32 or float16")
+	add(f, f.set.StringVar, "precision", func(p *ndls.Options) *string { return &p.Precision }, "precision of rows between hops, and of smoothed rows unless --smoothed-precision says otherwise: float32 or float16")
 	return f
 }
 
@@ -283,14 +283,14 @@ func (f *planFlags) partition() *planFlags {
 // coefficient is for verbs that make hops.
 func (f *planFlags) coefficient() *planFlags {
 	f.group = groupLSI
-	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "how a neighbour is weighed by degrees: 0.5 symmetrically, 0 by the receiving node's degree, 1 by the sending node's")
+	add(f, f.set.Float64Var, "r", func(p *ndls.Options) *float64 { return &p.LSI.R }, "weight of a neighbour by degrees: 0.5 symmetric, 0 by the degree of the receiving node, 1 by the degree of the sending node")
 	return f
 }
 
 func (f *planFlags) lsi() *planFlags {
 	f.group = groupLSI
-	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "how distances are measured: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
-	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "random columns with which the sketch modes estimate distances: more are more exact and take longer. 0 chooses by the size of the graph: 64, up to 1,024 for a small graph and 32 for one of 4 million edges and more")
+	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "the distance that decides K: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
+	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "number of random columns of the sketch modes: more columns are more exact and take longer. 0 chooses by the size of the graph: 64, up to 1,024 for a small graph and 32 for one of 4 million edges and more")
 	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "a node has settled, and K is known, when its distance from the stationary state falls below this")
 	f.coefficient()
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
@@ -303,27 +303,27 @@ func (f *planFlags) lsi() *planFlags {
 // settling is for verbs that compute rows of which some may settle.
 func (f *planFlags) settling() *planFlags {
 	f.group = groupLSI
-	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly count any more, which saves time and changes smoothed rows by at most --deviation")
+	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly change the result, which saves time and changes smoothed rows by at most --deviation")
 	add(f, f.set.Float64Var, "deviation", func(p *ndls.Options) *float64 { return &p.Deviation }, "with --active settled: the largest mean relative deviation of smoothed rows from exact ones (default 0.005); the program chooses when rows settle, measures the deviation on a sample, and reports it")
 	return f
 }
 
 func (f *planFlags) smooth() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "what smoothed features are: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops), appnp (personalised PageRank of the features in --hops steps), sign (hops 0 to --hops themselves, side by side), nafs (hops 0 to --hops, each weighed by its distance from the stationary state), or fastrp (features made of the edges alone, for graphs that have none)")
-	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, by how much later hops count less. Other rules refuse it")
+	add(f, f.set.StringVar, "rule", func(p *ndls.Options) *string { return &p.Smooth.Rule }, "the rule of smoothed features: ndls (the paper: the average over hops 0 to K), ndls-reference (what the authors' released code computes), sgc (the last of --hops hops), s2gc or gbp (weighted sums over --hops hops), appnp (personalised PageRank of the features in --hops steps), sign (hops 0 to --hops themselves, side by side), nafs (hops 0 to --hops, each weighed by its distance from the stationary state), or fastrp (features made of the edges alone, for graphs that have none)")
+	add(f, f.set.Float64Var, "alpha", func(p *ndls.Options) *float64 { return &p.Smooth.Alpha }, "weight of the node's own features in ndls-reference, s2gc and each step of appnp; in gbp, the share by which the weight falls with each hop. Other rules refuse it")
 	add(f, f.set.Float64Var, "residual", func(p *ndls.Options) *float64 { return &p.Smooth.Residual }, "with --rule ndls: weight of the node's own features in each hop, in [0, 1]")
 	add(f, f.set.IntVar, "hops", func(p *ndls.Options) *int { return &p.Smooth.Hops }, "hops of sgc, s2gc, gbp, appnp, sign and nafs; other rules refuse it")
-	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "node: the rules that have --hops take K hops of each node, and --hops at most (default --hops for all nodes)")
-	add(f, f.set.StringVar, "direction", func(p *ndls.Options) *string { return &p.Smooth.Direction }, "where a node takes rows from, in a dataset with directed=true: in (the default), the nodes whose edges lead to it; out, the nodes to which its own edges lead; both, for the rows of either side by side")
-	add(f, f.set.StringVar, "keep-hops", func(p *ndls.Options) *string { return &p.Smooth.KeepHops }, "hops of the features to write as well, beside what --rule makes of them: a range such as 0..3, or hops such as 0,1,3")
+	add(f, f.set.StringVar, "depth", func(p *ndls.Options) *string { return &p.Smooth.Depth }, "node: rules with --hops make K hops of each node, at most --hops (default --hops for all nodes)")
+	add(f, f.set.StringVar, "direction", func(p *ndls.Options) *string { return &p.Smooth.Direction }, "source of a node's rows in a dataset with directed=true: in (the default), the nodes whose edges lead to it; out, the nodes to which its own edges lead; both, the rows of in and of out side by side")
+	add(f, f.set.StringVar, "keep-hops", func(p *ndls.Options) *string { return &p.Smooth.KeepHops }, "hops of the features to write in addition to the result of --rule: a range such as 0..3, or hops such as 0,1,3")
 	add(f, f.set.IntVar, "label-columns", func(p *ndls.Options) *int { return &p.Smooth.LabelColumns }, "labels of the training nodes as further columns, smoothed as features are: the training nodes are divided into this many parts, and each gets the labels of the other parts, never its own; 0 for none, 2 as a rule")
 	add(f, aboveZero[int](f.set), "dimensions", func(p *ndls.Options) *int { return &p.Smooth.Dimensions }, "with --rule fastrp: number of features to make (default 128)")
-	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: what each hop counts, hop 0 (the node's own random row) first; the last one says how many hops there are (default 0,0,1,1,1,1)")
+	add(f, f.set.StringVar, "hop-weights", func(p *ndls.Options) *string { return &p.Smooth.HopWeights }, "with --rule fastrp: the weight of each hop, separated by commas, hop 0 (the node's own random row) first; the length of the list decides the number of hops (default 0,0,1,1,1,1)")
 	add(f, f.set.Float64Var, "degree-power", func(p *ndls.Options) *float64 { return &p.Smooth.DegreePower }, "with --rule fastrp: power of its degree that multiplies the random row of a node: below 0, nodes with many neighbours count less (default 0)")
-	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: one entry in so many of a random row is not zero; the square root of the number of nodes serves too (default 3)")
-	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "smoothed rows and kept hops as they are written: float32, or float16, which rounds each value once and takes half the disk (default that of --precision)")
-	f.keep("keep-features", func(o *ndls.Options) *bool { return &o.DropFeatures }, "retain the tiles of input features; false removes them once they are smoothed, which saves disk. ndls partition makes them again")
+	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: number of entries of a random row for each entry that is not zero; the square root of the number of nodes is possible too (default 3)")
+	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "precision of written smoothed rows and kept hops: float32, or float16, which rounds each value once and needs half the disk (default the value of --precision)")
+	f.keep("keep-features", func(o *ndls.Options) *bool { return &o.DropFeatures }, "keep the tiles of input features; false removes them after smoothing, which saves disk. ndls partition makes them again")
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
 	return f
 }
@@ -354,8 +354,8 @@ func (f *planFlags) train() *planFlags {
 
 func (f *planFlags) probabilities() *planFlags {
 	f.group = groupLabels
-	add(f, f.set.StringVar, "probabilities", func(p *ndls.Options) *string { return &p.Probabilities }, "what soft labels and predictions hold for each node: all, the probabilities of all classes, or best, the predicted class and its probability alone, which takes far less disk where classes are many")
-	add(f, f.set.StringVar, "predictions", func(p *ndls.Options) *string { return &p.Predictions }, "which predictions are written, after label smoothing: model, those of the model that is best on the validation nodes; mean, the mean of the soft labels of all models of the first split; or auto, what is better of the two on the validation nodes. With --probabilities best there is no mean")
+	add(f, f.set.StringVar, "probabilities", func(p *ndls.Options) *string { return &p.Probabilities }, "content of soft labels and predictions for each node: all, the probabilities of all classes, or best, only the predicted class and its probability, which needs far less disk if there are many classes")
+	add(f, f.set.StringVar, "predictions", func(p *ndls.Options) *string { return &p.Predictions }, "which predictions are written, after label smoothing: model, those of the model that is best on the validation nodes; mean, the mean of the soft labels of all models of the first split; or auto, the better of the two on the validation nodes. With --probabilities best there is no mean")
 	f.metrics()
 	return f
 }
@@ -363,21 +363,21 @@ func (f *planFlags) probabilities() *planFlags {
 // metrics is for verbs that make or compare predictions.
 func (f *planFlags) metrics() *planFlags {
 	f.group = groupLabels
-	add(f, f.set.StringVar, "metrics", func(p *ndls.Options) *string { return &p.Metrics }, "measures of predictions, with commas: accuracy and f1 are always there; the first that is named chooses the weights of each model and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each")
+	add(f, f.set.StringVar, "metrics", func(p *ndls.Options) *string { return &p.Metrics }, "measures of predictions, separated by commas: accuracy and f1 are always computed; the first one named chooses the weights of each model and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each")
 	return f
 }
 
 func (f *planFlags) labels() *planFlags {
 	f.group = groupLabels
-	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "what is made of soft labels: ndls (the paper: smoothed as features are), ndls-reference (the authors' code), cs (Correct & Smooth, by the labels of training nodes) or cs-nd (the same, with K hops of each node at most)")
+	add(f, f.set.StringVar, "label-rule", func(p *ndls.Options) *string { return &p.Labels.Rule }, "the rule of smoothed labels: ndls (the paper: smoothed as features are), ndls-reference (the authors' code), cs (Correct & Smooth, by the labels of training nodes) or cs-nd (the same, with K hops of each node at most)")
 	add(f, f.set.Float64Var, "label-alpha", func(p *ndls.Options) *float64 { return &p.Labels.Alpha }, "weight of the node's own soft labels in --label-rule ndls-reference; other rules refuse it")
-	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default that of --epsilon)")
-	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the one from 0 to --label-kmax that is best on the validation nodes")
+	add(f, f.set.Float64Var, "label-epsilon", func(p *ndls.Options) *float64 { return &p.Labels.Epsilon }, "distance below which a node has settled for label smoothing (default the value of --epsilon)")
+	add(f, f.set.StringVar, "label-depth", func(p *ndls.Options) *string { return &p.Labels.Depth }, "largest number of hops of label smoothing, and of the second step of cs: a number, 0 for none, or auto, which chooses the number from 0 to --label-kmax that is best on the validation nodes")
 	add(f, f.set.IntVar, "label-kmax", func(p *ndls.Options) *int { return &p.Labels.Kmax }, "largest number of hops that --label-depth auto may choose")
-	f.keep("keep-smoothed", func(o *ndls.Options) *bool { return &o.DropSmoothed }, "retain smoothed rows; false removes those that models take once labels are smoothed. ndls smooth makes them again")
-	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: by what propagated errors are multiplied before they are added: auto, so that the errors of each node are as large as those of training nodes are on average, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
-	add(f, aboveZero[float64](f.set), "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: what neighbours weigh when errors are propagated (default 0.8)")
+	f.keep("keep-smoothed", func(o *ndls.Options) *bool { return &o.DropSmoothed }, "keep smoothed rows; false removes the rows that models read after labels are smoothed. ndls smooth makes them again")
+	add(f, f.set.StringVar, "cs-scale", func(p *ndls.Options) *string { return &p.Labels.CorrectScale }, "with --label-rule cs: factor of propagated errors before they are added: auto, which makes the errors of each node as large as the mean error of training nodes, or a number, with which the errors of training nodes are also set again after each hop (default auto)")
+	add(f, aboveZero[float64](f.set), "cs-correct-alpha", func(p *ndls.Options) *float64 { return &p.Labels.CorrectAlpha }, "with --label-rule cs: weight of neighbours when errors are propagated (default 0.8)")
 	add(f, aboveZero[int](f.set), "cs-correct-hops", func(p *ndls.Options) *int { return &p.Labels.CorrectHops }, "with --label-rule cs: hops over which errors are propagated (default 50)")
-	add(f, aboveZero[float64](f.set), "cs-smooth-alpha", func(p *ndls.Options) *float64 { return &p.Labels.SmoothAlpha }, "with --label-rule cs: what neighbours weigh when corrected labels are propagated (default 0.8)")
+	add(f, aboveZero[float64](f.set), "cs-smooth-alpha", func(p *ndls.Options) *float64 { return &p.Labels.SmoothAlpha }, "with --label-rule cs: weight of neighbours when corrected labels are propagated (default 0.8)")
 	return f
 }

@@ -74,13 +74,13 @@ func (a *app) columnsFlag(cmd *cobra.Command) {
 }
 
 func (a *app) diskFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.disk, "disk", "", "most disk space that the run directory and temporary files may take together, such as 75GB: stages leave out temporary files that save time where they would take more, and are refused where that is not enough (default what is free)")
+	cmd.Flags().StringVar(&a.disk, "disk", "", "limit for the run directory and temporary files together, such as 75GB: stages that would exceed it leave out temporary files that only save time, and are refused if that is not enough (default the free space)")
 }
 
 // cacheFlags adds --cache and --cache-size.
 func (a *app) cacheFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, of this process alone, for copies of what is read from s3:// (default in --scratch)")
-	cmd.Flags().StringVar(&a.cacheSize, "cache-size", "", "largest size of the cache, such as 200GiB (default half of what is free on its disk)")
+	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, used by this process alone, for copies of data read from s3:// (default in --scratch)")
+	cmd.Flags().StringVar(&a.cacheSize, "cache-size", "", "largest size of the cache, such as 200GiB (default half of the free space on its disk)")
 	inGroup(cmd.Flags(), groupExpert, "cache", "cache-size")
 }
 

@@ -45,8 +45,8 @@ line each time.`,
 		})
 	f := cmd.Flags()
 	a.orRunFlag(cmd, "run directory, or a word without --run")
-	f.BoolVar(&v.watch, "watch", false, "show it again and again until the run has ended")
-	f.DurationVar(&v.interval, "interval", 2*time.Second, "with --watch: time between two looks")
+	f.BoolVar(&v.watch, "watch", false, "repeat it until the run has ended")
+	f.DurationVar(&v.interval, "interval", 2*time.Second, "with --watch: time between two repetitions")
 	trustFlags(cmd, &v.Trust)
 	coordinatorFlag(cmd, &v.Coordinator)
 	cmd.Example = `  ndls status RUN --watch

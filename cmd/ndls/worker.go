@@ -30,7 +30,7 @@ coordinator is it reads in the run directory, unless --coordinator says so.`,
 	coordinatorFlag(cmd, &w.Coordinator)
 	cmd.Flags().StringVar(&w.Listen, "listen", loopback, "HOST:PORT for gossip; port 0 picks a free one")
 	cmd.Flags().StringVar(&w.Blocks, "blocks-listen", "", "HOST:PORT for rows that workers share (default the host of --listen, and a free port)")
-	cmd.Flags().DurationVar(&w.Wait, "wait", ndls.DefaultWait, "how long to wait for a coordinator that does not answer")
+	cmd.Flags().DurationVar(&w.Wait, "wait", ndls.DefaultWait, "time to wait for a coordinator that does not answer")
 	cmd.Example = `  ndls worker --run /shared/RUN --keys KEYS --listen 0.0.0.0:0 --memory 48GiB`
 	return cmd
 }
