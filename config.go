@@ -52,7 +52,7 @@ func About(name Stage) string {
 	return ""
 }
 
-// InWhole says whether a whole run takes a stage. The others are executed where they are
+// InWhole reports whether a whole run takes a stage. The others are executed where they are
 // named.
 func InWhole(name Stage) bool { return slices.Contains(stage.Whole(), name) }
 
@@ -109,7 +109,7 @@ func CheckOptions(o Options) error { return stage.Validate(o) }
 
 // Types of what a run directory holds.
 type (
-	// State is how far a run or a stage is.
+	// State is the state of a run or of a stage.
 	State = coordinator.State
 	// Record is run.json: what was asked for, and how far it is.
 	Record = coordinator.Record
@@ -121,16 +121,16 @@ type (
 	Report = report.Report
 	// Graph describes the graph as imported.
 	Graph = shards.Summary
-	// Accuracy is what a run's models are right about, Spread a figure over the models.
+	// Accuracy holds the accuracy of a run's models, Spread a figure over the models.
 	Accuracy = control.AccuracyReport
 	Spread   = control.Spread
-	// Figures are what a stage takes.
+	// Figures holds the planned cost of a stage.
 	Figures = control.Figures
-	// Counts are what a plan is made from.
+	// Counts holds the counts from which a plan is made.
 	Counts = estimate.Counts
 	// Status is how a run on several machines goes.
 	Status = coordinator.Status
-	// StageStatus is how far a stage is.
+	// StageStatus is the state of a stage.
 	StageStatus = coordinator.StageStatus
 )
 
@@ -171,7 +171,7 @@ type Config struct {
 	// Check, unless nil, refuses options once Options has changed those of the run directory, or the
 	// defaults. It may be called more than once.
 	Check func(Options) error
-	// Resources are what the run may use. They never change bytes.
+	// Resources bounds what the run may use. It never changes bytes.
 	Resources Resources
 	// Discard discards what the stages, and those that read their output, have
 	// committed. Otherwise the run continues what is there.
@@ -182,7 +182,8 @@ type Config struct {
 	// Parallel says how workers share stages: "columns", "intervals", "grid", or "auto"
 	// (default). A run without workers has nothing to share.
 	Parallel string
-	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
+	// GroupSize is the number of workers that share the rows of a block of columns with "grid"; 0
+	// chooses it.
 	GroupSize int
 	// GroupColumns are the columns that such a group takes at a time in stage smooth: 16, or 8, which is possible where all
 	// rows are computed in every hop, in float32; 0 chooses.
@@ -249,7 +250,7 @@ func rundirName(dir string) error {
 
 // Workers are worker processes on this host.
 type Workers struct {
-	// Processes is how many there are.
+	// Processes is the number of processes.
 	Processes int
 	// Program is the program ndls that is started, "" to look for it in PATH.
 	Program string
@@ -259,13 +260,13 @@ type Workers struct {
 	Output   io.Writer
 }
 
-// Resources are what a process may use. They never change the bytes of a run.
+// Resources bounds what a process may use. It never changes the bytes of a run.
 type Resources struct {
 	// Memory is the most memory in bytes that the process may cause: heap, arrays and
 	// page cache. With 0 it is 3/4 of what is available, at most 8 GiB. What the program
 	// had on its heap before comes on top.
 	Memory int64
-	// Threads is how many threads compute, 0 for as many as Go uses.
+	// Threads is the number of threads that compute, 0 for as many as Go uses.
 	Threads int
 	// Scratch is a local folder for temporary files, "" for one in the run directory.
 	Scratch string

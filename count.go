@@ -157,8 +157,8 @@ func withResources(r Resources, o partition.Options, use func(partition.Options)
 	return use(o)
 }
 
-// statedCounts is what a dataset says without its edges being read; Edges is 0
-// where it does not say.
+// statedCounts returns what a dataset states without its edges being read; Edges is 0 if it does
+// not state it.
 func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c estimate.Counts, err error) {
 	info := ds.Info()
 	c = estimate.Counts{
@@ -188,8 +188,8 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c esti
 	return c, nil
 }
 
-// fewRows is how many rows of an edge list are read to count its edges exactly, even if the
-// dataset states how many rows there are: that takes a second.
+// fewRows is the number of rows of an edge list up to which they are read to count its edges
+// exactly, even if the dataset states the number of rows: that takes a second.
 const fewRows = 1 << 22
 
 // countEdges counts the edges between nodes that has names: it reads the edge list. The largest id
@@ -252,10 +252,10 @@ func countSplits(ctx context.Context, ds dataset.Dataset, c *estimate.Counts) (e
 	}
 }
 
-// sampledRows is how many rows tell whether features are float16.
+// sampledRows is the number of rows that tell whether features are float16.
 const sampledRows = 256
 
-// halfFeatures says whether the first rows of features are exactly float16, as they are or
+// halfFeatures reports whether the first rows of features are exactly float16, as they are or
 // normalised.
 func halfFeatures(ctx context.Context, ds dataset.Dataset, normalized bool) (_ bool, err error) {
 	r, err := ds.Features(ctx)

@@ -158,7 +158,7 @@ func TestCountsOfDroppedEdges(t *testing.T) {
 }
 
 // A part of a graph that is imported again, or whose import goes on, is not planned as the whole
-// graph where --only is not repeated: the options are those of the run directory.
+// graph where --only is not repeated: the options equal those of the run directory.
 func TestPartGoesOn(t *testing.T) {
 	c := Config{
 		Run: filepath.Join(t.TempDir(), "run"), Dataset: "synthetic:nodes=1000,edges=5000,features=8,classes=4,seed=1",

@@ -16,7 +16,7 @@ import (
 type Difference struct {
 	A string `json:"a"`
 	B string `json:"b"`
-	// Same says whether the results are the same: all files that a run leaves, byte by byte. Input features
+	// Same reports whether the results are the same: all files that a run leaves, byte by byte. Input features
 	// do not count where one of the runs has let them go.
 	Same bool `json:"same"`
 	// Options, Versions and Inputs are those that are not the same. An input file has its SHA-256, or its size where
@@ -75,7 +75,7 @@ type AccuracyChange struct {
 // FileChange compares the files of a kind by their checksums.
 type FileChange struct {
 	Kind string `json:"kind"`
-	// Same is how many files have the same bytes in both runs. The others are listed by name.
+	// Same is the number of files with the same bytes in both runs. The others are listed by name.
 	Same  int      `json:"same"`
 	Other []string `json:"other,omitempty"`
 	OnlyA []string `json:"only_a,omitempty"`

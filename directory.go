@@ -71,8 +71,8 @@ func (d *Directory) URI() string { return d.uri }
 // Record says what was asked for, and how far it is.
 func (d *Directory) Record() *Record { return d.record }
 
-// Working says whether a process works on the run directory now. In an object store it
-// says whether a coordinator has left its address there, which one that was killed did,
+// Working reports whether a process works on the run directory now. In an object store it
+// reports whether a coordinator has left its address there, which one that was killed did,
 // too.
 func (d *Directory) Working(ctx context.Context) bool {
 	if rundir.Remote(d.uri) {

@@ -91,8 +91,8 @@ const (
 	ExitInterrupted = 130
 )
 
-// Exits is the table of the exit statuses of the command ndls. The status of an error
-// is that of the first row of which the error has a kind.
+// Exits is the table of the exit statuses of the command ndls. An error has the status of the first
+// row of which it has a kind.
 var Exits = []Exit{
 	{ExitDone, "done", nil},
 	{ExitError, "error", nil},
@@ -119,8 +119,7 @@ func ExitStatus(err error) int {
 	return ExitError
 }
 
-// Message is what a user reads of an error: its text without the names of packages and
-// of kinds.
+// Message returns the text of an error for a user: without the names of packages and of kinds.
 func Message(err error) string { return inWords(err, failure.Text(err)) }
 
 // inWords says in the text of an error what operations on files lack, in place of which system calls have failed: the

@@ -16,7 +16,8 @@ type ExplainOptions struct {
 	// Hops is the hop up to which distances are computed, at most Kmax of the run; 0 goes as far as
 	// the run's K and until the distance is below its ε.
 	Hops int
-	// Neighbours is how many neighbours are listed one by one, those with the largest degrees.
+	// Neighbours is the number of neighbours that are listed one by one, those with the largest
+	// degrees.
 	Neighbours int
 	Resources
 }
@@ -25,7 +26,7 @@ type ExplainOptions struct {
 type (
 	// NodeClass is a class by number and name.
 	NodeClass = explain.Class
-	// NodePrediction is what is predicted of a node.
+	// NodePrediction holds the prediction of a node.
 	NodePrediction = explain.Prediction
 	// NodeNeighbour is a neighbour of a node.
 	NodeNeighbour = explain.Neighbour
@@ -53,14 +54,14 @@ type NodeLabelSmoothing struct {
 	// Depth is the largest number of hops for any node, Chosen whether validation nodes have chosen it.
 	Depth  int  `json:"depth"`
 	Chosen bool `json:"chosen"`
-	// Hops is how many hops the soft labels of the node were smoothed over. It is nil where that follows from
-	// a K table which the run has not kept, that of another ε.
+	// Hops is the number of hops over which the soft labels of the node were smoothed. It is nil if
+	// that follows from a K table which the run has not kept, because its ε differs.
 	Hops *int `json:"hops"`
 }
 
-// Explain says of a node what decided on its rows and its prediction. K, degrees and predictions are
-// those of the run; distances are computed anew, exactly. The error wraps [ErrOption] for an id that is none of a
-// node.
+// Explain returns what decided a node's rows and its prediction. K, degrees and predictions come
+// from the run; distances are computed anew, exactly. The error wraps [ErrOption] for an id that
+// belongs to no node.
 func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanation, err error) {
 	defer func() { err = interruption(ctx, stage.Explain(err, d.cat)) }()
 	switch {

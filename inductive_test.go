@@ -72,7 +72,7 @@ func (g inductive) changed() inductive {
 	return other
 }
 
-// training says whether a node is a training node; others before g.tested are validation nodes.
+// training reports whether a node is a training node; others before g.tested are validation nodes.
 func (g inductive) training(i int) bool { return i < g.tested && i%3 != i/3%3 }
 
 func (g inductive) id(i int) string {
@@ -107,7 +107,7 @@ func (g inductive) write(t *testing.T) string {
 	return "table:" + dir + "/edges.csv?src=from&dst=to&nodes=" + dir + "/nodes.csv&id=key&features=a,b,c,d&label=topic&split=part"
 }
 
-// smoothed is what NDLS makes of the graph of some nodes, in float64, by node.
+// smoothed returns NDLS's result for the graph of some nodes, in float64, by node.
 func (g inductive) smoothed(of func(i int) bool) map[string][]float64 {
 	var nodes []int
 	at := map[int]int{}
@@ -192,7 +192,7 @@ func nearRows(t *testing.T, what string, got, want map[string][]float64) {
 	}
 }
 
-// apply is what a stored model says of rows, in float64.
+// apply returns the output of a stored model for rows, in float64.
 func apply(t *testing.T, file string, rows map[string][]float64) map[string][]float64 {
 	t.Helper()
 	data, err := os.ReadFile(file)

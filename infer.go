@@ -19,8 +19,8 @@ import (
 
 // InferOptions say which new nodes to compute, and where to write.
 type InferOptions struct {
-	// Dataset is a table: URI with the edges of the new nodes and a table of the new nodes
-	// alone, with their features. Ids of other nodes are those of the run.
+	// Dataset is a table: URI with the edges of the new nodes and a table of the new nodes alone,
+	// with their features. Ids of other nodes refer to the run.
 	Dataset string
 	// Out is an empty or new folder, or s3://bucket/prefix.
 	Out string
@@ -101,7 +101,7 @@ const inferring = "infer.unfinished"
 // inferred matches the names that Infer gives beside those of a run directory.
 var inferred = regexp.MustCompile(`^(?:` + regexp.QuoteMeta(infer.ReportPath) + `|` + regexp.QuoteMeta(inferring) + `|ids\.parquet)(?:\.[0-9a-f]{16}\.tmp)?$`)
 
-// ofInfer says whether Infer gives a name in its output.
+// ofInfer reports whether Infer gives a name in its output.
 func ofInfer(name string) bool { return catalog.Made(name) || inferred.MatchString(name) }
 
 // outsideOfRuns refuses a folder in a run directory.

@@ -26,7 +26,7 @@ type grown struct {
 	edges    [][2]int
 	features [][]float64
 	name     func(i int) string
-	// weights is what the URI says of weights: "", or the key of their column, which
+	// weights is the text of the URI about weights: "", or the key of their column, which
 	// repeated=sum may follow.
 	weights string
 }
@@ -51,7 +51,7 @@ func newGrown(name func(i int) string, weights string) grown {
 	return g
 }
 
-// weight is that of each row of an edge.
+// weight returns the weight of each row of an edge.
 func (g grown) weight(i, j int) float64 {
 	if g.weights == "" {
 		return 1

@@ -21,21 +21,21 @@ type InspectConfig struct {
 	Dataset string
 	// Options, unless nil, changes the default options. Those of the partition count.
 	Options func(*Options)
-	// Resources are what the inspection may use. Without a folder for temporary files it
-	// makes one in that of the system.
+	// Resources bounds what the inspection may use. Without a folder for temporary files it makes
+	// one in the system's.
 	Resources Resources
 }
 
-// An Inspection is what an import would find in a dataset.
+// An Inspection holds what an import would find in a dataset.
 type Inspection struct {
 	Dataset string `json:"dataset"`
-	// Tables are those of a dataset of tables, with what each column is read as.
+	// Tables describes the tables of a dataset of tables, with the use of each column.
 	Tables []DatasetTable `json:"tables,omitempty"`
 	// Files are the files that an import opens.
 	Files []InspectedFile `json:"files"`
 	// Notes say what is read as what, and what is left out.
 	Notes []InspectedNote `json:"notes,omitempty"`
-	// Graph is what is in the files. It is nil where an import would refuse them.
+	// Graph describes the content of the files. It is nil if an import would refuse them.
 	Graph *Survey `json:"graph,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type InspectedFile struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// InspectedNote is what the log of an import says of a file.
+// InspectedNote is a message about a file in the log of an import.
 type InspectedNote struct {
 	Text    string `json:"text"`
 	Warning bool   `json:"warning"`

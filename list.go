@@ -23,7 +23,7 @@ type RunSummary struct {
 	// Problem says what is missing or damaged. Where State is empty no more is known of it: its record or its catalogue is
 	// damaged, or of another version.
 	Problem string `json:"problem,omitempty"`
-	// Dataset is what the run was made of, as its plan names it.
+	// Dataset is the dataset of the run, as its plan names it.
 	Dataset string `json:"dataset,omitempty"`
 	State   State  `json:"state,omitempty"`
 	// Reason says why State is FAILED, Stopped that nothing has failed: somebody has stopped the run, and the
@@ -32,14 +32,14 @@ type RunSummary struct {
 	Stopped bool   `json:"stopped,omitempty"`
 	// Stage is the first stage that is not complete, of those that were asked for; "" if there is none.
 	Stage Stage `json:"stage,omitempty"`
-	// Working says whether a process works on the run now.
+	// Working reports whether a process works on the run now.
 	Working bool `json:"working"`
-	// Bytes is what the committed files take.
+	// Bytes is the size of the committed files.
 	Bytes int64 `json:"bytes"`
 	// Before and After are the accuracies before and after label smoothing.
 	Before SplitAccuracy `json:"before_label_smoothing,omitzero"`
 	After  SplitAccuracy `json:"after_label_smoothing,omitzero"`
-	// Changed is when the record was last written, as far as the file system says.
+	// Changed is the time of the last write of the record, as far as the file system tells.
 	Changed time.Time `json:"changed,omitzero"`
 }
 
@@ -65,11 +65,11 @@ func (d *Directory) Summary(ctx context.Context) RunSummary {
 	return s
 }
 
-// Changed is when the record was last written, such as when the stage under way began; the zero time for a run
-// directory in an object store.
+// Changed returns the time of the last write of the record, such as when the stage under way began;
+// the zero time for a run directory in an object store.
 func (d *Directory) Changed() time.Time { return changed(d.uri) }
 
-// changed is when the record of a local run directory was last written.
+// changed returns the time of the last write of the record of a local run directory.
 func changed(dir string) (at time.Time) {
 	if rundir.Remote(dir) {
 		return at

@@ -104,7 +104,7 @@ func (h keeping) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// attribute is what a line says of an attribute.
+// attribute returns the text of a line for an attribute.
 func attribute(a slog.Attr) string {
 	value := a.Value.Resolve()
 	if err, ok := value.Any().(error); ok {
@@ -143,7 +143,7 @@ func (a above) WithGroup(name string) slog.Handler {
 	return above{a.Handler.WithGroup(name), a.level}
 }
 
-// reportInterval is how often a caller is told how far the work is.
+// reportInterval is the interval at which a caller hears of progress.
 const reportInterval = time.Second
 
 // reporting returns a context whose work is told to tell, until stop is called.

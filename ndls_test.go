@@ -268,9 +268,9 @@ func TestVerifyInParts(t *testing.T) {
 	once("catalog.parquet", flip)
 }
 
-// With --keep-smoothed=false smoothed rows are gone once labels are smoothed, and all other files are
-// those of a run that retains them. The same command finds nothing to do. What reads smoothed rows
-// is refused until they are made again.
+// With --keep-smoothed=false smoothed rows are gone once labels are smoothed, and all other files
+// equal those of a run that keeps them. The same command finds nothing to do. What reads smoothed
+// rows is refused until they are made again.
 func TestSmoothedRowsThatAreNotKept(t *testing.T) {
 	ctx := t.Context()
 	for _, rule := range []string{"ndls", "sign"} {

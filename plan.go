@@ -26,7 +26,7 @@ import (
 // errNoDataset is the error of a run that would start without a dataset.
 var errNoDataset = failure.Of(ErrOption, "--dataset is needed to start; ndls run --help lists the forms of a dataset URI")
 
-// baseOptions are those of a run directory, or the defaults if it has none.
+// baseOptions returns the options of a run directory, or the defaults if it has none.
 func baseOptions(rec *coordinator.Record) Options {
 	if rec != nil {
 		return rec.Plan
@@ -34,8 +34,8 @@ func baseOptions(rec *coordinator.Record) Options {
 	return control.DefaultPlan()
 }
 
-// recordedOptions are those of a run directory, or the defaults if it holds no run. It makes nothing;
-// who works on the directory finds what is wrong with it.
+// recordedOptions returns the options of a run directory, or the defaults if it holds no run. It
+// makes nothing; a command that works on the directory reports what is wrong with it.
 func recordedOptions(ctx context.Context, dir string) Options {
 	if rundir.Missing(dir) {
 		return control.DefaultPlan()
@@ -47,8 +47,8 @@ func recordedOptions(ctx context.Context, dir string) Options {
 	return baseOptions(rec)
 }
 
-// options lays what was given over the options of the run directory, if it has
-// some, or over the defaults. identity is what the options call the dataset.
+// options lays what was given over the options of the run directory, if it has some, or over the
+// defaults. identity is the options' name of the dataset.
 func (j job) options(ctx context.Context, rec *coordinator.Record, identity string) (Options, error) {
 	base := baseOptions(rec)
 	plan := j.over(base).Canonical()
@@ -143,36 +143,37 @@ func fileSum(ctx context.Context, path string) (string, error) {
 	return "", ctx.Err()
 }
 
-// PlanConfig is what a plan is made from: a dataset, or counts.
+// PlanConfig holds the input of a plan: a dataset, or counts.
 type PlanConfig struct {
 	// Dataset is the URI of a dataset. What it does not state is counted, which reads
 	// it once; so is the part of it that the options import (--only). "" takes Counts.
 	Dataset string
-	// Counts are those of the graph. Of a dataset only Hops is taken from here.
+	// Counts holds the counts of the graph. With a dataset only Hops is used.
 	Counts Counts
 	// Options, unless nil, changes the default options.
 	Options func(*Options)
-	// Resources are those of each worker.
+	// Resources bounds each worker.
 	Resources Resources
-	// Workers is how many there are, 0 for one; Parallel says how they share stages.
+	// Workers is the number of workers, 0 for one; Parallel says how they share stages.
 	Workers  int
 	Parallel string
-	// GroupSize is how many workers share the rows of a block of columns with "grid"; 0 chooses it.
+	// GroupSize is the number of workers that share the rows of a block of columns with "grid"; 0
+	// chooses it.
 	GroupSize int
 	// Measure takes the speeds of this machine for seconds, in place of those of a reference
 	// machine. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
 	Measure bool
 }
 
-// A Forecast is what a run will take.
+// A Forecast holds the planned cost of a run.
 type Forecast struct {
-	// Stages are what each stage takes, Total what all take: sums of what they read,
-	// write and compute, the largest of what they hold.
+	// Stages holds the cost of each stage, Total that of all: sums of what they read, write and
+	// compute, the largest of what they hold.
 	Stages []Figures
 	Total  Figures
-	// Assumed is what the figures rest on and only the run will tell.
+	// Assumed holds the assumptions of the figures, which only the run can check.
 	Assumed Assumed
-	// Speeds are those of this machine, if they were measured.
+	// Speeds holds the speeds of this machine, if they were measured.
 	Speeds Speeds
 	// Savings are the options that save most time or disk, the best first; none where
 	// nothing saves much.
@@ -186,11 +187,11 @@ type Forecast struct {
 	SameResults *Saving
 }
 
-// Assumed is what a plan takes for what is not known beforehand.
+// Assumed holds the values that a plan assumes before they are known.
 type Assumed struct {
-	// Hops is how many hops the last node takes to settle.
+	// Hops is the number of hops until the last node settles.
 	Hops int
-	// Epochs is how many epochs a model trains, of MostEpochs that it may.
+	// Epochs is the number of epochs of a model, of MostEpochs that it may train.
 	Epochs, MostEpochs int
 }
 
@@ -252,14 +253,15 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 }
 
 const (
-	// mostNodes is what ids of 32 bits tell apart, of which one stands for no node.
+	// mostNodes is the number of nodes that ids of 32 bits can tell apart, of which one stands for
+	// no node.
 	mostNodes = math.MaxUint32
-	// mostEdges is where bytes of a run, some hundred for each edge, are far from the end of 64
-	// bits.
+	// mostEdges is a number of edges for which the bytes of a run, some hundred for each edge, are
+	// far from the end of 64 bits.
 	mostEdges = 1 << 50
 )
 
-// counts are those of the graph that is planned for.
+// counts returns the counts of the planned graph.
 func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, err error) {
 	if (c.Dataset == "") == (c.Counts.Nodes == 0) {
 		return counts, failure.Of(ErrOption, "give either --dataset, or --nodes and --edges")
@@ -372,7 +374,7 @@ var cheaper = []struct {
 }
 
 const (
-	// mostSavings is how many savings are worth reading.
+	// mostSavings is the number of savings that are worth reading.
 	mostSavings = 3
 	// muchSaved is the share of time or disk that is worth an option.
 	muchSaved = 0.1

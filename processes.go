@@ -132,7 +132,7 @@ type lastWords struct {
 	words []byte
 }
 
-// errorPrefix is what stands before the error with which a process of ndls ends.
+// errorPrefix begins the error with which a process of ndls ends.
 const errorPrefix = "ndls: "
 
 func (w *lastWords) Write(p []byte) (int, error) {
@@ -164,7 +164,7 @@ func (w *lastWords) text() string {
 	return strings.TrimPrefix(strings.TrimSpace(string(append(w.words, w.line...))), errorPrefix)
 }
 
-// helps says whether a process that ended with a status can do better the next time.
+// helps reports whether a process that ended with a status can do better the next time.
 func helps(status int) bool { return status <= ExitError || status == ExitTerminated }
 
 // ended gives the error of a worker process the kind that its exit status tells.

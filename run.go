@@ -27,14 +27,12 @@ import (
 	"ndls/worker"
 )
 
-// Run executes stages of a run, or, where none is named, the whole job: it leaves out
-// stages that the dataset has nothing for, and does not repeat what is complete. It
-// returns the run directory.
+// Run executes stages of a run, or, where none is named, the whole job: it leaves out stages that
+// the dataset has nothing for, and does not repeat what is complete. It returns the run directory.
 //
-// After any error, and after ctx was cancelled, the same call continues where this
-// one stopped. Errors wrap [ErrOption], [ErrPlanMismatch], [ErrBudget], [ErrDisk],
-// [ErrCorrupt], [ErrData], [ErrForeign], [ErrBusy] or [ErrInterrupted], or are those
-// of the file system.
+// After any error, and after ctx was cancelled, the same call continues where this one stopped.
+// Errors wrap [ErrOption], [ErrPlanMismatch], [ErrBudget], [ErrDisk], [ErrCorrupt], [ErrData],
+// [ErrForeign], [ErrBusy] or [ErrInterrupted], or come from the file system.
 func Run(ctx context.Context, c Config, stages ...Stage) (_ *Directory, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	ctx, stop := reporting(ctx, c.Progress)
@@ -320,7 +318,8 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	return rec, err
 }
 
-// causeOf returns what says of a cause for which a context within ctx has ended whether it is that of ctx.
+// causeOf returns a function that reports whether the cause of an ended context within ctx comes
+// from ctx.
 func causeOf(ctx context.Context) func(cause error) bool {
 	return func(cause error) bool { return ctx.Err() != nil && errors.Is(cause, context.Cause(ctx)) }
 }

@@ -22,7 +22,7 @@ import (
 	"ndls/internal/storage"
 )
 
-// loopback is where only this host can connect, at a free port.
+// loopback is an address to which only this host can connect, at a free port.
 const loopback = "127.0.0.1:0"
 
 // Trust says how the processes of a job prove to each other that they belong to it.
@@ -62,10 +62,10 @@ type ServeConfig struct {
 	// Listen is HOST:PORT for workers, Gossip for news of workers that died; "" is a
 	// free port of this host, which other hosts do not reach.
 	Listen, Gossip string
-	// Lease is how long a worker may be silent before its task is given to another,
-	// Checkpoint how often workers save the state of long tasks; 0 is the default.
+	// Lease is the time that a worker may be silent before another gets its task, Checkpoint the
+	// interval at which workers save the state of long tasks; 0 is the default.
 	Lease, Checkpoint time.Duration
-	// Workers is how many workers there must be before the first task.
+	// Workers is the number of workers that must be present before the first task.
 	Workers int
 }
 
@@ -245,7 +245,7 @@ func (r *session) gossip(ctx context.Context, at string, security *rpc.Security)
 	return group, nil
 }
 
-// orLoopback is where a process listens that was not told where.
+// orLoopback returns the address on which a process listens that was not told one.
 func orLoopback(at string) string {
 	if at == "" {
 		return loopback

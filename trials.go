@@ -35,7 +35,7 @@ type Trials struct {
 	*opened
 }
 
-// opened is what trials are made with.
+// opened holds what trials share.
 type opened struct {
 	plan      Options // of the run directory
 	cat       *catalog.Catalog
@@ -54,11 +54,11 @@ type opened struct {
 }
 
 const (
-	// mostSideBySide is how many trials there are at the same time, at most: each of them has objects on the
-	// Go heap, which is as large for all of them.
+	// mostSideBySide is the largest number of trials at the same time: each of them has objects on
+	// the Go heap, whose size is bounded for all of them together.
 	mostSideBySide = 8
-	// mostHopWork is how many values are added up for hops that are lost if the process ends: about a
-	// minute's. Where there are more, stage smooth makes the rows, which continues where it was.
+	// mostHopWork is the number of added values of hops that may be lost if the process ends: about
+	// a minute's. With more, stage smooth makes the rows, which continues after an interruption.
 	mostHopWork = 1 << 37
 )
 
@@ -137,7 +137,7 @@ func (t *Trials) Check(ctx context.Context) error {
 // errNoValidation is the error of a search that could compare no trials.
 var errNoValidation = failure.Of(ErrOption, "no node is in the split valid, by which trials are compared: give splits, or --split random:20,30 or share:0.6,0.2")
 
-// holds says whether all trials are over rows that are in memory now.
+// holds reports whether all trials are over rows that are in memory now.
 func (t *Trials) holds(trials []Options) bool {
 	return t.kinds != nil && !slices.ContainsFunc(trials, func(o Options) bool { return t.kinds[rowsOf(o)] == nil })
 }
@@ -422,7 +422,8 @@ func (t *Trials) temporary(scratch string) (string, error) {
 	return dir, nil
 }
 
-// options are those of a trial, o, with what the run directory says of the dataset and of files.
+// options returns the options of a trial, o, with the run directory's values about the dataset and
+// files.
 func (t *Trials) options(o Options) (Options, error) {
 	plan := t.plan
 	plan.Train, plan.Labels = o.Train, o.Labels
@@ -441,7 +442,7 @@ func (t *Trials) options(o Options) (Options, error) {
 	return plan, stage.Validate(plan)
 }
 
-// heldRows is how many of so many rows trials read.
+// heldRows returns the number of rows, of so many, that trials read.
 func (t *Trials) heldRows(rows int64) int64 {
 	if t.smoothed {
 		return rows
@@ -504,14 +505,14 @@ func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err e
 	return lean, nil
 }
 
-// counts are those of the graph.
+// counts returns the counts of the graph.
 func (t *Trials) counts(plan Options) estimate.Counts {
 	counts := stage.CountsOf(t.cat, t.summary)
 	counts.Hops = counts.ExpectedHops(plan.LSI)
 	return counts
 }
 
-// env is what a task of a trial works with.
+// env returns the environment of a task of a trial.
 func (t *Trials) env(plan Options, budget *mem.Budget, held *stage.HeldRows) *stage.Env {
 	return &stage.Env{
 		Session: &stage.Session{Budget: budget}, Summary: t.summary, Plan: plan, Resources: t.resources, Catalog: t.cat,
@@ -519,10 +520,10 @@ func (t *Trials) env(plan Options, budget *mem.Budget, held *stage.HeldRows) *st
 	}
 }
 
-// SideBySide is how many trials may be made at the same time.
+// SideBySide returns the number of trials that may be made at the same time.
 func (t *Trials) SideBySide() int { return t.side }
 
-// InMemory says whether the rows that trials read are in memory.
+// InMemory reports whether the rows that trials read are in memory.
 func (t *Trials) InMemory() bool { return t.held != nil || t.kinds != nil }
 
 // Measure trains the models of trials that differ in options of label smoothing alone and, if trials smooth

@@ -14,7 +14,8 @@ import (
 	"ndls/spmv"
 )
 
-// Version is that of this source. `go run ./changelog -release` sets it here for a release; builds set nothing.
+// Version is the version of this source. `go run ./changelog -release` sets it here for a release;
+// builds set nothing.
 var Version = "0.1.0-dev"
 
 // Versions says what this program was made from: the versions of ndls and Go, and the

@@ -37,7 +37,7 @@ type Watching struct {
 	MetricsFile string
 }
 
-// MetricsInterval is how often the metrics are written to a file.
+// MetricsInterval is the interval at which the metrics are written to a file.
 const MetricsInterval = 15 * time.Second
 
 // check refuses what does not go together.
@@ -58,7 +58,7 @@ type onlooker struct {
 	progress *progress.Watch
 	// door is nil where no page is served.
 	door *door
-	// stop stops the run, as a signal does; token is what one must know for that, "" if nobody may.
+	// stop stops the run, as a signal does; token is the secret that this needs, "" if nobody may.
 	stop  context.CancelCauseFunc
 	token string
 	// log keeps the last lines of the log, nil where no page is served.

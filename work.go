@@ -28,7 +28,7 @@ import (
 	"ndls/worker"
 )
 
-// DefaultWait is how long a worker waits for a coordinator that does not answer.
+// DefaultWait is the time that a worker waits for a coordinator that does not answer.
 const DefaultWait = 5 * time.Minute
 
 // WorkConfig says for which run a worker works, and with what.
@@ -44,8 +44,7 @@ type WorkConfig struct {
 	// free port.
 	Listen, Blocks string
 	Resources      Resources
-	// Wait is how long to wait for a coordinator that does not answer, 0 for
-	// [DefaultWait].
+	// Wait is the time to wait for a coordinator that does not answer, 0 for [DefaultWait].
 	Wait time.Duration
 	// Log gets what happens; nil drops it.
 	Log *slog.Logger
@@ -228,11 +227,11 @@ func holds(store storage.Store) []string {
 	return nil
 }
 
-// completeWait is how long a worker that has met no coordinator waits for one of a run
-// that is complete.
+// completeWait is the time that a worker that has met no coordinator waits for one of a complete
+// run.
 const completeWait = 10 * time.Second
 
-// outcome is what a worker ends with that found no more to do, or failed. A worker
+// outcome returns the error with which a worker ends that found no more to do, or failed. A worker
 // that comes when the run is complete finds no coordinator.
 func outcome(ctx context.Context, store storage.Store, failed error) error {
 	if ctx.Err() != nil || errors.Is(failed, control.ErrRefused) {

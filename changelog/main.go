@@ -26,7 +26,7 @@ const (
 	opening    = "INTRODUCTION.md"
 )
 
-// kinds are those of a change, in the order of the notes.
+// kinds lists the kinds of a change, in the order of the notes.
 var kinds = []struct{ name, heading string }{
 	{"Security", "Security"},
 	{"Change", "Changes"},
@@ -71,13 +71,13 @@ func main() {
 	}
 }
 
-// change is what one file says.
+// change is the content of one file.
 type change struct {
 	kind, sentence string
 	body           []string // paragraphs
 }
 
-// notes are those of the next version.
+// notes are the notes of the next version.
 type notes struct {
 	introduction string
 	changes      []change // in the order of the names of their files

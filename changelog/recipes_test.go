@@ -47,7 +47,7 @@ func TestRecipesNameWhatIsThere(t *testing.T) {
 	}
 }
 
-// The version of Go that recipes take is that of the module.
+// The version of Go that recipes take equals that of the module.
 func TestRecipesTakeTheGoOfTheModule(t *testing.T) {
 	want := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(content(t, "..", "go.mod"))[1]
 	for file, before := range map[string]string{

@@ -18,9 +18,9 @@ import (
 	"ndls/stage"
 )
 
-// The clock of these tests is that of a synctest bubble: waiting takes no time.
+// These tests run on the clock of a synctest bubble: waiting takes no time.
 
-// act is what a worker does with a task.
+// act names what a worker does with a task.
 type act string
 
 const (
@@ -184,7 +184,7 @@ func (c *cluster) work(name string, acts ...act) {
 	})
 }
 
-// act does something with a task, and says whether the worker goes on.
+// act does something with a task, and reports whether the worker goes on.
 func (c *cluster) act(name string, a act, l control.Lease) bool {
 	takes := workTime
 	switch a {
@@ -219,7 +219,7 @@ func (c *cluster) act(name string, a act, l control.Lease) bool {
 	return true
 }
 
-// busy works for a while, and says whether the lease is still there.
+// busy works for a while, and reports whether the lease is still there.
 func (c *cluster) busy(l control.Lease, d time.Duration) bool {
 	for left := d; left > 0; left -= l.TTL / 3 {
 		time.Sleep(min(left, l.TTL/3))

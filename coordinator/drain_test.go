@@ -131,7 +131,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestSpeed is what a worker did between the last two times that it told what it has taken.
+// TestSpeed compares the speed with a worker's usage between its last two reports.
 func TestSpeed(t *testing.T) {
 	var s speed
 	at := time.Unix(0, 0)

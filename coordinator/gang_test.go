@@ -225,7 +225,7 @@ func TestGang(t *testing.T) {
 	}
 }
 
-// gridTasks are those of groups of two, each with a panel, or with one half of a panel.
+// gridTasks returns the tasks of groups of two, each with a panel, or with one half of a panel.
 func gridTasks(groups int, halves bool) (tasks []control.Task) {
 	for i := range groups {
 		for _, t := range gangTasks(2) {

@@ -420,7 +420,7 @@ func resourcesOf(h control.Hello) control.Resources {
 }
 
 // evenness lists the shares of edges in the weight of a strip, in the order in which they are
-// tried. The rest of the weight is that of rows.
+// tried. Rows have the rest of the weight.
 var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
 
 // shareOut finds the borders, in strips, between workers. Each worker gets a share of the weight in

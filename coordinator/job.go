@@ -108,7 +108,7 @@ type Job struct {
 
 // Run runs the stages that are not complete, in order, and returns the record at the end. If a
 // stage does not fit, the error wraps [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap
-// [control.ErrPlanMismatch] or [ErrForeign], or are those of Tasks. After any error the same call
+// [control.ErrPlanMismatch] or [ErrForeign], or come from Tasks. After any error the same call
 // continues the run.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
 	if err := stage.Validate(j.Plan); err != nil {

@@ -110,7 +110,7 @@ func TestCompactionKeepsTheClaims(t *testing.T) {
 	if got := names(t, store); got != "1 3 6 9 11" {
 		t.Errorf("records %s", got)
 	}
-	// Its next number is that of the claim that superseded it.
+	// Its next number equals that of the claim that superseded it.
 	if err := appendTo(zombie, leaseEvent(4)); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("the first coordinator wrote on: %v", err)
 	}

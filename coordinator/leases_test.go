@@ -15,7 +15,7 @@ import (
 	"ndls/internal/control"
 )
 
-// epoch is when tests begin.
+// epoch is the time at which tests begin.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const testTTL = 30 * time.Second
@@ -433,7 +433,7 @@ func TestDeadMembers(t *testing.T) {
 	}
 }
 
-// Lost is what came after the last commit, up to the last sign of life.
+// The work after the last commit, up to the last sign of life, is lost.
 func TestLossIsSinceTheCheckpoint(t *testing.T) {
 	m := newModel(columnTasks(1))
 	f, _ := m.grantTo("w")

@@ -17,7 +17,7 @@ import (
 	"ndls/stage"
 )
 
-// TestShareOfTasks: the share of a phase is that of its tasks that are done, with what is known of those under way.
+// TestShareOfTasks: the share of a phase equals that of its tasks that are done, with what is known of those under way.
 func TestShareOfTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 4)

@@ -23,7 +23,7 @@ func (d *edgeFiles) openArchive(src *source.Source) (*array.Archive, error) {
 	return array.OpenArchive(&d.Files, src.Name)
 }
 
-// statesNodes says whether the edge file is a matrix with a row for each node, which is opened
+// statesNodes reports whether the edge file is a matrix with a row for each node, which is opened
 // before other files.
 func (d *edgeFiles) statesNodes(u *edgesURI) bool {
 	if u.form() != "" {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// arraysOf is what NumPy and SciPy read from a file.
+// arraysOf holds what NumPy and SciPy read from a file.
 type arraysOf struct {
 	Edges    [][2]uint32
 	Weights  []float32

@@ -62,7 +62,7 @@ func numbered(t *testing.T, d Dataset) (names []string) {
 	return names
 }
 
-// told is what a dataset holds, as a text.
+// told returns the content of a dataset as a text.
 func told(t *testing.T, uri string) string {
 	t.Helper()
 	d := open(t, uri, Options{})

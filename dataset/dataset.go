@@ -55,14 +55,14 @@ var (
 	ErrData = graph.ErrData
 )
 
-// IsKeyed says whether the dataset of an identity is [Keyed]: whether its ids have to be
+// IsKeyed reports whether the dataset of an identity is [Keyed]: whether its ids have to be
 // numbered.
 func IsKeyed(identity string) bool { return strings.HasPrefix(identity, "table:") }
 
 // weightKey finds the key of a URI that gives edges weights.
 var weightKey = regexp.MustCompile(`[?&,:]weights?=`)
 
-// IsWeighted says whether edges of the dataset of an identity have weights.
+// IsWeighted reports whether edges of the dataset of an identity have weights.
 func IsWeighted(identity string) bool { return weightKey.MatchString(identity) }
 
 // Notes says what was read as what, and what was left out, where a file leaves a

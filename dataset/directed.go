@@ -7,10 +7,10 @@ import (
 	"ndls/dataset/graph"
 )
 
-// directedKey finds the key of a URI that says whether edges have directions.
+// directedKey finds the key of a URI that reports whether edges have directions.
 var directedKey = regexp.MustCompile(`[?&,]directed=([^?&,]*)`)
 
-// IsDirected says whether edges of the dataset of an identity have directions.
+// IsDirected reports whether edges of the dataset of an identity have directions.
 func IsDirected(identity string) bool {
 	found := directedKey.FindStringSubmatch(identity)
 	return found != nil && found[1] == "true"

@@ -169,7 +169,7 @@ func (c *edgeColumns) notes(u, v, w int, blank func(i int) bool) []graph.Note {
 	return notes
 }
 
-// holds is what the fields of a column look like.
+// holds names what the fields of a column look like.
 type holds uint8
 
 // In the order in which a column of two kinds is of the later one.

@@ -198,7 +198,7 @@ func FuzzGraphSAINT(f *testing.F) {
 	})
 }
 
-// heterophilous is path4 in one archive with two splits; the second one is that of path4.
+// heterophilous is path4 in one archive with two splits; the second one equals that of path4.
 func heterophilous(changed ...member) []byte {
 	members := []member{
 		{"node_features.npy", npyArray(npy.Float32, []int64{4, 2}, []float32{1, 0.5, 0, 2, -1, 0, 3, 4})},

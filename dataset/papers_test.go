@@ -306,7 +306,7 @@ func BenchmarkPapers(b *testing.B) {
 }
 
 // TestPapersTails checks what tails are: so many nodes in chains, the same numbers of nodes and
-// edges as without, and a class that is that of the paper a chain hangs on.
+// edges as without, and a class that equals that of the paper a chain hangs on.
 func TestPapersTails(t *testing.T) {
 	const uri = "papers100m:scale=1/1024,seed=1,tails=0.2"
 	d := open(t, uri, Options{}).(*papersDataset)

@@ -130,9 +130,9 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 // nodeName is the input id of the node of the row that was read last.
 func (p *partRows) nodeName(id uint32) string { return NodeName(p.reader, id) }
 
-// NodeName is the input id, as messages show it, of the node of the row that a reader of
-// features, labels or splits has read last; id is what the row has, which is a number where
-// ids are numbered.
+// NodeName returns the input id, as messages show it, of the node of the row that a reader of
+// features, labels or splits has read last. id is the value of the row, which is a number if ids
+// are numbered.
 func NodeName(reader any, id uint32) string {
 	if r, ok := reader.(interface{ NodeName() string }); ok {
 		if name := r.NodeName(); name != "" {

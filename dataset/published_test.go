@@ -118,7 +118,7 @@ func readSplits(d Dataset) (map[uint32]Split, error) {
 	}
 }
 
-// shape is what the descriptions of the published sets state about a graph.
+// shape holds what the descriptions of the published sets state about a graph.
 type shape struct {
 	rows, distinct, loops, undirected, maxDegree, isolated int
 }

@@ -102,14 +102,14 @@ func (noEdges) ReadWeighted([]Edge, []float32) (int, error) { return 0, io.EOF }
 
 // FeatureRangeReader is a Dataset whose feature rows can be read from the middle.
 type FeatureRangeReader interface {
-	// CutsFeatures says whether they can: it depends on the file.
+	// CutsFeatures reports whether they can: it depends on the file.
 	CutsFeatures() bool
 	// FeatureRange is Features for the parts [first, last) of the rows cut into of parts
 	// of about the same length. Each row is in one part, whatever of is.
 	FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error)
 }
 
-// CutsFeatures says whether the feature rows of a dataset can be read from the middle.
+// CutsFeatures reports whether the feature rows of a dataset can be read from the middle.
 func CutsFeatures(ds Dataset) bool {
 	r, ok := ds.(FeatureRangeReader)
 	return ok && r.CutsFeatures()

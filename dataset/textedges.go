@@ -98,8 +98,8 @@ func textPairs(ctx context.Context, src *source.Source, limit graph.IDLimit) (gr
 	return e, nil
 }
 
-// sampledLines is how many lines of an edge list tell which columns hold node ids,
-// where their names do not.
+// sampledLines is the number of lines of an edge list that tell which columns hold node ids if
+// their names do not.
 const sampledLines = 1000
 
 // sample looks at the fields of the first line, if it is no header, and of lines

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// token is that of every job here.
+	// token is the token of every job here.
 	token = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 	// quick is a lease after which a killed worker is missed soon.
 	quick = "2s"
@@ -59,7 +59,7 @@ func wantOf(t *testing.T, flags ...string) map[string]string {
 // mode is a way in which workers share a run, and a job for which that is enough.
 type mode struct {
 	job []string
-	// share is what else the coordinator is told.
+	// share lists further options of the coordinator.
 	share []string
 	// late is a point of a worker, one of two, in a stage that they share in this way.
 	late string
@@ -345,7 +345,7 @@ func TestProbesAreShared(t *testing.T) {
 	}
 }
 
-// status is what ndls status tells.
+// status is the output of ndls status.
 type status struct {
 	Tasks       map[string]int `json:"tasks"`
 	Losses      []any          `json:"losses"`

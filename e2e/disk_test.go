@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// smoothed is what the record of a run says of smoothing.
+// smoothed is the record of a run about smoothing.
 type smoothed struct {
 	Name    string `json:"name"`
 	Edges   int64  `json:"edges_streamed"`

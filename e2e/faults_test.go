@@ -301,9 +301,9 @@ var long = []string{
 	"--epsilon", "1e-9", "--kmax", "500", "--quiet",
 }
 
-// TestLossIsBounded kills a worker among hops, before its fourteenth checkpoint is committed: what
-// has to be done again is what came after the thirteenth one. Seven intervals are far less than all
-// that was done by then, and far more than one interval becomes on a loaded machine.
+// TestLossIsBounded kills a worker among hops, before its fourteenth checkpoint is committed: the
+// work after the thirteenth one has to be done again. Seven intervals are far less than all that
+// was done by then, and far more than one interval becomes on a loaded machine.
 func TestLossIsBounded(t *testing.T) {
 	whole(t)
 	t.Parallel()

@@ -22,7 +22,7 @@ var twoDimensions = mode{job: gridJob, share: []string{"--parallel", "grid", "--
 // halfPanels has groups of two workers, each for one half of some panels.
 var halfPanels = mode{job: gridJob, share: append(slices.Clone(twoDimensions.share), "--group-columns", "8"), late: "gang-done:2"}
 
-// smoothedAtATime is how many columns a pass of stage smooth took.
+// smoothedAtATime returns the number of columns of a pass of stage smooth.
 func (c *cluster) smoothedAtATime() int {
 	var report struct {
 		Stages []struct {

@@ -32,8 +32,8 @@ type lan struct {
 	rng   *rand.Rand
 	loss  float64 // share of all frames
 	ports map[[6]byte]*host
-	// delay is how long a frame is on its way, rate the bytes a second that a cable carries
-	// in each direction; 0 is at once.
+	// delay is the time of a frame on its way, rate the bytes a second that a cable carries in each
+	// direction; 0 is at once.
 	delay time.Duration
 	rate  float64
 }
@@ -52,16 +52,17 @@ type host struct {
 	arriving        chan frame
 }
 
-// frame is what arrives at a host, and when.
+// frame holds what arrives at a host, and when.
 type frame struct {
 	data []byte
 	at   time.Time
 }
 
 const (
-	// queue is how long a cable may be busy with what a host has sent before more is lost.
+	// queue is the time for which a cable may be busy with what a host has sent before more is
+	// lost.
 	queue = 100 * time.Millisecond
-	// longestQueue is how many frames may be on their way to a host.
+	// longestQueue is the number of frames that may be on their way to a host.
 	longestQueue = 4096
 )
 
@@ -323,7 +324,7 @@ func (h *host) set(c cut) {
 	h.cut = c
 }
 
-// lost is how many frames did not arrive.
+// lost counts the frames that did not arrive.
 func (l *lan) lost() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,7 +334,7 @@ func (l *lan) lost() (n int) {
 	return n
 }
 
-// command starts the program on the host. Its process id is that of the program.
+// command starts the program on the host. Its process id equals that of the program.
 func (h *host) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", h.space, binary}, args...)...)
 }

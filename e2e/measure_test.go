@@ -42,7 +42,7 @@ type measuredTask struct {
 	NetworkBytes int64   `json:"network_bytes,omitempty"`
 }
 
-// is says whether the task has an id.
+// is reports whether the task has an id.
 func (x measuredTask) is(p measuredPhase, id string) bool {
 	panels, part := "", cmp.Or(x.Part, p.Part)
 	if x.LastPanel > 0 {
@@ -121,13 +121,13 @@ func TestMeasureScaling(t *testing.T) {
 	}
 }
 
-// measuredRounds is how often each run is made: the one that took the median time counts.
+// measuredRounds is the number of times that each run is made: the one with the median time counts.
 const measuredRounds = 3
 
-// measuredFeatures are those of the graph that is measured.
+// measuredFeatures is the number of features of the measured graph.
 const measuredFeatures = 64
 
-// ways are what the coordinator is told of each kind.
+// ways lists the options of the coordinator for each kind.
 var ways = map[string][]string{
 	"columns": {"--parallel", "columns"},
 	"rows":    {"--parallel", "intervals"},

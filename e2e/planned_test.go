@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// figures are those of a stage, as planned.
+// figures holds the planned figures of a stage.
 type figures struct {
 	Memory  float64 `json:"peak_bytes"`
 	Disk    float64 `json:"peak_disk_bytes"`

@@ -92,10 +92,10 @@ func TestDiskIsNotExceeded(t *testing.T) {
 	}
 }
 
-// unplanned is what records, journal, catalogue and reports of a run take, which no plan counts.
+// unplanned is the size of records, journal, catalogue and reports of a run, which no plan counts.
 const unplanned = 2 << 20
 
-// inexact is by how much a plan may be off: what packed edges and the node table take is known to
+// inexact is the allowed error of a plan: the sizes of packed edges and the node table are known to
 // three percent.
 const inexact = 1.03
 
@@ -161,8 +161,8 @@ func watchedUntil(t *testing.T, limit time.Duration, dir string, args ...string)
 	return most, err
 }
 
-// bytesBelow is what the files below a folder take on disk, each once, with those that a process
-// has open there and that have no name any more.
+// bytesBelow returns the disk usage of the files below a folder, each once, with those that a
+// process has open there and that have no name any more.
 func bytesBelow(dir string, pid int) (total int64) {
 	type inode struct{ device, number uint64 }
 	seen := map[inode]bool{}

@@ -23,7 +23,7 @@ func tuned(dir string, more ...string) []string {
 	}, more...)
 }
 
-// found is what a search has found, without the seconds.
+// found returns the result of a search without the seconds.
 func found(t testing.TB, dir string) (table []byte, r tune.Result) {
 	t.Helper()
 	table, err := os.ReadFile(filepath.Join(dir, tune.TableName))

@@ -109,8 +109,8 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...St
 }
 
 // RunCut is [Run] for so many workers with r each, which share the columns or pieces of a stage.
-// Work that one worker does alone does not change. Memory and temporary files are those of one
-// worker; other figures count all workers together.
+// Work that one worker does alone does not change. Memory and temporary files count one worker;
+// other figures count all workers together.
 func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

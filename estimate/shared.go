@@ -16,8 +16,8 @@ func Part(nodes int64, workers int) int64 {
 // RunShared is [Run] for so many workers with r each, in groups. In stages that allow it, the
 // workers of a group share the rows of the graph, and groups share the columns. Each stage takes
 // the size of groups with the fewest seconds, without the time of the network, among the sizes
-// whose memory fits. Memory and temporary files are those of one worker; other figures count all
-// workers together.
+// whose memory fits. Memory and temporary files count one worker; other figures count all workers
+// together.
 func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

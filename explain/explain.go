@@ -31,13 +31,13 @@ type Options struct {
 	// Hops is the hop up to which distances are computed, at most Kmax; 0 goes as far as K of the
 	// run and the distance falling below Epsilon.
 	Hops int
-	// Neighbours is how many neighbours are listed one by one.
+	// Neighbours is the number of neighbours that are listed one by one.
 	Neighbours int
 	Budget     *mem.Budget
 	Threads    int
 }
 
-// Node is what is known of a node.
+// Node holds what is known of a node.
 type Node struct {
 	// ID is the input id as text, Node the number of the node inside the run.
 	ID   string `json:"id"`
@@ -58,8 +58,8 @@ type Node struct {
 	// Distances is nil where edges have directions.
 	Distances  *Distances `json:"distances,omitempty"`
 	Neighbours Neighbours `json:"neighbours"`
-	// Before and After are what the run says of the node before and after label smoothing; nil where it
-	// says nothing.
+	// Before and After hold the run's predictions for the node before and after label smoothing;
+	// nil if there are none.
 	Before *Prediction `json:"before_label_smoothing,omitempty"`
 	After  *Prediction `json:"after_label_smoothing,omitempty"`
 }
@@ -112,14 +112,14 @@ type Neighbour struct {
 	Label  *Class   `json:"label,omitempty"`
 }
 
-// Prediction is what is predicted of a node.
+// Prediction holds the prediction of a node.
 type Prediction struct {
-	// Class is the most probable class, Probability its probability. Right says whether it is the label; it
+	// Class is the most probable class, Probability its probability. Right reports whether it is the label; it
 	// is nil for a node without one.
 	Class       Class   `json:"class"`
 	Probability float32 `json:"probability"`
 	Right       *bool   `json:"right,omitempty"`
-	// Probabilities are those of all classes, where the run keeps them.
+	// Probabilities lists the probabilities of all classes, if the run keeps them.
 	Probabilities []float32 `json:"probabilities,omitempty"`
 }
 
@@ -146,7 +146,7 @@ type explanation struct {
 	cat  *catalog.Catalog
 	sum  shards.Summary
 	node Node
-	// number is what the node table has in its column of ids.
+	// number is the value of the node table in its column of ids.
 	number int64
 	// beside are the neighbours in order of node, weight the weights of the edges to them.
 	beside *mem.Array[uint32]
@@ -231,7 +231,7 @@ func (e *explanation) class(label int32) *Class {
 	return &Class{label, e.sum.Classes[label]}
 }
 
-// numberOf is what the node table has for the id.
+// numberOf returns the value of the node table for the id.
 func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 	t, err := inputid.TypeOf(e.sum.IDs)
 	if err != nil {

@@ -136,7 +136,7 @@ func compare(t *testing.T, x *ndls.Explanation, want [][]float64, i, k int, adja
 	}
 }
 
-// near is how far the distances of node i are from epsilon.
+// near returns the differences of the distances of node i from epsilon.
 func near(want [][]float64, i int) (list []float64) {
 	for _, d := range want {
 		list = append(list, math.Abs(d[i]-0.05))

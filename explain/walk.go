@@ -105,7 +105,7 @@ func (e *explanation) sorted(found int64) error {
 	return nil
 }
 
-// ofFeatures says whether the run has found K from features.
+// ofFeatures reports whether the run has found K from features.
 func (e *explanation) ofFeatures() bool { return strings.HasPrefix(e.Mode, "feature") }
 
 // walk is the influence row of the node, hop by hop.
@@ -240,7 +240,7 @@ func (w *walk) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// hop makes a = v Ã of the hop before, and v of this one; at hop 0 a is that of the node itself.
+// hop makes a = v Ã of the hop before, and v of this one; at hop 0 a belongs to the node itself.
 func (w *walk) hop(ctx context.Context, hop int, meter *progress.Meter) error {
 	v, a := w.v.S, w.a.S
 	if hop == 0 {
@@ -264,7 +264,7 @@ func (w *walk) hop(ctx context.Context, hop int, meter *progress.Meter) error {
 	return nil
 }
 
-// distance is that of the present hop.
+// distance returns the distance at the present hop.
 func (w *walk) distance(ctx context.Context) (float64, error) {
 	sum := 0.0
 	for j, a := range w.a.S {

@@ -14,7 +14,7 @@ import (
 	"ndls/shards"
 )
 
-// edgeBatch is how many edges are read from a shard, or made for a writer, at a time.
+// edgeBatch is the number of edges that are read from a shard, or made for a writer, at a time.
 const edgeBatch = 1 << 16
 
 // edgesKind is the kind of the files that edges are read from: shards, or hop streams where a run

@@ -24,7 +24,7 @@ var (
 	ErrExists = failure.Kind("output file exists")
 )
 
-// Artifacts and Formats are what can be exported, and how; [Submission] beside them.
+// Artifacts and Formats list what can be exported, and how; [Submission] is a further artifact.
 var (
 	Artifacts = []string{"lsi", "features", "smoothed", "hops", "soft-labels", "predictions", "edges", "nodes"}
 	Formats   = []string{"csv", "npy", "parquet", "arrow"}
@@ -55,9 +55,8 @@ type writer interface {
 	close() error
 }
 
-// Run exports from the run directory of cat and returns the number of rows.
-// Errors wrap [ErrOption], [ErrExists], [mem.ErrBudget], [seal.ErrCorrupt] or
-// are those of the file system.
+// Run exports from the run directory of cat and returns the number of rows. Errors wrap
+// [ErrOption], [ErrExists], [mem.ErrBudget], [seal.ErrCorrupt] or come from the file system.
 func Run(ctx context.Context, cat *catalog.Catalog, o Options) (rows int64, err error) {
 	if o.What != Submission && !slices.Contains(Artifacts, o.What) {
 		return 0, failure.Of(ErrOption, "--what %q is none of %s, %s%s", o.What, strings.Join(Artifacts, ", "), Submission, meant.Hint(o.What, append(slices.Clone(Artifacts), Submission)))

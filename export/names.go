@@ -122,7 +122,7 @@ func (n *names) close() {
 	n.text.Free()
 }
 
-// columns are those of a table whose columns of int64 are ids.
+// columns returns the columns of a table whose columns of int64 are ids.
 func (n *names) columns(columns []column) []column {
 	if n.ids.Type == inputid.Number {
 		return columns
@@ -136,7 +136,7 @@ func (n *names) columns(columns []column) []column {
 	return columns
 }
 
-// isText says whether values of a column that are no ids are shown as text.
+// isText reports whether values of a column that are no ids are shown as text.
 func (c column) isText() bool { return c.kind == splitKind || c.kind == classKind }
 
 // textOf is the text that a value of a column stands for.
@@ -173,7 +173,7 @@ func (n *names) texts(c column, values []byte) (offsets, text []byte) {
 	return mem.AsBytes(ends), text
 }
 
-// isID says whether a column holds the numbers of ids.
+// isID reports whether a column holds the numbers of ids.
 func (c column) isID() bool { return c.kind >= int64IDKind }
 
 // key is the key of the id with a number, where all keys are in memory.
@@ -219,7 +219,7 @@ func (n *names) find(columns []column, cols [][]byte) (keys [][][]byte, err erro
 	return keys, nil
 }
 
-// batch is how many rows a columnar writer gets at a time.
+// batch returns the number of rows that a columnar writer receives at a time.
 func (n *names) batch(columns []column) int {
 	size := rowSize(columns)
 	for _, c := range columns {
@@ -258,7 +258,7 @@ func (n *names) appendField(line, key []byte) []byte {
 	return appendQuoted(line, string(text))
 }
 
-// needsQuotes says whether a text would not be read back from CSV without quotes.
+// needsQuotes reports whether a text would not be read back from CSV without quotes.
 func needsQuotes(text string) bool {
 	return text != "" && (strings.ContainsAny(text, ",\"\r\n") || text[0] == ' ' || text[len(text)-1] == ' ')
 }

@@ -47,12 +47,12 @@ func (o Options) check() error {
 	return failure.Of(ErrExists, "%s is there already; give another --out, or --force to replace it", o.Out)
 }
 
-// streams says whether a file takes bytes as they come: a pipe or a device.
+// streams reports whether a file takes bytes as they come: a pipe or a device.
 func streams(st fs.FileInfo) bool { return st.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) != 0 }
 
 // output takes the bytes of an export. A file gets its name when it is complete.
 type output struct {
-	// Writer is where the rows go.
+	// Writer receives the rows.
 	io.Writer
 	// closers end what lies above the file, the topmost first.
 	closers []io.Closer

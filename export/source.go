@@ -184,7 +184,7 @@ func nodeSource(cat *catalog.Catalog, weighted, directed bool, budget *mem.Budge
 	}
 }
 
-// idsAtATime is how many ids are read of a record batch at a time.
+// idsAtATime is the number of ids that are read of a record batch at a time.
 const idsAtATime = 1 << 14
 
 // rowSource reads Arrow row files. A scan holds the largest record batch in memory of the
@@ -279,7 +279,7 @@ func rowSource(ctx context.Context, cat *catalog.Catalog, kind string, b *mem.Bu
 	return src, nil
 }
 
-// rowBatchBytes is what a record batch of so many rows takes of the budget.
+// rowBatchBytes returns the memory of a record batch of so many rows.
 func rowBatchBytes(s shards.RowSchema, rows int64) int64 {
 	return rows*(12+4*int64(s.Values())) + 3*4096
 }

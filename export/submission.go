@@ -98,7 +98,7 @@ func exportSubmission(ctx context.Context, cat *catalog.Catalog, o Options, out 
 	return rows, archive.Close()
 }
 
-// npyHead is what comes before the values of an array, in format version 1.0 of NumPy's NEP 1.
+// npyHead returns the bytes before the values of an array, in format version 1.0 of NumPy's NEP 1.
 func npyHead(descr, shape string) []byte {
 	head := fmt.Sprintf("{'descr': %s, 'fortran_order': False, 'shape': %s, }", descr, shape)
 	// The values start at a multiple of 64 bytes, after a line end.

@@ -69,7 +69,7 @@ type source struct {
 	ids func(ctx context.Context, visit func(first int64, ids []int64) error) error
 	// verified says that the files were compared with their checksums.
 	verified bool
-	// memory is what a scan takes of the budget.
+	// memory is the memory of a scan, charged to the budget.
 	memory int64
 	free   func()
 }

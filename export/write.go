@@ -31,7 +31,8 @@ func newWriter(format string, out io.Writer, columns []column, rows int64, names
 	}
 }
 
-// batchBytes is what a columnar writer gets at a time, and holds on the heap.
+// batchBytes is the number of bytes that a columnar writer receives at a time, and holds on the
+// heap.
 const batchBytes = 4 << 20
 
 // batched cuts rows into batches whose size does not depend on how they come.

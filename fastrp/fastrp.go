@@ -24,7 +24,7 @@ const (
 type Projection struct {
 	// Dimensions is the width of a row.
 	Dimensions int
-	// Weights are those of hops 0, 1, ….
+	// Weights lists the weights of hops 0, 1, ….
 	Weights []float64
 	// DegreePower is β: above 0 the random rows of nodes with many neighbours count more,
 	// below 0 they count less.

@@ -35,7 +35,7 @@ type Group interface {
 	// worker, in whole words. Both are the group's from then on. Where rows are not relayed, Fetch leaves those that this
 	// worker does not read as they are. Either all workers call it, or none.
 	Reads(ctx context.Context, mine, theirs []uint32) error
-	// Listed says whether the workers have called Reads.
+	// Listed reports whether the workers have called Reads.
 	Listed() bool
 	// AllGather returns the values of all workers, equally many each, by worker. It
 	// is a barrier: when it returns, every worker has called it.
@@ -119,7 +119,7 @@ func Min(ctx context.Context, g Group, x int) (int, error) {
 	return -x, err
 }
 
-// Same says whether all workers have the same numbers, each below 2^53 and at least
+// Same reports whether all workers have the same numbers, each below 2^53 and at least
 // one.
 func Same(ctx context.Context, g Group, numbers []int) (bool, error) {
 	most, err := Max(ctx, g, len(numbers))

@@ -13,7 +13,7 @@ func ReadShare(nodes, edges int64, workers int) float64 {
 // place them takes time too, and some sums wait until all have come ([Way.HopSeconds]).
 const listsPay = 0.75
 
-// ListsPay says whether workers send each other the rows alone that are read.
+// ListsPay reports whether workers send each other the rows alone that are read.
 func ListsPay(nodes, edges int64, workers int) bool {
 	return workers > 1 && ReadShare(nodes, edges, workers) < listsPay
 }

@@ -27,7 +27,7 @@ func combine(ctx context.Context, g Group, values []float64, both func(a, b floa
 	return nil
 }
 
-// unionWords is how many words of bits workers exchange at a time.
+// unionWords is the number of words of bits that workers exchange at a time.
 const unionWords = 1 << 16
 
 // Union sets each bit that a worker has set, with all workers.

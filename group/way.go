@@ -13,9 +13,11 @@ const (
 	Listed
 )
 
-// HopSeconds is how long a hop takes in which each of so many workers computes for some seconds, if nothing but each other keeps
-// them waiting: receiving is how long the rows take that come to the worker which has fewest, all how long all rows of the hop would
-// take on the way to one worker, ahead how long those take for which that worker has memory beside the windows that it adds and fetches.
+// HopSeconds returns the seconds of a hop in which each of so many workers computes for some
+// seconds, if they wait only for each other. receiving is the time of the rows that come to the
+// worker with fewest rows, all the time of all rows of the hop on the way to one worker, and ahead
+// the time of the rows for which that worker has memory beside the windows that it adds and
+// fetches.
 func (w Way) HopSeconds(workers int, computing, receiving, all, ahead float64) float64 {
 	switch {
 	case workers < 2:

@@ -16,7 +16,7 @@
 //
 // New nodes that can be reached from each other by new nodes are a patch. The stationary row
 // of its nodes is the mean, over the edges that lead from the patch to old nodes, by their
-// weights, of the stationary rows z̄ of the components there, which are those of the run. If all
+// weights, of the stationary rows z̄ of the components there, which the run has computed. If all
 // of them lead to one component, or the patch is one node, it is the limit of Z_v^(k) for an
 // endless run of these hops. A patch without such edges has the stationary row of a graph of its
 // own, or, with --stationary global, that of the run.
@@ -26,8 +26,8 @@
 // they are stored gives the threshold. Otherwise it is the one with which about 2,000 old
 // nodes, which the seed chooses, have the mean K of the run when K is found in this way.
 //
-// The smoothed row is what the rule of the run makes of the node's hops, or all hops of sign,
-// and the prediction is that of the model whose predictions the run has written, or, where these are the mean of all models, the
+// The rule of the run makes the smoothed row of the node's hops, or lists all hops for sign,
+// and the prediction comes from the model whose predictions the run has written, or, where these are the mean of all models, the
 // mean. Label smoothing is for the nodes of the run only.
 //
 // # Algorithm

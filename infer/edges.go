@@ -55,7 +55,7 @@ func (e *badEdge) Error() string {
 	return fmt.Sprintf("the edge between nodes %d and %d: %s", e.fresh, e.other, e.problem)
 }
 
-// join reads the edges. nodes are those of [ids.resolve], most bounds the number of rows.
+// join reads the edges. nodes are the result of [ids.resolve], most bounds the number of rows.
 func join(ctx context.Context, b *mem.Budget, x *ids, nodes []uint32, most int64, threads int) (_ *joined, err error) {
 	j := &joined{}
 	defer func() {
@@ -270,7 +270,7 @@ func merge(list []entry, add bool) (n int, problem string) {
 	return n, ""
 }
 
-// edgeBatch is how many edges are read at a time.
+// edgeBatch is the number of edges that are read at a time.
 const edgeBatch = 1 << 12
 
 // eachEdge visits the edges. In a dataset without weights each has weight 1.

@@ -22,9 +22,9 @@ type kept interface {
 	row(node uint32, to []float32) error
 }
 
-// neighbours are the edges of the new nodes: neighbour lists of nodes 0 to m-1 one after the
-// other, each in ascending order. A neighbour below m is a new node, m+i is the i-th of the
-// old nodes that have an edge to a new one. weight is that of each edge, 1 in a graph without
+// neighbours holds the edges of the new nodes: neighbour lists of nodes 0 to m-1 one after the
+// other, each in ascending order. A neighbour below m is a new node, m+i is the i-th of the old
+// nodes that have an edge to a new one. weight holds the weight of each edge, 1 in a graph without
 // weights.
 type neighbours struct {
 	m      int
@@ -151,7 +151,7 @@ func (b *batch) run(ctx context.Context) error {
 	return nil
 }
 
-// nodesTogether is how many nodes a thread takes at a time.
+// nodesTogether is the number of nodes that a thread takes at a time.
 const nodesTogether = 16
 
 // addOld adds up, for each hop and node, the rows of old neighbours at the hop before, in
@@ -216,7 +216,7 @@ func (b *batch) addOld() error {
 	return nil
 }
 
-// oldTogether is how many rows of old nodes are read before they are added.
+// oldTogether is the number of rows of old nodes that are read before they are added.
 const oldTogether = 256
 
 // step makes a hop of a node: its own row and those of its new neighbours join those of the
@@ -409,7 +409,7 @@ func (e *engine) run(ctx context.Context, b *mem.Budget, features func(nodes []u
 // mostTogether bounds the nodes of a batch of several patches.
 const mostTogether = 1 << 14
 
-// nodeBytes is what a node takes in a batch beside its neighbours.
+// nodeBytes returns the memory of a node in a batch, without its neighbours.
 func (e *engine) nodeBytes() int64 { return 4*int64(e.stride()) + 4*int64(e.outWidth()) + 16 }
 
 func (e *engine) one(ctx context.Context, budget *mem.Budget, nodes, patch, at []uint32, bytes int64,

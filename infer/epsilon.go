@@ -53,7 +53,7 @@ func (r *run) threshold(ctx context.Context, sample []uint32, m *means) (float64
 	return fitting(least, total), nil
 }
 
-// sameMeasure says whether the run has found K from distances of its features as they are
+// sameMeasure reports whether the run has found K from distances of its features as they are
 // stored.
 func (r *run) sameMeasure() bool {
 	return strings.HasPrefix(r.plan.LSI.Mode, "feature") && r.summary.Normalized

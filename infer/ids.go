@@ -14,7 +14,7 @@ import (
 	"ndls/shards"
 )
 
-// idsPath is where the ids of the new nodes are.
+// idsPath is the file of the ids of the new nodes.
 const idsPath = "ids.parquet"
 
 // ids finds the nodes of a dataset: new ones, which its node table has, and old ones, which

@@ -21,7 +21,7 @@ import (
 	"ndls/train"
 )
 
-// ReportPath is where the report is, behind which the output is complete.
+// ReportPath is the file of the report. It is written last, when the output is complete.
 const ReportPath = "infer.json"
 
 // kindReport is the kind of the report in the catalogue of the output.
@@ -56,7 +56,7 @@ type Report struct {
 	Epsilon float64 `json:"epsilon"`
 	MeanK   float64 `json:"mean_k"`
 	Capped  int64   `json:"capped"`
-	// Predicted says whether there are predictions.
+	// Predicted reports whether there are predictions.
 	Predicted bool `json:"predicted"`
 	// Models are the numbers of the models that made them, of several the mean: those whose predictions the run has written.
 	Models []int `json:"models,omitempty"`
@@ -424,8 +424,8 @@ func (j *job) outWidth() int {
 	return j.hops.hops * j.hops.width()
 }
 
-// rows are what the output rows are in the run: what the rule adds up, or, where it adds
-// nothing up, the hops.
+// rows returns the artifact of the run that corresponds to the output rows: the sums of the rule,
+// or, if it adds nothing up, the hops.
 func (j *job) rows() (kind, path string, schema shards.RowSchema) {
 	if j.rule.Sums() {
 		return catalog.KindSmoothed, "smoothed/part-00000.arrow", shards.RowSchema{Column: "feature", Width: j.hops.width()}

@@ -28,8 +28,8 @@ type run struct {
 	ids     inputid.Type
 	budget  *mem.Budget
 	threads int
-	// degree and component are those of each node. In a graph with weights strength1, the
-	// strength plus one, takes the place of degree.
+	// degree and component hold the degree and the component of each node. In a graph with weights
+	// strength1, the strength plus one, takes the place of degree.
 	degree, component *mem.Array[uint32]
 	strength1         *mem.Array[float32]
 	hops              *hopFiles
@@ -169,7 +169,7 @@ func (r *run) eachKey(ctx context.Context, visit func(node uint32, t inputid.Typ
 	})
 }
 
-// sampled is how many old nodes, about, the threshold is chosen on.
+// sampled is the approximate number of old nodes on which the threshold is chosen.
 const sampled = 1 << 11
 
 // sample lists the old nodes that the threshold is chosen on, by their ids and the seed.
@@ -210,7 +210,7 @@ func (m *means) of(r *run, node uint32) uint32 {
 	return m.place.S[r.component.S[node]] - 1
 }
 
-// global says whether the whole graph has one stationary row.
+// global reports whether the whole graph has one stationary row.
 func (r *run) global() bool { return r.plan.LSI.Stationary == "global" }
 
 // findMeans reads the features of the run, and finds the stationary rows of the components of

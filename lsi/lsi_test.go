@@ -50,7 +50,7 @@ func budget(t testing.TB) *mem.Budget {
 	return b
 }
 
-// prepare is what a worker does with a stored graph.
+// prepare does a worker's preparation of a stored graph.
 func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph {
 	t.Helper()
 	k, err := spmv.Select(s.kernel)
@@ -545,8 +545,8 @@ func TestFeatureModes(t *testing.T) {
 	}
 }
 
-// TestOneStepContraction is what the proof of Theorem 3.2 shows for r = 0:
-// D_k+1(i) ≤ max D_k over i and its neighbours.
+// TestOneStepContraction checks a claim of the proof of Theorem 3.2 for r = 0: D_k+1(i) ≤ max D_k
+// over i and its neighbours.
 func TestOneStepContraction(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 40).Draw(rt, "n")
@@ -708,7 +708,7 @@ func TestBadOptions(t *testing.T) {
 		_, _, err := Run(context.Background(), prepare(t, g, setup{threads: 1}, b), Signs(1, ids(4), 64), o)
 		if err == nil {
 			t.Errorf("%s was accepted", name)
-		} else if want := map[bool]string{true: "17 columns a block", false: "epsilon must be above 0"}[name == "odd columns"]; !strings.Contains(err.Error(), want) {
+		} else if want := map[bool]string{true: "a block has 17 columns", false: "epsilon must be above 0"}[name == "odd columns"]; !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if b.Free() < before-8192 {

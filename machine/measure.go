@@ -29,17 +29,19 @@ const (
 	// FileBytes is the size of the file that is written and read.
 	FileBytes = 128 << 20
 
-	// diskRounds is how often it is written and read.
+	// diskRounds is the number of times that it is written and read.
 	diskRounds = 2
-	// rounds is how often a thread runs each loop, of which the median counts, and span how long it does so at least.
+	// rounds is the number of times that a thread runs each loop, of which the median counts, and
+	// span the least time of each.
 	rounds = 3
 	span   = 60 * time.Millisecond
 	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
 	// nodes with 30 edges each.
 	gap = 16
-	// fillings is in how many parts threads fill the rows.
+	// fillings is the number of parts in which threads fill the rows.
 	fillings = 64
-	// sortedKeys is how many keys are sorted at a time. The second-level cache holds them.
+	// sortedKeys is the number of keys that are sorted at a time. The second-level cache holds
+	// them.
 	sortedKeys = 1 << 14
 	// side is the number of rows, columns and products of a value of the matrices that are
 	// multiplied.
@@ -50,7 +52,7 @@ const (
 type Options struct {
 	// Folder is on the disk that is measured. It must be there.
 	Folder string
-	// Threads is how many threads work at the same time.
+	// Threads is the number of threads that work at the same time.
 	Threads int
 	// Kernel is "auto", "avx512", "avx2" or "go".
 	Kernel string
@@ -101,8 +103,7 @@ func each(ctx context.Context, threads int, start func(thread int) func() int) (
 	return sum / float64(threads), ctx.Err()
 }
 
-// EdgeRate is how many edges a second and thread pass over rows of 64 bytes. Of o.Folder it has no
-// need.
+// EdgeRate returns the edges a second and thread with rows of 64 bytes. It does not use o.Folder.
 func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	kernel, err := spmv.Select(o.Kernel)
 	if err != nil {
@@ -176,7 +177,7 @@ func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	return frames, nil
 }
 
-// flops is how many float32 operations of matrix products a second and thread makes.
+// flops returns the float32 operations of matrix products a second and thread.
 func flops(ctx context.Context, o Options) (float64, error) {
 	k, err := dense.Select(o.Kernel)
 	if err != nil {
@@ -198,7 +199,7 @@ func flops(ctx context.Context, o Options) (float64, error) {
 	})
 }
 
-// values is how many keys a second and thread are put in order.
+// values returns the keys a second and thread that are put in order.
 func values(ctx context.Context, o Options) (float64, error) {
 	return each(ctx, o.Threads, func(t int) func() int {
 		drawn, keys := make([]uint64, sortedKeys), make([]uint64, sortedKeys)
@@ -213,8 +214,8 @@ func values(ctx context.Context, o Options) (float64, error) {
 	})
 }
 
-// disk is how many bytes a second are written to a file in a folder and made durable, and read: the
-// most of some rounds, since a disk that others use may be slow for a moment.
+// disk returns the bytes a second that are written to a file in a folder and made durable, and
+// read: the most of some rounds, since a disk that others use may be slow for a moment.
 func disk(ctx context.Context, folder string) (write, read float64, err error) {
 	own, err := vfs.MkdirTemp(folder, "ndls-measure-*", 0o777)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // series.
 type chart struct {
 	ID, Title string
-	// Says is what the chart shows, for who does not see it.
+	// Says describes the chart for readers who do not see it.
 	Says string
 	// Kind is how series are drawn: "lines", "steps", "bars", or "ranges": each line of the table holds for all of x from X
 	// to To, and is drawn as a bar over them, or, of several series, as a level.
@@ -234,7 +234,7 @@ func (v *view) KByDegree() *chart {
 	return c.orNothing()
 }
 
-// Distances are those of a sample of nodes to the stationary row, by hop.
+// Distances returns the chart of the distances of sampled nodes to the stationary row, by hop.
 func (v *view) Distances() *chart {
 	if v.Several || v.Runs[0].LSI == nil || len(v.Runs[0].LSI.Sample) == 0 {
 		return nil
@@ -329,7 +329,7 @@ func (v *view) Valid() *chart {
 	}, func(p control.LearningPoint) float64 { return 100 * p.Valid })
 }
 
-// countedNodes is how many nodes a range has at least: of fewer a share says little.
+// countedNodes is the least number of nodes of a range: with fewer a share says little.
 const countedNodes = 20
 
 // united puts ranges together with those that follow until each has enough nodes; what is left at the end goes to the last.
@@ -399,7 +399,7 @@ func (v *view) ByK() *chart {
 	}, func(b *control.BreakdownReport) []control.RangeRight { return b.K })
 }
 
-// stages are those of all runs, in the order in which they appear.
+// stages returns the stages of all runs, in the order in which they appear.
 func (v *view) stages() (names []control.Stage) {
 	for _, r := range v.Runs {
 		for _, s := range r.Stages {

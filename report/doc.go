@@ -1,4 +1,4 @@
-// Package report is what a run says of itself: the fields of report.json, and the page that shows
+// Package report makes the report of a run: the fields of report.json, and the page that shows
 // them, report.html.
 //
 // A [Report] has everything that the page shows, so that the page of one run, or of several side by
@@ -7,7 +7,8 @@
 //
 // [Page] writes one HTML file that needs no network. Each chart stands above a table with its
 // numbers, and the script of the page draws the chart from that table: who has no script, or reads
-// with a screen reader, has the table. Charts are drawn by uPlot (MIT licence, in the folder uplot).
+// with a screen reader, has the table. Charts are drawn by uPlot (MIT licence, in the folder
+// uplot).
 //
 // The page of the same reports has the same bytes. Reports hold times, so those of two runs differ.
 package report

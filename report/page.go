@@ -40,7 +40,7 @@ func Page(w io.Writer, runs ...Named) error {
 	return err
 }
 
-// view is what the page shows.
+// view holds what the page shows.
 type view struct {
 	Runs    []Named
 	Several bool
@@ -121,7 +121,7 @@ type option struct {
 	Differ  bool // between runs
 }
 
-// Options are those of all runs, in order of name.
+// Options returns the options of all runs, in order of name.
 func (v *view) Options() (list []option) {
 	names := map[string]bool{}
 	for _, r := range v.Runs {
@@ -163,7 +163,7 @@ func (v *view) Title() string {
 	return v.Runs[0].Dataset.Name
 }
 
-// Seconds is what all stages of a run took.
+// Seconds returns the seconds of all stages of a run.
 func (r Named) Seconds() (sum float64) {
 	for _, s := range r.Stages {
 		sum += s.Seconds
@@ -171,7 +171,7 @@ func (r Named) Seconds() (sum float64) {
 	return sum
 }
 
-// Has says whether any run has what part names: "accuracy", "curves", "k", "losses", "absent", "limits", "planned".
+// Has reports whether any run has what part names: "accuracy", "curves", "k", "losses", "absent", "limits", "planned".
 func (v *view) Has(part string) bool {
 	return slices.ContainsFunc(v.Runs, func(r Named) bool {
 		switch part {
@@ -198,7 +198,7 @@ func (v *view) Has(part string) bool {
 // Pairs are the pairs of columns of what was planned and measured.
 func (*view) Pairs() []int { return make([]int, 6) }
 
-// Finished is when a run was complete, in words; "" where its report does not say so.
+// Finished returns the time when a run was complete, in words; "" if its report does not say so.
 func (r Named) Finished() string {
 	if r.Run == nil || r.Run.Finished.IsZero() {
 		return ""
@@ -206,7 +206,7 @@ func (r Named) Finished() string {
 	return r.Run.Finished.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// Took is how long all stages of a run took, in words.
+// Took returns the time of all stages of a run, in words.
 func (r Named) Took() string {
 	if seconds := r.Seconds(); seconds < 100 {
 		return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
@@ -249,7 +249,7 @@ type confusionRow struct {
 	Cells []confusionCell
 }
 
-// confusionCell is a cell of it: Share is that of the nodes of the row.
+// confusionCell is a cell of it: Share is a share of the nodes of the row.
 type confusionCell struct {
 	Nodes int64
 	Share string

@@ -11,20 +11,20 @@ import (
 	"ndls/internal/control"
 )
 
-// MaxRows is how many lines a table of a report has at most.
+// MaxRows is the largest number of lines of a table of a report.
 const MaxRows = control.MaxLines
 
 // Report is report.json.
 type Report struct {
-	// Run is what ran: absent in reports of earlier versions.
+	// Run describes what ran: absent in reports of earlier versions.
 	Run     *Run    `json:"run,omitempty"`
 	Dataset Dataset `json:"dataset"`
 	control.Findings
 	Memory control.MemoryReport `json:"memory"`
-	// Limits are those of the host, nil where they were not measured.
+	// Limits holds the limits of the host, nil if they were not measured.
 	Limits *control.Limits `json:"limits,omitempty"`
 	Stages []Stage         `json:"stages"`
-	// Warnings are what a user should know before trusting the results.
+	// Warnings lists what a user should know before trusting the results.
 	Warnings []string `json:"warnings,omitempty"`
 	// Losses lists the work that had to be done again because a worker was lost or
 	// failed.
@@ -39,14 +39,14 @@ type Report struct {
 type Unfinished struct {
 	// Stages are those that were asked for and are not complete.
 	Stages []control.Stage `json:"stages"`
-	// State is that of run.json. Reason says why it is FAILED, Stopped that nothing has failed: somebody has
-	// stopped the run, and the same command continues it.
+	// State is the state in run.json. Reason says why it is FAILED, Stopped that nothing has
+	// failed: somebody has stopped the run, and the same command continues it.
 	State   string `json:"state"`
 	Reason  string `json:"reason,omitempty"`
 	Stopped bool   `json:"stopped,omitempty"`
 }
 
-// Run is what ran, and on what.
+// Run describes what ran, and on what.
 type Run struct {
 	// Command does the same again, in another run directory.
 	Command string `json:"command"`
@@ -59,10 +59,11 @@ type Run struct {
 	PlanHash string `json:"plan_hash"`
 	// Versions of what wrote the run directory last: ndls, go, commit.
 	Versions map[string]string `json:"versions"`
-	// Finished is when the last stage that was asked for was complete; zero in reports of earlier versions.
+	// Finished is the time when the last requested stage was complete; zero in reports of earlier
+	// versions.
 	Finished time.Time `json:"finished,omitzero"`
-	// Host is that of the process that wrote the run directory last: of a cluster, the coordinator's.
-	// It is absent in reports of earlier versions.
+	// Host describes the host of the process that wrote the run directory last: in a cluster, the
+	// coordinator's. It is absent in reports of earlier versions.
 	Host *control.Host `json:"host,omitempty"`
 	// Inputs are the files that were read; a graph that is generated has none.
 	Inputs []control.InputFile `json:"inputs,omitempty"`
@@ -106,16 +107,16 @@ type Dataset struct {
 	Features   int    `json:"features"`
 	Classes    int    `json:"classes"`
 	Components int64  `json:"components"`
-	// Normalization says whether feature rows were normalised, and why, where the option was
+	// Normalization reports whether feature rows were normalised, and why, where the option was
 	// auto.
 	Normalization string `json:"normalization,omitempty"`
-	// DroppedEdges is how many edges the import has left out at random, BlankedNodes how many
-	// nodes have zeros in place of their features.
+	// DroppedEdges is the number of edges that the import has left out at random, BlankedNodes the
+	// number of nodes with zeros in place of their features.
 	DroppedEdges int64 `json:"dropped_edges,omitempty"`
 	BlankedNodes int64 `json:"blanked_nodes,omitempty"`
 }
 
-// Stage is what a stage took.
+// Stage holds the cost of a stage.
 type Stage struct {
 	Name           control.Stage `json:"name"`
 	Seconds        float64       `json:"seconds"`
@@ -125,7 +126,7 @@ type Stage struct {
 	EdgesPerSecond float64 `json:"edges_per_second"`
 	BytesRead      int64   `json:"bytes_read"`
 	BytesWritten   int64   `json:"bytes_written"`
-	// NetworkBytes is what workers that share rows sent each other.
+	// NetworkBytes counts the bytes that workers that share rows sent each other.
 	NetworkBytes  int64 `json:"network_bytes,omitempty"`
 	PeakBytes     int64 `json:"peak_bytes"`
 	PeakDiskBytes int64 `json:"peak_disk_bytes"`
@@ -133,7 +134,7 @@ type Stage struct {
 	Hops byhop.List `json:"hops,omitempty"`
 	// Busy says how many threads computed; with several workers, of each of them.
 	Busy *control.Busy `json:"busy,omitempty"`
-	// Planned is what was planned before the stage began, if it was.
+	// Planned is the plan before the stage began, if there was one.
 	Planned *control.Figures `json:"planned,omitempty"`
 }
 
@@ -143,6 +144,6 @@ type Absent struct {
 	// Option is the option as the command spells it, Why what it did.
 	Option string `json:"option"`
 	Why    string `json:"why"`
-	// Bytes is what was removed, 0 where the files were not written.
+	// Bytes is the number of removed bytes, 0 if the files were not written.
 	Bytes int64 `json:"bytes,omitempty"`
 }

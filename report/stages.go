@@ -6,7 +6,8 @@ import (
 	"ndls/internal/control"
 )
 
-// passed is what the passes of a stage took: edges, seconds, bytes of rows, and bytes of files that were read and written.
+// passed holds the cost of the passes of a stage: edges, seconds, bytes of rows, and bytes of files
+// that were read and written.
 type passed struct{ Edges, Seconds, Rows, Read, Written float64 }
 
 func (s Stage) passed() (p passed) {
@@ -20,13 +21,13 @@ func (s Stage) passed() (p passed) {
 	return p
 }
 
-// rowBytes is how many bytes of a row an edge stands for.
+// rowBytes returns the bytes of a row for which an edge stands.
 func (s Stage) rowBytes() float64 {
 	p := s.passed()
 	return p.Rows / max(p.Edges, 1)
 }
 
-// against is what a stage did in a second, in gigabytes, beside what the host does at most.
+// against holds the work of a stage in a second, in gigabytes, beside the limit of the host.
 type against struct {
 	What       string
 	Did, Limit float64

@@ -98,7 +98,7 @@ func TestKeptHops(t *testing.T) {
 }
 
 // TestKeptHopsDoNotShow: hops are the same bits beside every rule, for some targets, in every
-// residency, kernel and block; and what rules add up is what it is without them.
+// residency, kernel and block; and rules add up the same as without them.
 func TestKeptHopsDoNotShow(t *testing.T) {
 	g := testgraph.Random(700, 1500, 5)
 	x, k := input(700), lsi(700)

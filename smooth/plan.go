@@ -17,7 +17,7 @@ func CountedTargets(n, count int64) *Targets { return &Targets{n: n, size: count
 // returns the smallest layout, and the error wraps mem.ErrBudget. Ahead stays set only if the same
 // blocks fit beside the block that is read ahead.
 //
-// If blocks may run side by side, the layout is that of one of them. Their number is
+// If blocks may run side by side, the layout serves one of them. Their number is
 // [hops.Capacity.Side] if there is memory to hold all of them, and if edges on disk are not read
 // more often. The returned memory counts all of them together.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {

@@ -14,7 +14,7 @@ type Rule struct {
 	Name string
 	// NodeDependent says that count depends on K.
 	NodeDependent bool
-	// Walk says that hops are those of D̃⁻¹Ã, whatever r is.
+	// Walk says that hops use D̃⁻¹Ã, whatever r is.
 	Walk   bool
 	form   form
 	count  func(k int) int

@@ -12,7 +12,7 @@ import (
 	"ndls/spmv"
 )
 
-// TestSideBySide smooths blocks with two smoothers at the same time: the rows are those of one smoother, bit by bit.
+// TestSideBySide smooths blocks with two smoothers at the same time: the rows equal those of one smoother, bit by bit.
 func TestSideBySide(t *testing.T) {
 	g := testgraph.Random(300, 900, 5)
 	n := len(g.Adj)

@@ -663,7 +663,7 @@ const hopRows = 32
 // Hop puts columns [col, col+columns) of the target rows of the block at the last hop made,
 // X^(hop), in ascending order of node, some at a time. [Options.Keep] must list the hop. x puts
 // X^(0) again; for hop 0 the rows of x are passed on. Under a rule that repeats hops
-// ([Rule.Repeats]) the row of a node is that of its last hop, if that comes before.
+// ([Rule.Repeats]) the row of a node is the row of its last hop, if that comes before.
 func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float32) error) error {
 	if hop > 0 && s.o.Rule.Repeats() {
 		out := outputs{s: s, most: math.MaxInt, col: col, columns: columns, put: put}

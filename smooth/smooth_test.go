@@ -292,7 +292,7 @@ func TestRulesEqualTheirDefinition(t *testing.T) {
 	}
 }
 
-// TestAppnpIsAWalkWithRestarts: the weights of hops are those of the steps
+// TestAppnpIsAWalkWithRestarts: the weights of hops equal those of the steps
 // Z ← (1 − α) Â Z + α X from Z = X, which the paper has.
 func TestAppnpIsAWalkWithRestarts(t *testing.T) {
 	const alpha, depth = 0.15, 7

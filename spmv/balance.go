@@ -75,8 +75,8 @@ func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
 	return all
 }
 
-// balance is what a hop has to conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns,
-// before and after it.
+// balance holds the sums that a hop must conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns, before
+// and after it.
 type balance struct {
 	before, after   [2 * packed.PanelColumns]float64
 	volume, squares float64 // Σ d̃ and Σ d̃², or, with weights, Σ (degree + 1)·d̃
@@ -85,7 +85,7 @@ type balance struct {
 	largest float64
 }
 
-// balance is that of the block's rows.
+// balance returns the balance of the block's rows.
 func (p *Pass) balance(b *Block) *balance {
 	p.once.Do(func() {
 		for i, d := range p.Degree {
@@ -148,16 +148,16 @@ func (s *balance) check(p Precision) error {
 	return nil
 }
 
-// halfTolerance is the share of Σ d̃|Z| that rounding every row to float16 may
-// move at most: half a unit in the last of 11 places, all in one direction.
-// halfTiny is what it may move each value that is too small for that.
-// floatTiny is what a product or quotient of float32 may lose that is too small for 24 places: a value has one of
-// each row that is added, with weights, and one of its divisor.
+// halfTolerance is the largest share of Σ d̃|Z| that rounding every row to float16 may move: half a
+// unit in the last of 11 places, all in one direction. halfTiny is the largest change of a value
+// that is too small for 11 places. floatTiny is the largest loss of a product or quotient of
+// float32 that is too small for 24 places: a value has one such loss for each added row, with
+// weights, and one for its divisor.
 const (
 	halfTolerance = 0x1p-11
 	halfTiny      = 0x1p-25
 	floatTiny     = 0x1p-149
 )
 
-// finite says whether x is a number, and not too large for one.
+// finite reports whether x is a number, and not too large for one.
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

@@ -39,7 +39,7 @@ type Block struct {
 	agreed, relays, rotates bool
 }
 
-// thread is what one goroutine of a pass works in.
+// thread holds the memory of one goroutine of a pass.
 type thread struct {
 	acc    []float32
 	stage  Rows
@@ -316,7 +316,7 @@ func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
 	return nil
 }
 
-// storedRows is how many rows a thread stores at a time.
+// storedRows is the number of rows that a thread stores at a time.
 const storedRows = 1 << 10
 
 // storeAll rounds rows to the precision of the rows r, on all threads.
@@ -359,7 +359,7 @@ func (b *Block) Visit(visit func(first int64, rows []float32) error) error {
 	return nil
 }
 
-// visitRows is how many rows are shown at a time.
+// visitRows is the number of rows that are shown at a time.
 const visitRows = 256
 
 // Strips shows the rows, as float32, in whole strips on all threads: calls at the

@@ -6,8 +6,8 @@ import (
 	"ndls/internal/packed"
 )
 
-// Bytes are the rows as they are stored. Each row takes stride bytes; panel bytes of
-// them are those of one panel, or of the half of one that the rows have.
+// Bytes returns the rows as they are stored. Each row has stride bytes; panel of them belong to one
+// panel, or to the half of one that the rows have.
 func (r Rows) Bytes() (raw []byte, stride, panel int) {
 	columns := min(packed.PanelColumns, r.Stride)
 	if r.H != nil {
@@ -99,7 +99,7 @@ func (b *Block) Load(f *direct.Scratch, off int64, panels int) error {
 	})
 }
 
-// pieceRows is how many rows of a panel are moved at a time.
+// pieceRows is the number of rows of a panel that are moved at a time.
 const pieceRows = 4096
 
 // piece is a part of a panel that is moved from or to a scratch file.

@@ -107,6 +107,6 @@ func product(x, y *[packed.PanelColumns]float32) float64 {
 	for l := range 7 {
 		p[l] = float64(float64(x[l])*float64(y[l])) + float64(float64(x[l+8])*float64(y[l+8]))
 	}
-	p[7] = float64(float64(x[7])*float64(y[7])) + 0 // the sign of zero is that of the assembly
+	p[7] = float64(float64(x[7])*float64(y[7])) + 0 // the sign of zero agrees with the assembly
 	return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]))
 }

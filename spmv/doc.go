@@ -36,7 +36,7 @@
 // matrix of the edges of one direction plus I. What is conserved from before to after it is
 // Σ_j s_j Z_j = Σ_i v_i Z_i, where s_j counts how often row j is added.
 //
-// The degree-weighted sums are those of all workers: conservation is checked over the
+// The degree-weighted sums cover all workers: conservation is checked over the
 // whole graph, with the same result on every worker.
 //
 // Kernels for 16, 32 and 64 columns exist for AVX-512, AVX2 and in Go; wider

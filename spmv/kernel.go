@@ -317,9 +317,9 @@ func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintpt
 // Addition says what the edges of a strip are added to, and where the rows of their
 // sources are.
 type Addition struct {
-	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols)
-	// of them are added to; both are multiples of PanelColumns, or Cols is that of half a panel, which rows of
-	// float32 may have.
+	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols) of them are
+	// added to. Both are multiples of PanelColumns, or Cols is half a panel, which rows of float32
+	// may have.
 	Acc       []float32
 	Col, Cols int
 	// Rows has the rows of sources First, First+1, …

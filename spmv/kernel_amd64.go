@@ -90,7 +90,7 @@ var avx2Kernel = &Kernel{
 	half: halfPanelsAVX2,
 }
 
-// halfPanelsAVX2 are those of both instruction sets: a row is one register of AVX2.
+// halfPanelsAVX2 serves both instruction sets: a row is one register of AVX2.
 var halfPanelsAVX2 = halfPanels{
 	accumulate:         [2]accumulateFunc{accumulate8NarrowAVX2, accumulate8WideAVX2},
 	accumulateWeighted: [2]accumulateWeightedFunc{accumulateWeighted8NarrowAVX2, accumulateWeighted8WideAVX2},

@@ -15,18 +15,18 @@ type Layout struct {
 	Precision Precision
 	// Residency says where the rows of the hop and of the next one are.
 	Residency Residency
-	// Window is how many source rows are in memory at a time, and
-	// Accumulators how many strips are summed at a time, where Residency is
-	// External. Window is a multiple of packed.StripRows.
+	// Window is the number of source rows in memory at a time, and Accumulators the number of
+	// strips that are summed at a time, if Residency is External. Window is a multiple of
+	// packed.StripRows.
 	Window       int64
 	Accumulators int
 	// Shared is set where others have some of the rows: they come through two
 	// windows of Window rows, and Accumulators matter where sums are not taken in
 	// the next hop itself.
 	Shared bool
-	// Windows is how many windows of others' rows are in memory where that is more than two. Where rows are listed,
-	// they are as many as all of them take: all can be fetched then before the first of them is added. Of two
-	// workers, each fetches as many ahead while it adds its own rows.
+	// Windows is the number of windows of others' rows in memory if it is more than two. If rows
+	// are listed, it holds all of them: all can be fetched before the first of them is added. Of
+	// two workers, each fetches as many ahead while it adds its own rows.
 	Windows int
 }
 
@@ -60,8 +60,8 @@ func (l Layout) accumulator() int64 { return packed.StripRows * int64(l.Columns)
 
 func strips(n int64) int64 { return (n + packed.StripRows - 1) / packed.StripRows }
 
-// perThread is what each thread of a pass holds: an accumulator and the rows of
-// a strip as they are stored, where they are not those of the next hop.
+// perThread returns the memory of each thread of a pass: an accumulator and the stored rows of a
+// strip, if they are not those of the next hop.
 func (l Layout) perThread(n int64) int64 {
 	rows := min(n, packed.StripRows)
 	bytes := int64(0)
@@ -74,13 +74,13 @@ func (l Layout) perThread(n int64) int64 {
 	return bytes
 }
 
-// needsAccumulator says whether a thread sums, or shows, float32 rows elsewhere
+// needsAccumulator reports whether a thread sums, or shows, float32 rows elsewhere
 // than where rows are stored.
 func (l Layout) needsAccumulator() bool { return l.Residency == Spilled || l.Precision == Float16 }
 
 const pageBytes = 4096
 
-// Memory is what a block of n rows takes with that many threads, in bytes.
+// Memory returns the memory of a block of n rows with that many threads, in bytes.
 func (l Layout) Memory(n int64, threads int) int64 {
 	bytes := int64(threads) * l.perThread(n)
 	switch {
@@ -100,8 +100,8 @@ func (l Layout) Memory(n int64, threads int) int64 {
 	return bytes
 }
 
-// buffers is how many windows of source rows are in memory beside the rows of the hop:
-// where other workers have rows, one that is added and one that is fetched meanwhile, or all.
+// buffers returns the number of windows of source rows in memory beside the rows of the hop: if
+// other workers have rows, one that is added and one that is fetched meanwhile, or all.
 func (l Layout) buffers() int {
 	switch {
 	case l.Shared:
@@ -112,10 +112,10 @@ func (l Layout) buffers() int {
 	return 0
 }
 
-// grouped says whether strips are accumulated in groups, beside the next hop.
+// grouped reports whether strips are accumulated in groups, beside the next hop.
 func (l Layout) grouped() bool { return l.Residency == External || l.Shared && l.Precision == Float16 }
 
-// groups is how many groups the strips of n rows make.
+// groups returns the number of groups of the strips of n rows.
 func (l Layout) groups(n int64) int64 {
 	if !l.grouped() {
 		return 1
@@ -123,22 +123,22 @@ func (l Layout) groups(n int64) int64 {
 	return (strips(n) + int64(l.Accumulators) - 1) / int64(l.Accumulators)
 }
 
-// Relays says whether each hop of a block of n rows reads the rows of others once, and holds them
+// Relays reports whether each hop of a block of n rows reads the rows of others once, and holds them
 // in memory that nothing else takes meanwhile.
 func (l Layout) Relays(n int64) bool { return l.Residency == Resident && l.groups(n) == 1 }
 
-// Fetched is how many bytes of rows each hop of a shared block of n rows reads from
-// the workers that have the others of a graph of nodes rows.
+// Fetched returns the bytes of rows that each hop of a shared block of n rows reads from the
+// workers that have the others of a graph of nodes rows.
 func (l Layout) Fetched(n, nodes int64) int64 { return l.groups(n) * (nodes - n) * l.rowBytes() }
 
-// Ahead is how many bytes of others' rows there is memory for beside the window that is added and the one that is
-// fetched meanwhile.
+// Ahead returns the bytes of others' rows for which there is memory beside the window that is added
+// and the one that is fetched meanwhile.
 func (l Layout) Ahead() int64 { return int64(max(l.Windows-2, 0)) * l.Window * l.rowBytes() }
 
 // Disk is the size of the scratch files of a block of n rows.
 func (l Layout) Disk(n int64) int64 { return int64(l.Residency) * n * l.rowBytes() }
 
-// HopBytes is what each hop reads from and writes to those files.
+// HopBytes returns the bytes that each hop reads from and writes to those files.
 func (l Layout) HopBytes(n int64) (read, written int64) {
 	whole := n * l.rowBytes()
 	switch l.Residency {
@@ -151,10 +151,10 @@ func (l Layout) HopBytes(n int64) (read, written int64) {
 	}
 }
 
-// PlanLayout gives the layout of a block of n rows and from least to most
-// columns that fits free bytes with that many threads, or [mem.ErrBudget] with the
-// smallest one. It keeps as much in memory as it can, and then takes as many
-// columns as fit. beside is what a block needs beside its rows.
+// PlanLayout gives the layout of a block of n rows and from least to most columns that fits free
+// bytes with that many threads, or [mem.ErrBudget] with the smallest one. It keeps as much in
+// memory as it can, and then takes as many columns as fit. beside returns the memory of a block
+// beside its rows.
 func PlanLayout(n int64, least, most int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
 	most = packed.Panels(most) * packed.PanelColumns
 	least = min(packed.Panels(least)*packed.PanelColumns, most)

@@ -47,7 +47,7 @@ type Part struct {
 // valid until it is called again. Calls for different rows may come at the same time.
 type Settle func(first int64, roles []Role, rows []float32, before func(lo, hi int64) []float32) error
 
-// SettleRows is for how many rows the hop before is read at a time.
+// SettleRows is the number of rows for which the hop before is read at a time.
 const SettleRows = 256
 
 // Pass runs hops over one graph.
@@ -95,10 +95,10 @@ func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, l
 	}
 }
 
-// Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to
-// sink unless sink is nil, and returns the number of directed edges streamed. Unless part
-// is nil it says which rows are computed. Errors are those of the source, the disk and
-// the group, the cause of ctx, or ErrConservation.
+// Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to sink unless
+// sink is nil, and returns the number of directed edges streamed. Unless part is nil it says which
+// rows are computed. Errors come from the source, the disk or the group, or are the cause of ctx or
+// ErrConservation.
 func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
 	check := part == nil
 	if !check && b.layout.Columns == packed.HalfPanel {
@@ -151,7 +151,7 @@ type hop struct {
 	added []int64 // edges so far, by strip
 }
 
-// assign gives the rows of a strip their roles, and says whether there is nothing to do.
+// assign gives the rows of a strip their roles, and reports whether there is nothing to do.
 // Rows that are not in memory are stored at every hop, whatever their roles.
 func (h *hop) assign(t *thread, s int) (idle bool) {
 	t.least = Computed
@@ -202,7 +202,7 @@ func (h *hop) run(ctx context.Context) error {
 	return nil
 }
 
-// groupStrips is how many strips are accumulated at a time.
+// groupStrips returns the number of strips that are accumulated at a time.
 func (b *Block) groupStrips() int {
 	if b.layout.grouped() {
 		return min(b.layout.Accumulators, max(b.strips(), 1))
@@ -248,7 +248,7 @@ func (h *hop) group(ctx context.Context, first, last int, windows <-chan window)
 	return nil
 }
 
-// sums is where strip s, the i-th of its group, is accumulated: with others of its
+// sums returns the rows in which strip s, the i-th of its group, is accumulated: with others of its
 // group, in an accumulator of the thread, or in the next hop itself.
 func (b *Block) sums(t *thread, s, i int) []float32 {
 	lo, hi := b.bounds(s)
@@ -322,7 +322,7 @@ func closeFrames(f packed.Frames) error {
 	return f.Close()
 }
 
-// team is how many threads share a strip.
+// team returns the number of threads that share a strip.
 func (h *hop) team() int {
 	return max(min(len(h.b.threads)/h.b.strips(), h.b.layout.Columns/packed.PanelColumns), 1)
 }

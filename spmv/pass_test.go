@@ -213,7 +213,7 @@ func runOnce(t *testing.T, p *Pass, b *Block) {
 	}
 }
 
-// TestSettle: what settle writes is what is kept, and before gives the hop before.
+// TestSettle: settle writes the rows that are kept, and before gives the hop before.
 func TestSettle(t *testing.T) {
 	g := wide()
 	for _, l := range append(layouts(Float32), layouts(Float16)...) {
@@ -257,7 +257,7 @@ func double(first int64, roles []Role, rows []float32, before func(lo, hi int64)
 	return nil
 }
 
-// TestPart: rows that are computed are those of a whole hop, rows that are kept are left to
+// TestPart: rows that are computed equal those of a whole hop, rows that are kept are left to
 // settle, and what is skipped changes neither, whatever the layout.
 func TestPart(t *testing.T) {
 	g := wide()

@@ -8,18 +8,18 @@ import (
 
 var addedEdges, readRows, readWords atomic.Int64
 
-// Traffic is what passes have read, wherever it came from.
+// Traffic counts what passes have read, wherever it came from.
 type Traffic struct {
 	// Edges are directed edges, Words the bytes of their packed words, Rows those of the rows of their sources.
 	Edges, Words, Rows int64
 }
 
-// Since is what has been read since an earlier moment.
+// Since returns what has been read since an earlier moment.
 func (t Traffic) Since(before Traffic) Traffic {
 	return Traffic{t.Edges - before.Edges, t.Words - before.Words, t.Rows - before.Rows}
 }
 
-// TrafficSoFar is what the passes of this process have read so far.
+// TrafficSoFar returns what the passes of this process have read so far.
 func TrafficSoFar() Traffic { return Traffic{addedEdges.Load(), readWords.Load(), readRows.Load()} }
 
 // count adds a frame to what [TrafficSoFar] tells. Threads that share a strip add the same edges: those of the first

@@ -37,7 +37,7 @@ func (l Layout) windows(first, last, nodes int64) (all []span) {
 type window struct {
 	span
 	rows Rows
-	buf  Rows // of the block's buffers; its zero value if rows are those of the block
+	buf  Rows // of the block's buffers; its zero value if the block's own rows are meant
 	err  error
 }
 

@@ -13,7 +13,7 @@ import (
 
 // TestDepthOfLabelSmoothing compares the curve of the choice with what evaluate says when
 // each depth is given: the sums of all depths are prefixes of the same sums. The depth chosen
-// is the smallest of the best, for each model, and its predictions are those of that depth.
+// is the smallest of the best, for each model, and its predictions equal those of that depth.
 func TestDepthOfLabelSmoothing(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"ndls":      func(*control.Plan) {},

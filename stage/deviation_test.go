@@ -11,9 +11,9 @@ import (
 	"ndls/stage/stagetest"
 )
 
-// TestDeviation compares whole rows of real data sets, smoothed with rows that settle, with
-// exact ones: their mean relative deviation is below the one that was asked for, it is what the
-// run reports, K is the same, and fewer edges are read.
+// TestDeviation compares whole rows of real data sets, smoothed with rows that settle, with exact
+// ones: their mean relative deviation is below the one that was asked for, the run reports it, K is
+// the same, and fewer edges are read.
 func TestDeviation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: real data sets")

@@ -11,8 +11,7 @@ import (
 	"ndls/stage/stagetest"
 )
 
-// With --keep-features=false no tile of input features is left, and all other files are those
-// of a run that retains them.
+// With --keep-features=false no tile of input features is left, and all other files equal those of a run that keeps them.
 func TestFeaturesThatAreNotKept(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"ndls":                   func(*control.Plan) {},

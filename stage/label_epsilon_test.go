@@ -10,8 +10,7 @@ import (
 	"ndls/stage/stagetest"
 )
 
-// K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, is
-// that of an LSI stage with that epsilon, and so are predictions, which need no passes for it.
+// K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, equals that of an LSI stage with that epsilon, and so are predictions, which need no passes for it.
 func TestLooserEpsilonOfLabels(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"sketch":    func(*control.Plan) {},

@@ -147,7 +147,7 @@ func failAtEveryStep(t *testing.T, plan control.Plan) {
 				t.Errorf("operation %d: %v", at, err)
 			}
 		}
-		// What a crash leaves is what was committed.
+		// A crash leaves what was committed.
 		left := inner.CrashClone()
 		stagetest.Run(t, left, plan, m, whole...)
 		stagetest.Compare(t, fmt.Sprintf("operation %d of %d", at, total), stagetest.Sums(t, left), want)

@@ -14,8 +14,7 @@ import (
 	"ndls/stage/stagetest"
 )
 
-// With --shards none there are no edge shards, and the files of all stages after the partition are
-// those of a run that has shards.
+// With --shards none there are no edge shards, and the files of all stages after the partition equal those of a run that has shards.
 func TestShardsThatAreNotWritten(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"ndls":      func(*control.Plan) {},

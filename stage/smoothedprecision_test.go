@@ -13,7 +13,7 @@ import (
 	"ndls/stage/stagetest"
 )
 
-// With --smoothed-precision float16 smoothed rows and kept hops are those of float32, each value of
+// With --smoothed-precision float16 smoothed rows and kept hops equal those of float32, each value of
 // a feature rounded once, whatever rows between hops are. K is the same. Without the option, rows are written
 // as they are between hops.
 func TestSmoothedPrecision(t *testing.T) {

@@ -95,8 +95,7 @@ func masked(t *testing.T) string {
 }
 
 // TestSplits runs the three published splits of a graph in one command, and each by itself:
-// models, their depths of label smoothing and all of their measures are the same, and the
-// predictions are those of the first split. Neither threads nor memory show. Correct & Smooth
+// models, their depths of label smoothing and all of their measures are the same, and the predictions equal those of the first split. Neither threads nor memory show. Correct & Smooth
 // starts from the labels of the training nodes of each split.
 func TestSplits(t *testing.T) {
 	for _, rule := range []string{"ndls", control.CorrectSmooth} {

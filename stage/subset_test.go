@@ -109,9 +109,8 @@ func models(t *testing.T, store storage.Store) map[string]string {
 	return all
 }
 
-// TestSomeRowsAreStored trains, predicts and evaluates on the rows of labelled
-// nodes and a few others. Rows are matched by id, so models and accuracies are
-// those of all rows.
+// TestSomeRowsAreStored trains, predicts and evaluates on the rows of labelled nodes and a few
+// others. Rows are matched by id, so models and accuracies equal those of all rows.
 func TestSomeRowsAreStored(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: whole runs by every rule")

@@ -310,7 +310,7 @@ func TestProblemsAreValidated(t *testing.T) {
 		{"too few splits", func(p *Problem) { p.Splits = p.Splits[1:] }, "99 splits", seal.ErrCorrupt},
 		{"a class too large", func(p *Problem) { p.Labels[7] = 2 }, "row 7 has label 2", seal.ErrCorrupt},
 		{"an unknown split", func(p *Problem) { p.Splits[7] = 4 }, "row 7 has label 1 and split 4", seal.ErrCorrupt},
-		{"a training row without label", func(p *Problem) { p.Labels[50] = -1 }, "row 50 is to be trained", nil},
+		{"a training row without label", func(p *Problem) { p.Labels[50] = -1 }, "row 50 of the training or validation split has no label", nil},
 		{"nothing to train on", func(p *Problem) { clear(p.Splits) }, "no row is in the training split", nil},
 		{"one class", func(p *Problem) { p.Classes = 1; clear(p.Labels) }, "two classes", nil},
 	} {
@@ -428,7 +428,7 @@ func ExampleFitRuns() {
 	// Output: {1 0} {1 0}
 }
 
-// Models that are trained one call at a time, in any order, are those of one call; an
+// Models that are trained one call at a time, in any order, equal those of one call; an
 // error of done ends the call.
 func TestFitEach(t *testing.T) {
 	o := quick()

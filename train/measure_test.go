@@ -80,7 +80,7 @@ func TestMeasureDecides(t *testing.T) {
 					t.Errorf("epoch %d is measured as %v, and its accuracy is %v", i, e.ValidMeasure, e.ValidAccuracy)
 				}
 			}
-			// What is kept is what Predict gives.
+			// The kept values equal those of Predict.
 			tally, areas := Tally{}, map[int]float64{}
 			var scores []Score
 			loss, rows := 0.0, 0

@@ -22,7 +22,7 @@ func rowNumbers(width int, chunks []int64) *table {
 	}}
 }
 
-// visited is what a visitor saw, row by row.
+// visited lists what a visitor saw, row by row.
 func visited(t testing.TB, width int, visit func(visitor) error) (rows []int64) {
 	t.Helper()
 	err := visit(func(p microbatch) error {

@@ -28,7 +28,7 @@ func TestCutStep(t *testing.T) {
 	}
 }
 
-// TestAdding adds numbers in place of gradients, microbatch by microbatch, by any number of workers: the sum is that of the tree as it is
+// TestAdding adds numbers in place of gradients, microbatch by microbatch, by any number of workers: the sum equals that of the tree as it is
 // defined, and no worker has more sums at a time than are planned.
 func TestAdding(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

@@ -50,7 +50,8 @@ func TestThreadPool(t *testing.T) {
 	t.Errorf("%d goroutines are left of thread pools that are free", runtime.NumGoroutine()-before)
 }
 
-// BenchmarkSection is what a section takes beside its work: all threads of the machine begin it, and end it.
+// BenchmarkSection measures a section without its work: all threads of the machine begin it, and
+// end it.
 func BenchmarkSection(b *testing.B) {
 	c := newThreadPool(pool(runtime.NumCPU()))
 	defer c.free()

@@ -167,7 +167,7 @@ func one(t testing.TB, p Problem, o Options, runs []int) (models [][]byte, histo
 	return models, histories
 }
 
-// compare says whether models are the same bytes, and histories the same where the model file or the report
+// compare reports whether models are the same bytes, and histories the same where the model file or the report
 // tells of them, and the loss by which ties are decided.
 func compare(t testing.TB, what string, models, want [][]byte, histories, course []History) {
 	t.Helper()

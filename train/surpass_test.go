@@ -9,7 +9,7 @@ import (
 	"ndls/internal/rng"
 )
 
-// sameCourse says whether a history of FitEach, where epochs are validated briefly, is that of FitRuns.
+// sameCourse reports whether a history of FitEach, where epochs are validated briefly, equals that of FitRuns.
 func sameCourse(brief, whole History) bool {
 	return brief.Run == whole.Run && brief.Best == whole.Best && brief.Epochs[brief.Best] == whole.Epochs[whole.Best] &&
 		slices.EqualFunc(brief.Epochs, whole.Epochs, func(a, b Epoch) bool { return a.TrainLoss == b.TrainLoss })

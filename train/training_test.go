@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The epochs of a run, taken one by one, are those of FitRuns; with the best of them the
+// The epochs of a run, taken one by one, equal those of FitRuns; with the best of them the
 // weights are its model's.
 func TestEpochByEpoch(t *testing.T) {
 	p, o := clouds(600, 8, 3, 100), quick()

@@ -4,8 +4,7 @@
 //
 // A [Space] says which options differ between trials, and which values they may have. [Search] draws the
 // trials, makes them, and chooses the one with the highest mean accuracy on the validation nodes over all
-// models: of equals the one that was drawn first. A trial is what ndls run does with its options up to that
-// accuracy, bit for bit. Labels of test nodes take no part: whoever wants the test accuracy of the chosen
+// models: of equals the one that was drawn first. A trial does what ndls run does with its options up to that accuracy, bit for bit. Labels of test nodes take no part: whoever wants the test accuracy of the chosen
 // settings runs them ([Result.Command], [Result.Apply]).
 //
 // # Algorithm

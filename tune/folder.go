@@ -51,7 +51,7 @@ type committed struct {
 	Trial
 }
 
-// folder is that of a search.
+// folder is the folder of a search.
 type folder struct {
 	dir   string
 	store storage.Store

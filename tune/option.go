@@ -12,7 +12,7 @@ import (
 // option is an option that trials may differ in.
 type option struct {
 	name string
-	// counts says whether the option decides anything under o, where labels are smoothed or not; nil
+	// counts reports whether the option decides anything under o, where labels are smoothed or not; nil
 	// stands for always.
 	counts func(o *ndls.Options, smoothed bool) bool
 	// strict says that a run refuses the option where it decides nothing.
@@ -85,7 +85,7 @@ func labelsTakeK(o *ndls.Options) bool { return o.Labels.Rule != "cs" }
 
 func corrects(o *ndls.Options, _ bool) bool { return o.Labels.Corrects() }
 
-// decides says whether the option decides anything under o.
+// decides reports whether the option decides anything under o.
 func (x option) decides(o *ndls.Options, smoothed bool) bool {
 	return (smoothed || !x.labels) && (x.counts == nil || x.counts(o, smoothed))
 }

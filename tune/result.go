@@ -13,13 +13,14 @@ import (
 	"ndls/internal/failure"
 )
 
-// Result is what a search found. It is tune.json.
+// Result holds the result of a search. It is stored as tune.json.
 type Result struct {
 	Dataset string `json:"dataset"`
-	// Search, Score and Space are those of the Config, without gaps.
+	// Search, Score and Space have the values of the Config, without gaps.
 	Search string `json:"search"`
 	Score  string `json:"score"`
-	// Measure is what trials are compared by: accuracy, or what the first of Options.Metrics is.
+	// Measure is the measure by which trials are compared: accuracy, or the first of
+	// Options.Metrics.
 	Measure string   `json:"measure"`
 	Space   []string `json:"space"`
 	Seed    uint64   `json:"seed"`

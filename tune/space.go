@@ -12,12 +12,12 @@ import (
 	"ndls/internal/rng"
 )
 
-// Space is what differs between trials.
+// Space lists the options that differ between trials.
 type Space []Dimension
 
 // Dimension is an option and the values that it may have.
 type Dimension struct {
-	// Name is that of the flag of ndls run, without dashes.
+	// Name is the name of the flag of ndls run, without dashes.
 	Name string
 	// Values are choices, as the flag takes them. Without them values are drawn from [Lo, Hi],
 	// evenly, or, if Log, so that their logarithm is even. Options that are whole numbers get
@@ -181,7 +181,7 @@ func (s Space) strings() (list []string) {
 	return list
 }
 
-// smoothsLabels says whether an option of label smoothing is among the dimensions.
+// smoothsLabels reports whether an option of label smoothing is among the dimensions.
 func (s Space) smoothsLabels() bool {
 	return slices.ContainsFunc(s, func(d Dimension) bool {
 		x, err := find(d.Name)
@@ -203,7 +203,7 @@ func (s Space) draw(seed, attempt uint64) (drawn []Setting) {
 // drawTrials sets the random numbers of a search apart from those of its trials.
 const drawTrials = 0x74756e65
 
-// significant is how many digits a value has that is drawn from a range.
+// significant is the number of digits of a value that is drawn from a range.
 const significant = 4
 
 // draw turns 64 random bits into a value.
@@ -244,7 +244,7 @@ func (d Dimension) geometric(bits uint64) float64 {
 	return lo
 }
 
-// logHalves is how often a range is halved: enough for the digits of a value.
+// logHalves is the number of times that a range is halved: enough for the digits of a value.
 const logHalves = 30
 
 // combinations is the number of trials of a grid.

@@ -34,33 +34,32 @@ const (
 	Smoothed = "smoothed"
 )
 
-// DefaultTrials is how many trials a random search makes.
+// DefaultTrials is the number of trials of a random search.
 const DefaultTrials = 50
 
 // Config says what is searched, where and how.
 type Config struct {
-	// Base is what all trials have in common: the dataset, fixed options, resources and the log.
-	// Base.Run is the folder of the search. Options.Seed draws the trials, and is the seed of
-	// each of them; Options.Partition.Splits and Options.Train.Runs are the splits and the models
-	// of a trial. Soft labels of another model, rows of another run and worker processes are
-	// refused.
+	// Base holds what all trials share: the dataset, fixed options, resources and the log. Base.Run
+	// is the folder of the search. Options.Seed draws the trials, and is the seed of each of them;
+	// Options.Partition.Splits and Options.Train.Runs are the splits and the models of a trial.
+	// Soft labels of another model, rows of another run and worker processes are refused.
 	Base ndls.Config
-	// Space is what differs between trials, nil for [Default] without the dimensions of which
-	// Base.Options changes the default.
+	// Space lists the options that differ between trials, nil for [Default] without the dimensions
+	// of which Base.Options changes the default.
 	Space Space
 	// Search is Random (also "") or Grid.
 	Search string
-	// Trials is how many trials a random search makes, 0 for DefaultTrials. With fewer combinations there are
-	// fewer. A grid takes all of its combinations, and is refused if these are more than
-	// Trials, unless that is 0.
+	// Trials is the number of trials of a random search, 0 for DefaultTrials. With fewer
+	// combinations there are fewer. A grid takes all of its combinations, and is refused if these
+	// are more than Trials, unless that is 0.
 	Trials int
 	// Halving trains less where a trial is not among the best. All trials have one model of each split, whose training ends
 	// after an eighth of Options.Train.Patience; the best quarter of them has half of Options.Train.Runs, trained whole, and the
 	// best eighth all. With one model the quarter is the last step. It needs a patience, or two models. Halves says where ndls tune
 	// does so unless it is told.
 	Halving bool
-	// Score is what trials are compared by: Base or Smoothed. "" is Smoothed where the space has an
-	// option of label smoothing, else Base.
+	// Score names the accuracy by which trials are compared: Base or Smoothed. "" is Smoothed if
+	// the space has an option of label smoothing, else Base.
 	Score string
 	// Done, unless nil, is called by one goroutine at a time after each trial that this call
 	// has made, in the order in which they end.
@@ -80,13 +79,13 @@ type Trial struct {
 	// Models are the figures of each model, split by split. A trial has as many of each split as Options.Train.Runs,
 	// or, with Halving, as its figures were good for.
 	Models []Model `json:"models,omitempty"`
-	// Patience is that of the models with Halving, 0 elsewhere. Short are the models with the shorter patience of the first
-	// step, in the file of a trial; they are no part of a result.
+	// Patience is the patience of the models with Halving, 0 elsewhere. Short holds the models with
+	// the shorter patience of the first step, in the file of a trial; they are no part of a result.
 	Patience int     `json:"patience,omitempty"`
 	Short    []Model `json:"short,omitempty"`
 	// Failed says why there are no figures, "" if there are.
 	Failed string `json:"failed,omitempty"`
-	// Seconds is what training and label smoothing took; training counts with the first of the
+	// Seconds is the time of training and label smoothing; training counts with the first of the
 	// trials that share models. It is no part of the table of trials.
 	Seconds float64 `json:"seconds"`
 }
@@ -105,12 +104,13 @@ type Model struct {
 	// Base and Smoothed are shares of the validation nodes.
 	Base     float64  `json:"base"`
 	Smoothed *float64 `json:"smoothed,omitempty"`
-	// Epochs is how many the model was trained for. BestEpoch, whose weights it has, counts from 1.
+	// Epochs is the number of epochs of training. BestEpoch, whose weights the model has, counts
+	// from 1.
 	Epochs    int `json:"epochs"`
 	BestEpoch int `json:"best_epoch"`
 }
 
-// score is what the trial is compared by, nil if it failed.
+// score returns the accuracy by which the trial is compared, nil if it failed.
 func (t Trial) score(by string) *ndls.Spread {
 	if by == Smoothed {
 		return t.Smoothed
@@ -121,7 +121,7 @@ func (t Trial) score(by string) *ndls.Spread {
 // Search tries settings and compares them on the validation nodes. It does not look at the labels
 // of test nodes. After any error, and after ctx was cancelled, the same call continues where this
 // one stopped, and gives the same trials; with more Trials it goes on after the last one. Errors
-// are those of [ndls.Run].
+// come from [ndls.Run].
 func Search(ctx context.Context, c Config) (_ *Result, err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -193,7 +193,7 @@ func (s *search) fit(ctx context.Context) error {
 	return s.draw()
 }
 
-// Halves says whether ndls tune halves the search by default: it does where trials are drawn at random, are compared before label
+// Halves reports whether ndls tune halves the search by default: it does where trials are drawn at random, are compared before label
 // smoothing, and are told apart by their short trainings. A grid is made for the table of all of its trials, and trials of label
 // smoothing share their trainings.
 func (c Config) Halves() bool {
@@ -208,7 +208,7 @@ func (c Config) Halves() bool {
 // is better than the most frequent class.
 const leastShort = 20
 
-// halvable says whether the trainings of a trial can end sooner, or be fewer.
+// halvable reports whether the trainings of a trial can end sooner, or be fewer.
 func halvable(o ndls.Options) bool { return o.Train.Runs >= 2 || o.Train.Patience >= 2 }
 
 // trial is one that is drawn.
@@ -236,7 +236,7 @@ func (t *trial) models() *[]Model {
 	return &t.Models
 }
 
-// done says whether the trial has its figures, or failed.
+// done reports whether the trial has its figures, or failed.
 func (t *trial) done() bool {
 	return t.Failed != "" || len(*t.models()) >= t.runs*t.options.NumSplits()
 }
@@ -420,7 +420,7 @@ func (s *search) todo(trials []*trial) (list []*trial) {
 	return list
 }
 
-// optionsOf are those of trials.
+// optionsOf returns the options of trials.
 func optionsOf(trials []*trial) (list []ndls.Options) {
 	for _, t := range trials {
 		list = append(list, t.tried())

@@ -19,7 +19,7 @@ type chart struct {
 	// Line are the points of the curve, Area those of what lies below it.
 	Line, Area string
 	X, Y       []tick
-	// XName and YName are what the axes show.
+	// XName and YName label the axes.
 	XName, YName string
 	Says         string
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// interval is how often events look at the run.
+// interval is the interval at which events read the state of the run.
 const interval = time.Second
 
 // events sends what the page shows to all who listen, when it changes.
@@ -97,7 +97,8 @@ func (e *events) finish() {
 	}
 }
 
-// keepAlive is after how many looks without a change a comment is sent, so that a caller who has gone is found.
+// keepAlive is the number of reads without a change after which a comment is sent, so that a caller
+// who has gone is found.
 const keepAlive = 15
 
 // look sends what has changed, until nobody listens.

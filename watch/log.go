@@ -16,7 +16,8 @@ type Line struct {
 	Text  string    `json:"text"`
 }
 
-// MostLines is how many lines a [Log] keeps, longestLine how many bytes of each.
+// MostLines is the number of lines that a [Log] keeps, longestLine the largest number of bytes of
+// each.
 const (
 	MostLines   = 100
 	longestLine = 2000

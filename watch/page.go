@@ -91,7 +91,7 @@ func (s State) Heading() string {
 	return s.Status.State
 }
 
-// Class is that of a stage in the list of stages.
+// Class returns the class of a stage in the list of stages.
 func (s State) Class(x coordinator.StageStatus) string {
 	switch x.State {
 	case coordinator.Complete:
@@ -115,7 +115,7 @@ func (s State) Step(x coordinator.StageStatus) string {
 	return strings.ToLower(x.Word())
 }
 
-// StageShare is how much of the stage under way is done, 0 where that is not known.
+// StageShare returns the share of the stage under way that is done, 0 if unknown.
 func (s State) StageShare() float64 {
 	if s.Course == nil {
 		return 0
@@ -133,13 +133,13 @@ func (s State) Troubles() (list []string) {
 	return list
 }
 
-// part is how much of its task a worker has done.
+// part is the share of its task that a worker has done.
 type part struct {
 	Share float64
 	Text  string
 }
 
-// Part is how much of its task a worker has done, nil where that is not known.
+// Part returns the share of its task that a worker has done, nil if unknown.
 func (s State) Part(w coordinator.WorkerStatus) *part {
 	p := w.Progress
 	switch {
@@ -160,10 +160,10 @@ func amount(n int64, unit string) string {
 	return progress.Number(n) + " " + unit
 }
 
-// Under says whether a stage is under way.
+// Under reports whether a stage is under way.
 func (s State) Under(x coordinator.StageStatus) bool { return x.State == coordinator.Running }
 
-// Spent is how long the stages have taken that are complete, and the one under way so far.
+// Spent returns the seconds of the complete stages, and of the one under way so far.
 func (s State) Spent() (seconds float64) {
 	for _, x := range s.Stages {
 		if x.State == coordinator.Complete {

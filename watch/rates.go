@@ -5,8 +5,8 @@ import (
 	"ndls/internal/control"
 )
 
-// WorkerLimits are what workers do at most of the work of passes, by what each has measured when it joined. Workers
-// that share a processor or a disk do less together.
+// WorkerLimits holds the highest rates of workers for the work of passes, by what each has measured
+// when it joined. Workers that share a processor or a disk do less together.
 type WorkerLimits struct {
 	// Workers are those that are here, Threads all of theirs.
 	Workers int `json:"workers"`
@@ -51,7 +51,7 @@ func (s State) Most() *control.Limits {
 	return s.Limits
 }
 
-// rate is what all workers do in a second, beside what the host does at most.
+// rate is the work of all workers in a second, beside the limit of the host.
 type rate struct {
 	What, Unit string
 	Now, Limit float64 // Limit is 0 where it is not known
@@ -65,7 +65,7 @@ func (r rate) Of() float64 {
 	return r.Now / r.Limit
 }
 
-// Speed is what all workers do in a second.
+// Speed returns the rates of all workers together.
 func (s State) Speed() (sum coordinator.Speed) {
 	for _, x := range s.Workers {
 		sum.Read += x.Speed.Read
@@ -76,7 +76,7 @@ func (s State) Speed() (sum coordinator.Speed) {
 	return sum
 }
 
-// Rates are what the page shows of it; none as long as nothing is known.
+// Rates lists the rates that the page shows; none as long as nothing is known.
 func (s State) Rates() (list []rate) {
 	now := s.Speed()
 	if now == (coordinator.Speed{}) {

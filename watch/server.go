@@ -27,9 +27,9 @@ import (
 type Options struct {
 	// Watch has the progress of this process, nil if that is not followed.
 	Watch *progress.Watch
-	// Versions are those of this process.
+	// Versions holds the versions of this process.
 	Versions map[string]string
-	// Log is that of the run, nil if it is not kept.
+	// Log is the log of the run, nil if it is not kept.
 	Log *Log
 	// Graph says in words what is worked on; nil where nobody knows.
 	Graph func(context.Context) string
@@ -37,14 +37,14 @@ type Options struct {
 	Limits func() *control.Limits
 	// Hosts are names by which requests may call this host, beside localhost, its own name and IP addresses.
 	Hosts []string
-	// Steering is what a request can do that bears Token; nobody can where that is empty.
+	// Steering holds what a request with Token can do; nobody can if Token is empty.
 	Token string
 	Steering
 	// Profile serves /debug/pprof/, which is for loopback addresses alone.
 	Profile bool
 }
 
-// Steering is what who knows the token of a run can do to it.
+// Steering holds what somebody with the token of a run can do to it.
 type Steering struct {
 	// Stop stops the run, as a signal does.
 	Stop func()
@@ -120,7 +120,7 @@ func New(run Run, o Options) *Server {
 	return &Server{o.guarded(mux), events}
 }
 
-// shown is what the page shows.
+// shown holds what the page shows.
 type shown struct {
 	State
 	Steering bool
@@ -199,14 +199,14 @@ func local(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// isLoopback says whether a request came to an address that only this host reaches.
+// isLoopback reports whether a request came to an address that only this host reaches.
 func isLoopback(r *http.Request) bool {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	tcp, ok := at.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
 }
 
-// namesThisHost says whether the Host of a request is an IP address, localhost, the host's own name or one that it
+// namesThisHost reports whether the Host of a request is an IP address, localhost, the host's own name or one that it
 // was given, with a port or without.
 func (o Options) namesThisHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -11,7 +11,7 @@ import (
 	"ndls/internal/progress"
 )
 
-// Run is what is watched.
+// Run is the watched run.
 type Run interface {
 	Status() coordinator.Status
 	// Leading says that the run goes on in this process.
@@ -25,25 +25,25 @@ type State struct {
 	coordinator.Status
 	// Course is nil between stages.
 	Course *progress.Course `json:"course,omitempty"`
-	// Settled says how K fills, hop by hop, in the LSI stage under way; it is that of the worker that is
+	// Settled describes how K fills, hop by hop, in the LSI stage under way, for the worker that is
 	// behind most.
 	Settled []Settled `json:"settled,omitempty"`
 	// Learned says how the training under way learns, epoch by epoch: of one model where there are several.
 	Learned []Learned `json:"learned,omitempty"`
-	// Elapsed is how many seconds ago this process began to work on the run.
+	// Elapsed is the time in seconds since this process began to work on the run.
 	Elapsed float64 `json:"elapsed_seconds"`
 	// Graph says what is worked on.
 	Graph string `json:"graph,omitempty"`
 	// History tells which worker had which task when, since this process began to work on the run.
 	History []coordinator.Span `json:"history,omitempty"`
-	// Limits are those of this host, nil as long as they are not measured.
+	// Limits holds the limits of this host, nil as long as they are not measured.
 	Limits *control.Limits `json:"limits,omitempty"`
-	// LimitsOfWorkers are those of all workers that are here, where each is a process of its own; nil where Limits are
-	// known, or no worker has measured what it can do.
+	// LimitsOfWorkers holds the limits of all present workers, if each is a process of its own; nil
+	// if Limits are known, or no worker has measured its rates.
 	LimitsOfWorkers *WorkerLimits `json:"limits_of_workers,omitempty"`
 	// Log has the last lines of the log of the process that answers, and of worker processes that it has started.
 	Log []Line `json:"log,omitempty"`
-	// Versions are those of the process that answers.
+	// Versions holds the versions of the process that answers.
 	Versions map[string]string `json:"versions,omitempty"`
 }
 

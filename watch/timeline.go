@@ -21,9 +21,9 @@ const (
 type timeline struct {
 	Begin, End time.Time
 	Rows       []timelineRow
-	// More is how many workers are not shown.
+	// More is the number of workers that are not shown.
 	More int
-	// Stages are those of the pieces, for the legend, Lost whether a piece is marked.
+	// Stages lists the stages of the pieces, for the legend; Lost says that a piece is marked.
 	Stages []stageMark
 	Lost   bool
 }
@@ -34,7 +34,7 @@ type stageMark struct {
 	Colour int
 }
 
-// timelineRow is what a worker did.
+// timelineRow shows the work of a worker.
 type timelineRow struct {
 	Worker string
 	Says   string
@@ -120,7 +120,7 @@ func (t *timeline) mark(stage control.Stage, colour int) {
 	}
 }
 
-// colours is how many colours stages have.
+// colours is the number of colours of stages.
 const colours = 8
 
 // colour is the number of a stage's colour: its place among the stages of the run.

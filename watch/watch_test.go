@@ -745,7 +745,7 @@ func TestFilling(t *testing.T) {
 	}
 }
 
-// TestHealth says whether this process leads the run.
+// TestHealth reports whether this process leads the run.
 func TestHealth(t *testing.T) {
 	f := running()
 	h := New(f, Options{})

@@ -16,7 +16,7 @@ import (
 
 // TestCheckpoints stops workers again and again in the middle of lsi, smooth and
 // smooth-labels, each of which is done by others with other memory in the end: the
-// bytes are those of a run without interruption, and little is done twice.
+// bytes equal those of a run without interruption, and little is done twice.
 func TestCheckpoints(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"exact":   func(*control.Plan) {},

@@ -411,7 +411,7 @@ func TestOutdatedIsNoDamage(t *testing.T) {
 		err  error
 		want control.Kind
 	}{
-		{fmt.Errorf("tile: %w", seal.ErrCorrupt), control.Retry}, // and the view is that of now
+		{fmt.Errorf("tile: %w", seal.ErrCorrupt), control.Retry}, // and the view is up to date
 		{fmt.Errorf("tile: %w", seal.ErrCorrupt), control.Fatal},
 		{fmt.Errorf("writing: %w", storage.ErrDisk), control.Retry},
 		{fmt.Errorf("reading: %w", syscall.EIO), control.Retry},

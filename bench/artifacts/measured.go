@@ -12,7 +12,7 @@ import (
 	"ndls/internal/storage"
 )
 
-// Measured is how long the rounds of a measurement took.
+// Measured holds the times of the rounds of a measurement.
 type Measured struct {
 	What    string
 	Rows    int64     // edges or rows of a round

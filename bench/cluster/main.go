@@ -122,7 +122,8 @@ func (s *settings) measure(ctx context.Context) error {
 	return nil
 }
 
-// took is what a run took, in seconds: by the clock, how much of that outside its stages, and of processors.
+// took holds the seconds of a run: by the clock, the part of these outside its stages, and of
+// processors.
 type took struct{ clock, outside, processors float64 }
 
 // measured runs the job in a run directory.

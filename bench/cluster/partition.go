@@ -116,7 +116,7 @@ func (s *settings) partition(ctx context.Context, dir string, c workforce) ([]st
 	return steps, err
 }
 
-// partitioned says whether the record has the partition as complete.
+// partitioned reports whether the record has the partition as complete.
 func partitioned(ctx context.Context, dir string) bool {
 	d, err := ndls.Open(ctx, dir)
 	if err != nil {
@@ -126,7 +126,7 @@ func partitioned(ctx context.Context, dir string) bool {
 	return len(stages) > 0 && stages[0].Stage == ndls.StagePartition && stages[0].State == ndls.Complete
 }
 
-// step is what a step of the partition took. Worked sums its tasks' seconds.
+// step holds the cost of a step of the partition. Worked sums its tasks' seconds.
 type step struct {
 	name            string
 	tasks           int
@@ -229,7 +229,7 @@ func readSteps(dir string) (steps []step, err error) {
 	return steps, nil
 }
 
-// usage is what a folder takes on disk.
+// usage returns the disk usage of a folder in bytes.
 func usage(dir string) (n int64) {
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// most is how many inputs of a target are added, of at most longest bytes, and tried how many of them are tried.
+	// most is the number of inputs that are added to a target, each of at most longest bytes. tried
+	// is the number of inputs that are tried.
 	most    = 20
 	longest = 2048
 	tried   = 300
@@ -77,7 +78,7 @@ func keep(pkg, target string, inputs []string) (kept int, err error) {
 		return 0, fmt.Errorf("%w\n%s", err, out)
 	}
 	reached := map[string]bool{}
-	// reach runs the target, or one input of it, and says whether that reaches more.
+	// reach runs the target, or one input of it, and reports whether that reaches more.
 	reach := func(test string) (more, failed bool, err error) {
 		profile := filepath.Join(work, "profile")
 		cmd := exec.Command(program, "-test.run", test, "-test.coverprofile", profile)

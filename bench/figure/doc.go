@@ -1,5 +1,5 @@
-// Package figure draws the figures of the paper from numbers: how many hops nodes take, by
-// share and by degree, and a small graph with the hops of its nodes.
+// Package figure draws the figures of the paper from numbers: how many hops nodes take, by share
+// and by degree, and a small graph with the hops of its nodes.
 //
 // # Model
 //
@@ -9,8 +9,7 @@
 //
 // # Memory
 //
-// That of the numbers that are drawn, which are those of a histogram, and 20 MiB for the pixels
-// of a PNG.
+// The numbers of a histogram, and 20 MiB for the pixels of a PNG.
 //
 // # Determinism
 //

@@ -24,8 +24,8 @@ type Graph struct {
 	Edges   [][2]int
 }
 
-// rounds and step are how often nodes are moved, and how far at most in the first round, of a
-// square of side 1.
+// rounds is the number of times that nodes are moved, and step the largest move in the first round,
+// as a share of the side of the square.
 const (
 	rounds = 600
 	step   = 0.1
@@ -76,8 +76,8 @@ func Layout(nodes int, edges [][2]int) (x, y []float64) {
 	return x, y
 }
 
-// apart is how far nodes are from each other, of the side of the square, and apartRounds how often
-// they are moved for it.
+// apart is the least distance of nodes, as a share of the side of the square, and apartRounds the
+// number of times that they are moved for it.
 const (
 	apart       = 0.07
 	apartRounds = 100
@@ -112,7 +112,7 @@ func spread(v []float64) {
 // light fills areas behind lines.
 var light = color.RGBA{205, 225, 240, 255}
 
-// shapes are those of the nodes, by class.
+// shapes lists the shapes of the nodes, by class.
 var shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}}
 
 // Network draws a small graph: the colour of a node is its K, which is also beside its name.

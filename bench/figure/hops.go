@@ -12,7 +12,7 @@ import (
 
 // Hops says how many nodes take how many hops: nodes by K, in ascending order of K.
 type Hops struct {
-	// Name is that of the graph.
+	// Name is the name of the graph.
 	Name string
 	// Histogram lists [K, nodes].
 	Histogram [][2]int64
@@ -91,7 +91,7 @@ type Bucket struct {
 	Tenth, Median, Ninetieth int
 }
 
-// middle is where a bucket is drawn, on a logarithmic axis.
+// middle returns the place at which a bucket is drawn, on a logarithmic axis.
 func (b Bucket) middle() float64 { return math.Sqrt(float64(max(b.Lo, 1)) * float64(max(b.Hi, 1))) }
 
 // KByDegree draws the mean and the spread of K over the degree of the node. Buckets ascend;
@@ -154,7 +154,7 @@ func KByDegree(title string, buckets []Bucket) (Picture, error) {
 	return Picture{Name: "k-degree", plot: p, width: wide, height: high}, nil
 }
 
-// mostLabels is how many labels of degrees have room.
+// mostLabels is the largest number of labels of degrees.
 const mostLabels = 9
 
 // thinned leaves out labels where there are too many.

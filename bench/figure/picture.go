@@ -19,7 +19,7 @@ var Formats = []string{"png", "svg"}
 // dotsPerInch is the resolution of a PNG.
 const dotsPerInch = 160
 
-// margin is what is left free around a plot.
+// margin is the free space around a plot.
 const margin = vg.Length(10)
 
 // Picture is a plot with a size.

@@ -81,7 +81,7 @@ func (a *app) benchStore() (store storage.Store, remove func() error, err error)
 	return store, func() error { return os.RemoveAll(dir) }, err
 }
 
-// isHalf says whether --precision asks for float16.
+// isHalf reports whether --precision asks for float16.
 func isHalf(precision string) (bool, error) {
 	if precision != shards.Float32 && precision != shards.Float16 {
 		return false, asUsage(fmt.Errorf("--precision %q is neither float32 nor float16", precision))

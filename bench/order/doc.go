@@ -3,8 +3,7 @@
 //
 //	go run -C bench ./order -dataset papers100m:scale=1/64 -memory 5 [-orders degree,bfs] [-columns 16] [-rounds 5]
 //
-// The data set is any that ndls run takes; only its edges are read. The passes are
-// those of the product, with the edges in memory: every order is packed into its
+// The data set is any that ndls run takes; only its edges are read. The passes are the product's, with the edges in memory: every order is packed into its
 // own hop stream. In each round the orders take turns, so that what else the
 // machine does meets all of them; every pass that is timed follows one that is
 // not. Rates are medians; the ratios to the product's order, "degree", are taken
@@ -23,7 +22,7 @@
 // neighbours of large degree first; "clusters" is five rounds of label propagation
 // with clusters that fit a strip, clusters by size and nodes by degree in them.
 // "hubs-bfs", "hubs-clusters", "grouped-clusters" and "grouped-random" combine
-// these; the last is what "grouped-input" is worth where the input has no order.
+// these; the last shows the gain of "grouped-input" if the input has no order.
 //
 // Rows an edge are the pairs (strip, source) that a pass meets, in shares of the
 // edges: what it reads of a hop that no cache holds. They do not depend on the

@@ -3,13 +3,13 @@
 //
 //	go run -C bench ./papers100m -scales 1/1024,1/256,1/64 -memory 2 -dir DIR [-- OPTIONS]
 //
-// DIR needs room for one run; OPTIONS are those of ndls run. With -dataset ogb:DIR
+// DIR needs room for one run; OPTIONS are options of ndls run. With -dataset ogb:DIR
 // the published data set is measured instead. Every run takes place in a memory
 // control group of its budget; edges/s are edges of a pass, each as wide as the
 // column before says.
 //
 // With -run DIR the run directory stays, and a later run goes on with it. -verb is the verb of
-// the program, run otherwise, and OPTIONS are those of that verb. So one stage is measured
+// the program, run otherwise, and OPTIONS are its options. So one stage is measured
 // again with other options:
 //
 //	go run -C bench ./papers100m -scales 1 -memory 16 -run DIR -verb lsi -- --resume=false --active settled

@@ -69,7 +69,7 @@ func (r runs) measure(set string) error {
 		return err
 	}
 	defer group.Remove()
-	// The limit of a control group is that of a process, so that the run is one of its own.
+	// The limit of a control group holds for a process, so that the run is one of its own.
 	args := group.Command(r.program, r.verb, "--quiet", "--run", dir, "--memory", fmt.Sprint(r.memory))
 	if r.verb == "run" {
 		args = append(args, "--dataset", set, "--runs", "1")

@@ -25,7 +25,7 @@ type Sample struct {
 // ogbn-papers100M.
 const Density = 29
 
-// Measurement is how fast one loop ran, round by round.
+// Measurement holds the speed of one loop, round by round.
 type Measurement struct {
 	// What is "gather", the sum of random rows, the limit of any kernel that
 	// reads one row an edge in no particular order; "csr", one row after the
@@ -37,9 +37,9 @@ type Measurement struct {
 }
 
 const (
-	// readPast is how many indices the measured loops may read past the last.
+	// readPast is the number of indices that the measured loops may read past the last.
 	readPast = 64
-	// measuredRows is how many rows CSR sums before it divides them.
+	// measuredRows is the number of rows that CSR sums before it divides them.
 	measuredRows = 256
 )
 
@@ -261,8 +261,8 @@ func (m *measured) runGather() {
 	})
 }
 
-// sums is where a thread sums rows [lo, hi): in the rows of the next hop, or
-// beside them where those are float16.
+// sums returns the rows in which a thread sums rows [lo, hi): the rows of the next hop, or rows
+// beside them if those are float16.
 func (m *measured) sums(thread int, lo, hi int64) []float32 {
 	n := (hi - lo) * int64(m.Columns)
 	if m.Precision == spmv.Float16 {

@@ -10,7 +10,7 @@ import (
 	"ndls/spmv"
 )
 
-// StreamRound is how long, in seconds, each way through the edges took.
+// StreamRound holds the seconds of each way through the edges.
 type StreamRound struct {
 	Read     float64 // reading the frames and nothing else
 	Resident float64 // a pass with the edges in memory

@@ -3,9 +3,9 @@
 //
 //	go run -C bench ./plan -data DIR [-only cora,papers-1/64] [-threads 2] [-dir DIR]   (make plan)
 //
-// DIR holds the published data sets, one folder each. Planned is what the user reads before
+// DIR holds the published data sets, one folder each. Planned shows what the user reads before
 // the run: from counts alone, with the number of hops and of epochs that a plan assumes.
-// Planned later is what the run itself expects right before the stage, when the K table is
+// Planned later shows what the run itself expects right before the stage, when the K table is
 // there. The seconds of processor time, divided by the threads, are below the measured
 // seconds: on a machine that other programs use they say more than the clock.
 //
@@ -154,7 +154,7 @@ func (j job) measure(ctx context.Context, w io.Writer, threads int, dir string, 
 	return nil
 }
 
-// right says whether seconds are planned well enough.
+// right reports whether seconds are planned well enough.
 func right(planned, measured float64) bool {
 	return planned >= 0.7*measured && planned <= 1.3*measured || planned < 1 && measured < 1
 }

@@ -23,11 +23,11 @@ import (
 type cell struct {
 	set       set
 	condition condition
-	// name is that of the recipe.
+	// name is the name of the recipe.
 	name string
 	recipe
-	// options are those of the run but for what is chosen, in the order in which they are laid
-	// over each other.
+	// options are the options of the run except those that are chosen, in the order in which they
+	// are laid over each other.
 	options string
 	// search is all that is chosen by validation, "" for nothing.
 	search string
@@ -37,7 +37,8 @@ type cell struct {
 	inductive bool
 	last      ndls.Stage
 	trials    int
-	// splits are drawn at random, 1 for a published split; models is how many of each.
+	// splits is the number of random splits, 1 for a published split; models is the number of
+	// models of each.
 	splits, models int
 	seed           uint64
 }
@@ -144,7 +145,7 @@ func key(what ...any) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// Outcome is what came of an experiment. Accuracies are shares.
+// Outcome holds the result of an experiment. Accuracies are shares.
 type Outcome struct {
 	Set       string `json:"set"`
 	Condition string `json:"condition,omitempty"`
@@ -164,7 +165,7 @@ type Outcome struct {
 	Stages []Seconds `json:"stages"`
 }
 
-// Choice is what was chosen by validation.
+// Choice holds what validation chose.
 type Choice struct {
 	// Chosen are the chosen options, Valid their validation accuracy in the search, Trials how
 	// many were tried, and LabelTrials how many of label smoothing, with the network that was chosen
@@ -200,8 +201,8 @@ type Seconds struct {
 	Seconds float64    `json:"seconds"`
 }
 
-// outcome is what comes of a cell: what an earlier call has stored, or what it measures and
-// stores.
+// outcome returns the result of a cell: the stored one of an earlier call, or a new measurement,
+// which it stores.
 func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	id := key(x.set.uri, x.options, x.labels, x.search, x.trees, x.inductive, x.trials, x.splits, x.models, x.seed)
 	if x.last != ndls.StageEvaluate {
@@ -229,8 +230,8 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	})
 }
 
-// splits are those of a cell, of which each is a run of its own. What came of a split is stored in a folder until the outcome of
-// the cell is stored.
+// splits holds the splits of a cell, of which each is a run of its own. The result of a split is
+// stored in a folder until the outcome of the cell is stored.
 type splits struct {
 	cell
 	folder string
@@ -283,7 +284,7 @@ func stored[T any](path string, find func() (T, error)) (v T, err error) {
 	return v, vfs.ReplaceFile(path, append(text, '\n'), 0o666)
 }
 
-// config is that of a run in a folder, with the options of the cell and more.
+// config returns the configuration of a run in a folder, with the options of the cell and more.
 func (j Job) config(x cell, folder, more string) (ndls.Config, error) {
 	o, err := x.plan(more)
 	c := j.Config

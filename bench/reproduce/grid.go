@@ -22,7 +22,7 @@ import (
 
 // What tables take where a job does not say.
 const (
-	// DefaultTrials is how many settings of each method are compared by validation.
+	// DefaultTrials is the number of settings of each method that validation compares.
 	DefaultTrials = 6
 	// DefaultSplits is the number of random splits, DefaultModels that of models of each, and
 	// DefaultPublishedModels that of models of a published split.
@@ -233,7 +233,7 @@ func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []lin
 	return lines, missing, vfs.RemoveAll(filepath.Join(j.Out, "work"))
 }
 
-// paper is what the paper reports of a row, "" for nothing.
+// paper returns the paper's figure of a row, "" for none.
 func (g grid) paper(r row, s set) string {
 	for _, p := range strings.Fields(r.paper) {
 		if name, value, _ := strings.Cut(p, "="); name == s.name {
@@ -434,8 +434,8 @@ func testOf(l line, m Model) *float64 {
 }
 
 // standing says in words how one line compares with another: level is a difference of at most two
-// standard errors. Splits are those of both, and are compared one by one; models of a single split
-// are independent.
+// standard errors. Splits count if both have them, and are compared one by one; models of a single
+// split are independent.
 func standing(a, b line, of func(line, Model) *float64) string {
 	mean, deviation := difference(means(a, of), means(b, of))
 	switch {
@@ -471,7 +471,7 @@ func difference(a, b [][]float64) (mean, deviation float64) {
 	return stat.Mean(d, nil), standardError(d)
 }
 
-// standardError is that of the mean of x, 0 for one number.
+// standardError returns the standard error of the mean of x, 0 for one number.
 func standardError(x []float64) float64 {
 	if len(x) < 2 {
 		return 0

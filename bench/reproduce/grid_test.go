@@ -55,7 +55,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// text is what the command prints and writes of tables.
+// text returns the tables that the command prints and writes.
 func text(t *testing.T, r Result) string {
 	t.Helper()
 	var all bytes.Buffer

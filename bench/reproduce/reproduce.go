@@ -16,7 +16,7 @@ import (
 
 // Experiment is a table or a figure of the paper.
 type Experiment struct {
-	// Name is what the command takes, About a line on what is shown.
+	// Name is the argument of the command, About a line on what is shown.
 	Name, About string
 	// Needs says which data the experiment takes, "" for none, and Lines are the commands that
 	// make it from these.
@@ -30,7 +30,7 @@ type Experiment struct {
 // Make makes the table or the figure.
 func (e Experiment) Make(ctx context.Context, j Job) (Result, error) { return e.make(ctx, e, j) }
 
-// Job is what an experiment works with.
+// Job holds the parameters of an experiment.
 type Job struct {
 	// Runs are run directories to read, or, where a figure makes its own, where to make them.
 	Runs []string
@@ -42,8 +42,9 @@ type Job struct {
 	// Sets, Methods and Conditions are the data sets, the recipes and the conditions of the table to
 	// run, none for all.
 	Sets, Methods, Conditions []string
-	// Trials is how many settings of each method are compared, Splits the number of random splits,
-	// and Models that of models of a split; 0 stands for the defaults of the package.
+	// Trials is the number of settings of each method that are compared, Splits the number of
+	// random splits, and Models the number of models of a split; 0 stands for the defaults of the
+	// package.
 	Trials, Splits, Models int
 	// Options are further options of ndls run for all methods, as a command line spells them.
 	Options string
@@ -51,7 +52,7 @@ type Job struct {
 	Python string
 }
 
-// Result is what an experiment gives.
+// Result is the result of an experiment.
 type Result struct {
 	Pictures []figure.Picture
 	Tables   []Table
@@ -132,7 +133,7 @@ func (e Experiment) Missing(what string) error {
 
 // Table is a table of text.
 type Table struct {
-	// Name is that of its file.
+	// Name is the name of its file.
 	Name, Title string
 	Header      []string
 	Rows        [][]string

@@ -3,8 +3,8 @@ package reproduce
 // A recipe is how a row of a table gets its predictions: options of ndls run, of which some are
 // chosen by validation.
 type recipe struct {
-	// options are those that make the method what it is. labels are those of label smoothing,
-	// which take no part in the search.
+	// options define the method. labels are the options of label smoothing, which take no part in
+	// the search.
 	options, labels string
 	// search lists what is chosen by validation, in the form of ndls tune --try, beside what a
 	// table has for all methods. It is fixed where nothing is chosen.
@@ -22,9 +22,9 @@ const (
 	none = "--label-depth 0"
 	// fixed says that nothing of a recipe is chosen.
 	fixed = "fixed"
-	// hopsOfNodes is what is chosen of K.
+	// hopsOfNodes lists the choices of K.
 	hopsOfNodes = "epsilon=0.01,0.03,0.05,0.1,0.2,0.3"
-	// correction is what is chosen of Correct & Smooth.
+	// correction lists the choices of Correct & Smooth.
 	correction = "cs-scale=auto,0.5,1,2 cs-correct-alpha=0.5,0.7,0.8,0.9,0.99 cs-smooth-alpha=0.5,0.7,0.8,0.9,0.99"
 )
 
@@ -54,12 +54,12 @@ var recipes = map[string]recipe{
 	"xgboost-ndls": {options: "--rule ndls", trees: "xgboost"},
 }
 
-// perceptron is what is chosen of the network for every method of a table.
+// perceptron lists the choices of the network for every method of a table.
 const perceptron = "dropout=0.2,0.4,0.6 input-dropout=0.2,0.4,0.6 lr=0.005,0.01,0.02 weight-decay=0.0001,0.0005,0.001"
 
 // A row is a line of a table.
 type row struct {
-	// name is that of the method as the table prints it, recipe the entry of recipes.
+	// name is the name of the method as the table prints it, recipe the entry of recipes.
 	name, recipe string
 	// smoothed says that the figures are those after label smoothing, ours that the method
 	// smooths by node. aside keeps the row out of the comparison of both kinds.
@@ -83,7 +83,8 @@ type grid struct {
 	// options are for all methods, before those of conditions and recipes. split are those that
 	// divide sets whose published split is not inductive, "" for the split of the set.
 	options, split string
-	// search is what is chosen of all methods, beside what their recipes say, fixed for nothing.
+	// search lists the choices of all methods, in addition to their recipes, and fixed the options
+	// without choice.
 	search string
 	// inductive says that models are trained before anything of a test node is read.
 	inductive bool

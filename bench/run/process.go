@@ -16,8 +16,8 @@ import (
 	"ndls/internal/cgroup"
 )
 
-// outcome is what a process said of itself, and what was seen of it. The fields
-// that peers print are those of peer.py.
+// outcome holds what a process reported of itself, and what was observed of it. The fields that
+// peers print match peer.py.
 type outcome struct {
 	Version string             `json:"version"`
 	Seconds map[string]float64 `json:"seconds"`
@@ -30,7 +30,7 @@ type outcome struct {
 	Peak int64 `json:"-"`
 	// Died says how and in what phase; "" if all went well.
 	Died string `json:"-"`
-	// Wall is how long everything took.
+	// Wall is the time of everything.
 	Wall time.Duration `json:"-"`
 }
 

@@ -28,9 +28,9 @@ func (r runs) died() string {
 	return r.all[len(r.all)-1].Died
 }
 
-// race runs the contenders in turn, rounds times, but those that took longer than
-// long, or died, once. Those in dead are left out, and who dies is put there. The
-// error is that of ctx.
+// race runs the contenders in turn, rounds times. A contender that took more than long, or died,
+// runs once. Contenders in dead are left out, and those that die are added to it. The error comes
+// from ctx.
 func race(ctx context.Context, contenders []contender, rounds int, long time.Duration, dead map[string]bool) ([]runs, error) {
 	result := make([]runs, len(contenders))
 	for round := range rounds {

@@ -64,7 +64,7 @@ func sortPairs(ctx context.Context, uri string, s settings) (err error) {
 	return json.NewEncoder(os.Stdout).Encode(outcome{Seconds: map[string]float64{"sort": time.Since(start).Seconds()}, Edges: rows})
 }
 
-// edgeParts is how many parts of an edge list each thread reads, one after the other.
+// edgeParts is the number of parts of an edge list that each thread reads, one after the other.
 const edgeParts = 8
 
 // addPairs gives both directions of all edges to a sorter.
@@ -114,7 +114,7 @@ func writePairs(path string, threads int, from *extsort.Sorter[uint64]) (rows in
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	// Blocks of one destination: the order is that of destinations, then sources.
+	// These are blocks of one destination: the order is by destination, then by source.
 	meta := shards.EdgeMeta{Hi: math.MaxUint32, NumNodes: math.MaxUint32, BlockRows: 1}
 	w, err := shards.NewEdgeWriter(f, meta)
 	if err != nil {

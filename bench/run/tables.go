@@ -19,13 +19,13 @@ import (
 const (
 	// degree is the directed edges of a row of papers100M, symmetrised.
 	degree = 29
-	// strip is what the rows of the random graph are rounded up to, as ndls does.
+	// strip is the multiple to which the rows of the random graph are rounded up, as ndls does.
 	strip = 1 << 15
 	// kernelColumns is 64 bytes of float32.
 	kernelColumns = 16
 	// kernelRounds are timed in each process, after one that is not.
 	kernelRounds = 3
-	// tolerance is how far results in float32 may lie apart.
+	// tolerance is the allowed difference of results in float32.
 	tolerance = 1e-4
 )
 
@@ -136,7 +136,7 @@ func (b *bench) results() string {
 	return fmt.Sprintf("Peers keep their result in memory; where they take %d columns at a time, each result is dropped after a sample.", blockColumns)
 }
 
-// blockColumns is how many columns a peer takes at a time where it does not take all.
+// blockColumns is the number of columns that a peer takes at a time if it does not take all.
 const blockColumns = 16
 
 func (b *bench) propagators(graph, hops string) []contender {

@@ -23,7 +23,7 @@ type running struct {
 	saved    int
 }
 
-// execute does what is left of a task, and says whether it came to the end.
+// execute does what is left of a task, and reports whether it came to the end.
 func (r *running) execute() bool {
 	p := r.phase
 	p.piece = p.of(r.task.index)
@@ -100,7 +100,7 @@ func (r *running) unit(w work) bool {
 	return ok
 }
 
-// quantum is how long workers compute before they look how many share the cores.
+// quantum is the time that workers compute before they count how many share the cores.
 const quantum = 0.05
 
 // compute is spend for work that takes a core. Workers that are more than the cores of their
@@ -125,7 +125,7 @@ func (r *running) compute(left float64) bool {
 	return true
 }
 
-// spend lets time pass, in which the lease is renewed. It says whether machine and
+// spend lets time pass, in which the lease is renewed. It reports whether machine and
 // lease are still there.
 func (r *running) spend(s float64) bool {
 	for end := time.Now().Add(duration(s)); ; {
@@ -154,7 +154,7 @@ func (r *running) spend(s float64) bool {
 	}
 }
 
-// left is how long the task still takes, by what was done so far, 0 where nothing was.
+// left returns the time that the task still needs, by the work done so far, 0 if none was done.
 func (r *running) left() float64 {
 	total := float64(r.task.pieces * r.phase.piece.units)
 	if r.done == 0 {

@@ -21,18 +21,18 @@ import (
 	"ndls/stage"
 )
 
-// fate is what happens to machines, and how the coordinator is set.
+// fate holds what happens to machines, and the settings of the coordinator.
 type fate struct {
 	lease, checkpoint time.Duration
 	// slow is the standard deviation of the logarithm of a worker's slowness.
 	slow float64
-	// mtbf is the mean time between failures of a machine, 0 for never; replace is
-	// how long it takes until another stands in.
+	// mtbf is the mean time between failures of a machine, 0 for never. replace is the time until
+	// another one stands in.
 	mtbf, replace time.Duration
 	seed          uint64
 }
 
-// tally is what a phase took. Seconds are of workers, but for wall.
+// tally holds the cost of a phase. Seconds are of workers, except for wall.
 type tally struct {
 	stage control.Stage
 	part  control.Part
@@ -78,7 +78,7 @@ type cluster struct {
 	now      *tally
 }
 
-// task is what is left of a task, as its checkpoints have it.
+// task holds the rest of a task by its checkpoints.
 type task struct {
 	index, pieces int
 	attempts      int
@@ -98,7 +98,7 @@ type attempt struct {
 	base  checkpoint // it goes on from
 	spent float64
 	done  float64 // units
-	// counted and used are what of these went into the result.
+	// counted and used are the parts of these that went into the result.
 	counted, used float64
 	died          bool
 }
@@ -201,7 +201,7 @@ func (c *cluster) do(ctx context.Context, p phase) (tally, error) {
 	return t, nil
 }
 
-// place is where one machine after the other is a worker.
+// place runs one machine after the other as a worker.
 func (c *cluster) place(i int) {
 	// No two workers do something at the same instant, nor with the coordinator.
 	time.Sleep(time.Duration(i+1) * time.Microsecond)

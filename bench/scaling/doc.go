@@ -3,7 +3,7 @@
 //
 //	go run -C bench ./scaling [-table columns|bytes|gangs|intervals|limits|renewals|held] [-workers 1,2,4,8] [-mtbf 720h] [-slow 0.25] …
 //
-// -help lists what can be set. Tables are Markdown. Rates are those of RESULTS.md,
+// -help lists what can be set. Tables are Markdown. Rates come from RESULTS.md,
 // which says where each comes from.
 //
 // # Model
@@ -18,7 +18,7 @@
 // journal and catalogue, in memory and on a simulated clock (package synctest), and
 // workers that sleep where real ones compute. They join, ask for tasks, renew, commit
 // checkpoints and finish through [control.Service], so that leases, deadlines, loss
-// budgets and second attempts at slow tasks are those of the product. Tasks are cut as
+// budgets and second attempts at slow tasks are the product's. Tasks are cut as
 // the coordinator cuts them. A machine dies after a time that is exponentially distributed
 // and a new one replaces it; a worker is slower by a log-normal factor, drawn for each
 // attempt at a task.
@@ -30,8 +30,7 @@
 // a ring. "intervals" is several groups, each with a block of its own, and rows that travel only
 // where they are needed.
 //
-// With -grid, groups of workers share the rows of a panel where that is faster. "bound" is what
-// the hardware allows: work over workers, or bytes over network and store.
+// With -grid, groups of workers share the rows of a panel where that is faster. "bound" shows the limit of the hardware: work over workers, or bytes over network and store.
 //
 // "limits" measures, on this machine, what the coordinator takes for a lease and for a
 // commit beside so many files, "renewals" what it takes with many workers on loopback. "held"

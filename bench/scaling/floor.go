@@ -8,7 +8,7 @@ import (
 	"ndls/stage"
 )
 
-// floor is what the hardware allows where rows have to travel.
+// floor holds the limit of the hardware if rows have to travel.
 type floor struct {
 	rows  float64 // seconds that the network alone needs for them
 	total float64 // seconds of all of the job
@@ -21,7 +21,7 @@ type shared struct {
 	row          int64
 }
 
-// sharedStages are those of the job.
+// sharedStages returns the shared stages of the job.
 func (j job) sharedStages() (all []shared) {
 	for _, s := range stage.Possible(j.plan, j.Counts) {
 		switch s {

@@ -14,7 +14,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// measuredJSON is what real runs took on the machine of RESULTS.md, with one thread a
+// measuredJSON holds the cost of real runs on the machine of RESULTS.md, with one thread a
 // worker. TestMeasureScaling of e2e writes it: make scaling-measured.
 //
 //go:embed measured.json
@@ -51,13 +51,13 @@ func (t measuredTask) size() float64 { return float64(max(t.Last-t.First, 1)) }
 
 func (p measuredPhase) name() string { return fmt.Sprintf("%s/%s", p.Stage, p.Part) }
 
-// shares says whether the tasks are those of workers that share rows.
+// shares reports whether the tasks belong to workers that share rows.
 func (p measuredPhase) shares() bool { return control.Task{Part: p.Part}.Shares() }
 
-// halves says whether each of these has one half of each panel.
+// halves reports whether each of these has one half of each panel.
 func (p measuredPhase) halves() bool { return control.Task{Part: p.Part}.Side() != packed.Both }
 
-// seconds are those of all tasks.
+// seconds sums the seconds of all tasks.
 func (p measuredPhase) seconds() (all float64) {
 	for _, t := range p.Tasks {
 		all += t.Seconds
@@ -65,7 +65,7 @@ func (p measuredPhase) seconds() (all float64) {
 	return all
 }
 
-// wall is how long so many workers take for the tasks one after the other, in their order.
+// wall returns the time of so many workers for the tasks one after the other, in their order.
 func (p measuredPhase) wall(workers int) float64 {
 	busy := make([]float64, workers)
 	for _, t := range p.Tasks {
@@ -88,7 +88,7 @@ func (p measuredPhase) moved() (all float64) {
 	return all
 }
 
-// members is how many tasks have the same columns.
+// members counts the tasks with the same columns.
 func (p measuredPhase) members() (n int) {
 	for _, t := range p.Tasks {
 		if first := p.Tasks[0]; t.FirstPanel == first.FirstPanel && t.Part == first.Part {
@@ -99,8 +99,8 @@ func (p measuredPhase) members() (n int) {
 }
 
 const (
-	// measuredCores is how many cores the machine of the measurement had: workers that are more
-	// share them. So many workers are the last ones from whose runs rates are taken.
+	// measuredCores is the number of cores of the measured machine: workers that are more share
+	// them. So many workers are the last ones from whose runs rates are taken.
 	measuredCores = 2
 	// measuredDelay is the seconds that a frame was on its way where cables carried so many bits a second.
 	measuredDelay = 2e-3
@@ -108,15 +108,17 @@ const (
 	measuredHops = 8
 	// payload is which share of what a cable carries are rows and messages: a frame of 1,514 bytes has 66 of headers.
 	payload = 1448.0 / 1514
-	// roundTrips is how often in a hop a worker asks others for what it has to wait for: the first rows, and sums. Rows are
-	// relayed in pieces of pieceBytes, which arrive whole before they go on.
+	// roundTrips is the number of times in a hop that a worker asks others for something and waits:
+	// for the first rows, and for sums. Rows are relayed in pieces of pieceBytes, which arrive
+	// whole before they go on.
 	roundTrips = 2
 	pieceBytes = 1 << 17
-	// callsBeside is how many calls to the coordinator follow each other beside a task: for the task, the catalogue, a commit, its end.
+	// callsBeside is the number of calls to the coordinator that follow each other beside a task:
+	// for the task, the catalogue, a commit, its end.
 	callsBeside = 4
 )
 
-// rates are what real tasks of a graph took.
+// rates holds the cost of real tasks of a graph.
 type rates struct {
 	// plain are the seconds of all tasks of a part of a stage that shares no rows, computing those that a stage of which rows
 	// are shared takes where they are not. beside and asks are the seconds in which a worker asks for a task and reads

@@ -31,8 +31,8 @@ type group struct {
 	barrier float64
 }
 
-// barrierSeconds is what groups of a grid take from the last member's end of a hop to the first's
-// begin of the next.
+// barrierSeconds is the time from the last member's end of a hop to the first member's begin of the
+// next, in a group of a grid.
 const barrierSeconds = 0.1
 
 // groupOf is the group that does n panels of rows of some bytes soonest: whole ones, or halves of them where the stage can.
@@ -51,7 +51,7 @@ func (j job) groupOf(n int, row int64, halves bool) group {
 	return best
 }
 
-// pieces is how many column blocks n panels are.
+// pieces returns the number of column blocks of n panels.
 func (g group) pieces(n int) int {
 	if g.halves {
 		return n * len(packed.Sides)
@@ -99,7 +99,7 @@ func (j job) first(size int) float64 {
 	return 1
 }
 
-// lists says whether only the rows are sent that are needed: where that pays, and all of them fit the memory.
+// lists reports whether only the rows are sent that are needed: where that pays, and all of them fit the memory.
 func (g group) lists() bool {
 	return sharing.ListsPay(g.Nodes, int64(g.directed()), g.size) && g.rows()+g.row*g.Nodes <= g.machine.Memory
 }
@@ -124,8 +124,8 @@ func (g group) cells(s control.Stage, n, hops int, in, written int64) phase {
 	return p
 }
 
-// received is the bytes that a member gets in a hop, as a mean: the rows of the others. Of rows
-// that are needed it is what random sources would make; hubs and order make it less.
+// received returns the mean number of bytes that a member receives in a hop: the rows of the
+// others. If only needed rows are sent, it assumes random sources; hubs and order make it less.
 func (g group) received() float64 {
 	size := float64(g.size)
 	rows := float64(g.Nodes) * (1 - 1/size)
@@ -178,7 +178,7 @@ func (g group) hop() float64 { return g.takesUnit(g.unit()) - g.unit().waits }
 // state is the bytes of a member's checkpoint: rows and sums.
 func (g group) state() float64 { return 2 * float64(g.row*g.Nodes) / float64(g.size) }
 
-// blockTally is what a block took. Seconds are those of the clock.
+// blockTally holds the cost of a block. Seconds are by the clock.
 type blockTally struct {
 	wall float64
 	// waiting is for the slowest member and at barriers, died for hops done again and
@@ -232,5 +232,5 @@ func (g group) simulate(f fate) (t blockTally) {
 	return t
 }
 
-// mostDeaths is after how many a block is given up.
+// mostDeaths is the number of deaths after which a block is given up.
 const mostDeaths = 10_000

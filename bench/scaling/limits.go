@@ -38,7 +38,7 @@ func limits(ctx context.Context, w io.Writer, dir string, files []int) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// rounds is how often each is measured.
+// rounds is the number of times that each is measured.
 const rounds = 30
 
 // limit measures with so many files in the catalogue.

@@ -18,10 +18,10 @@ import (
 
 // What was measured: RESULTS.md names the command of each.
 const (
-	// overlap is how many times the slower of reading and computing a pass takes that
-	// does both.
+	// overlap is the time of a pass that reads and computes, as a multiple of the slower of the
+	// two.
 	overlap = 1.25
-	// shardBytes is those of a directed edge.
+	// shardBytes is the size of a directed edge.
 	shardBytes = 6.85
 	// partitionSeconds and trainSeconds are of papers100m:scale=1 on the reference machine: of the
 	// whole stage, and of one model of papersPlan.
@@ -39,11 +39,11 @@ const (
 	// rowBytes is a row of 16 float32 columns, probeRow one of a probe, whose values are float16.
 	rowBytes = 4 * packed.PanelColumns
 	probeRow = 2 * packed.PanelColumns
-	// rest is how many times as long as saving took a worker does not save again.
+	// rest is the pause of a worker after a save, as a multiple of the time of the save.
 	rest = 10
 )
 
-// measuredRows and measuredNodes are those of the graph that was partitioned in pieces.
+// measuredRows and measuredNodes describe the graph that was partitioned in pieces.
 const measuredRows, measuredNodes = 40e6, 2e6
 
 // Steps of a partition in pieces, of all workers together, as shares of the time that
@@ -70,11 +70,11 @@ const (
 	joinShare  = 2 * 0.027 * waitShare / wholeEdges
 )
 
-// rankedBytes is what the step Rank leaves of a node.
+// rankedBytes is the size that the step Rank leaves for a node.
 const rankedBytes = 25
 
-// edgeShares are those of the intervals of papers100m in all edges, of the node table
-// of papers100m:scale=1/256.
+// edgeShares lists the shares of the intervals of papers100m in all edges, from the node table of
+// papers100m:scale=1/256.
 var edgeShares = []float64{0.388, 0.194, 0.143, 0.110, 0.084, 0.060, 0.021}
 
 // reference is the machine of those measurements. Its network was never measured but
@@ -107,7 +107,7 @@ func papersPlan(targets string) control.Plan {
 	return p
 }
 
-// machine is what a worker runs on. Rates are a second.
+// machine describes the machine of a worker. Rates are a second.
 type machine struct {
 	Memory  int64
 	Threads int
@@ -128,7 +128,7 @@ type job struct {
 	store float64
 	// grid lets groups of workers share the rows of a panel, where that is faster.
 	grid bool
-	// cores is how many workers compute at the same time where all are on one machine, 0 for
+	// cores is the number of workers that compute at the same time if all are on one machine, 0 for
 	// all of them.
 	cores int
 	// sending is the seconds of a thread that a byte of rows takes between two workers: of the one that sends it, of the
@@ -147,7 +147,7 @@ type phase struct {
 	// tasks are numbers of pieces.
 	tasks []int
 	piece work
-	// weights are how many times a piece of each task is as much; nil: once.
+	// weights lists the work of each task's piece as a multiple of a usual piece; nil: one.
 	weights []float64
 	// open is done at each attempt before the first piece, cold once by each machine.
 	open, cold work
@@ -155,7 +155,7 @@ type phase struct {
 	beside, asks float64
 }
 
-// work is what a piece of a task takes.
+// work is the cost of a piece of a task.
 type work struct {
 	read, written int64   // bytes of the store
 	units         int     // after each of which the state can be saved
@@ -178,7 +178,7 @@ func (j job) stream() int64 {
 	return partition.HopBytes(partition.Counts{Nodes: j.Nodes, Edges: j.Counts.Edges})
 }
 
-// rate is what one of several workers gets from the store.
+// rate returns the bytes a second that one of several workers gets from the store.
 func (j job) rate(at int) float64 {
 	if j.store == 0 {
 		return j.machine.Net
@@ -186,7 +186,7 @@ func (j job) rate(at int) float64 {
 	return min(j.machine.Net, j.store/float64(max(min(at, j.workers), 1)))
 }
 
-// resident says whether the edges of n rows stay in memory beside two hops of these, of so many bytes a row.
+// resident reports whether the edges of n rows stay in memory beside two hops of these, of so many bytes a row.
 func (m machine) resident(n, stream, row int64) bool {
 	free := mem.Usable(m.Memory) - 8*n
 	return hops.Resident(stream, free) && stream+2*n*row <= free
@@ -231,7 +231,7 @@ func (j job) intervals() int {
 	return int((j.Nodes + rows - 1) / rows)
 }
 
-// phases are those of a run.
+// phases returns the phases of a run.
 func (j job) phases() (all []phase) {
 	if j.replayed != nil {
 		return j.replayed
@@ -351,7 +351,7 @@ func (j job) overlapped(seconds float64, read, written int64) work {
 	return work{units: 1, unit: max(seconds-float64(read+written)/j.rate(1), 0), read: read, written: written}
 }
 
-// weight is how many times a piece a task's pieces are.
+// weight returns the work of a task's pieces as a multiple of a usual piece.
 func (p phase) weight(task int) float64 {
 	if p.weights == nil {
 		return 1
@@ -369,8 +369,8 @@ func (p phase) of(task int) work {
 
 func (j job) nodeTable() int64 { return partition.NodeBytes(partition.Counts{Nodes: j.Nodes}) }
 
-// graph is what is read before a pass: by every attempt the node table, twice, by a
-// machine that has no copy the hop streams.
+// graph returns what is read before a pass: every attempt reads the node table, twice; a machine
+// without a copy reads the hop streams.
 func (j job) graph() (open, cold work) {
 	return work{read: 2 * j.nodeTable()}, work{read: j.stream()}
 }
@@ -538,15 +538,16 @@ func (j job) whole(s control.Stage) phase {
 	return p
 }
 
-// plannedTraining is what the planner says of the training that was measured, on a machine of these speeds.
+// plannedTraining returns the planner's seconds for the measured training, on a machine of these
+// speeds.
 func plannedTraining(speeds control.Speeds) float64 {
 	r := control.Resources{Memory: reference.Memory, Threads: reference.Threads, Speeds: speeds}
 	f, _ := estimate.Run(papers, papersPlan(control.LabelledTargets), r, 0, stage.Costs(control.Train)...)
 	return f[0].Seconds
 }
 
-// trainedSpeeds are those of a machine of which the planner says that it takes so many seconds for the training that was
-// measured: those of package estimate, but for products.
+// trainedSpeeds returns the speeds of a machine for which the planner expects so many seconds for
+// the measured training: those of package estimate, except for products.
 func trainedSpeeds(seconds float64) control.Speeds {
 	s := control.Speeds{Edges: 87e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
 	slow, flops := plannedTraining(s), s.Flops
@@ -575,8 +576,8 @@ func divide(n, workers int) (tasks []int) {
 // seconds is the time that bytes take.
 func seconds(bytes int64, rate float64) float64 { return float64(bytes) / rate }
 
-// alone is how long phases take on one machine that does not die, one after the
-// other, with the state of tasks saved every so often: the closed formula.
+// alone returns the time of phases on one machine that does not die, one after the other, with the
+// state of tasks saved every so often: the closed formula.
 func (j job) alone(phases []phase, every float64) (total float64) {
 	rate := j.rate(1)
 	warm := false

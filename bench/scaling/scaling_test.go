@@ -36,8 +36,7 @@ func mustSimulate(t *testing.T, j job, f fate) []tally {
 	return tallies
 }
 
-// Work that was done is what there was to do and what came to nothing, and time
-// went by for both.
+// Work done equals the planned work plus the lost work, and time went by for both.
 func TestWorkIsDoneOrLost(t *testing.T) {
 	deaths, second := 0.0, 0.0
 	for seed := range uint64(6) {

@@ -102,8 +102,8 @@ func columnsTable(w io.Writer, j job, f fate, workers []int, seeds int) error {
 	return nil
 }
 
-// bound is what the hardware allows: the longest of what one machine takes in all, shared by
-// all of them, and of what moves, through all their networks and through the store.
+// bound returns the limit of the hardware: the longest of the time of one machine divided by the
+// number of machines, of the bytes through all their networks, and of the bytes through the store.
 func (j job) bound(moved float64) float64 {
 	one := j
 	one.workers = 1
@@ -181,7 +181,7 @@ func intervalsTable(w io.Writer, j job, f fate, sizes []int, barrier float64, se
 	}
 }
 
-// average is the mean of some runs; deaths are those of all.
+// average returns the mean of some runs; deaths are summed over all of them.
 func (g group) average(f fate, seeds int) (sum blockTally) {
 	n := float64(seeds)
 	for i := range seeds {

@@ -43,9 +43,9 @@ type neighbour struct {
 	out *json.Decoder
 }
 
-// sideBySide makes as many runs as the last number of threads at the same time, each in a
-// process with one thread on a core of its own. Each stage begins when all have ended the one
-// before, and its seconds are those of the slowest.
+// sideBySide makes as many runs as the last number of threads at the same time, each in a process
+// with one thread on a core of its own. Each stage begins when all have ended the one before, and
+// its seconds are the slowest run's.
 func (b bench) sideBySide() (err error) {
 	var runs []*neighbour
 	defer func() {

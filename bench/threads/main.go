@@ -7,13 +7,12 @@
 // A run with t threads has t cores of the machine, and one thread more that may go on when what
 // it reads has come, as with the program ndls.
 //
-// The last line is what the memory of the machine allows: the rate of a pass of 16 columns over
+// The last line shows the limit of the machine's memory: the rate of a pass of 16 columns over
 // random edges in memory, with as many nodes as the graph has, measured after each run.
 //
 // With -beside each round also has as many runs side by side as the last number of threads, each
-// with one thread on a core of its own. They share nothing but the machine. "Side by side" is how
-// much more they do together than one of them alone: what so many threads could gain at most,
-// where the memory and the disk are those of one machine.
+// with one thread on a core of its own. They share nothing but the machine. "Side by side" shows how much more they do together than one of them alone: what so many threads could gain at most,
+// if they share the memory and the disk of one machine.
 //
 // The last two columns are shares of the time with the last number of threads: that in which
 // fewer than all threads computed, as report.json has it, and that in which fewer than all
@@ -86,7 +85,7 @@ type bench struct {
 	together map[ndls.Stage][]float64 // seconds of the runs side by side
 }
 
-// stages are those of a whole run.
+// stages lists the stages of a whole run.
 func stages() (names []ndls.Stage) {
 	for _, s := range ndls.Stages() {
 		if ndls.InWhole(s) {
@@ -96,7 +95,7 @@ func stages() (names []ndls.Stage) {
 	return names
 }
 
-// passEdges is how many edges the pass in memory has: enough for some tenths of a second.
+// passEdges is the number of edges of the pass in memory: enough for some tenths of a second.
 const passEdges = 25_000_000
 
 // took are the seconds of a stage in each round, and how busy its threads were in the last.
@@ -290,7 +289,7 @@ func (b bench) print(measured map[ndls.Stage]map[int]*took) {
 	row(append(rates, "", "")...)
 }
 
-// gain is how much more the runs side by side do than one alone that takes so many seconds.
+// gain returns how much more the runs side by side do than one alone that takes so many seconds.
 func (b bench) gain(alone, together float64) string {
 	return fmt.Sprintf("%.2f", float64(b.threads[len(b.threads)-1])*alone/together)
 }

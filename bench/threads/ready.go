@@ -34,7 +34,7 @@ func pin(first, cores int) error {
 	return nil
 }
 
-// readyTime is how long the threads of the process have run, or waited for a core.
+// readyTime returns the time for which the threads of the process have run, or waited for a core.
 func readyTime() (sum time.Duration) {
 	tasks, err := os.ReadDir("/proc/self/task")
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"ndls/train"
 )
 
-// shape is that of a problem.
+// shape is the shape of a problem.
 type shape struct {
 	width, hidden, classes int
 	train, valid           int64

@@ -22,9 +22,9 @@ var otherValues = map[string]string{
 	"label-rule": "cs", "label-depth": "3", "cs-scale": "2",
 }
 
-// TestAgainForEachOption: whatever option of a whole run is given another value, the command that the error prints is
-// that of the first stage which the option decides on, its verb takes the option, and the plan that it makes is the
-// one that was asked for, as far as this stage goes.
+// TestAgainForEachOption: whatever option of a whole run is given another value, the command that
+// the error prints makes the first stage which the option decides on, its verb takes the option,
+// and the plan that it makes is the one that was asked for, as far as this stage goes.
 func TestAgainForEachOption(t *testing.T) {
 	for _, name := range control.OptionNames() {
 		there := ndls.DefaultOptions()

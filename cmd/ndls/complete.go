@@ -95,7 +95,7 @@ var (
 	logLevels   = []string{"debug", "info", "warn", "error"}
 )
 
-// starting are those of some words that begin as a word does.
+// starting returns the words of a list that begin with a text.
 func starting(list []string, begin string) []cobra.Completion {
 	return slices.DeleteFunc(slices.Clone(list), func(w string) bool { return !strings.HasPrefix(w, begin) })
 }

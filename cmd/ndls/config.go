@@ -65,7 +65,7 @@ func (a *app) readConfig(cmd *cobra.Command) error {
 	return nil
 }
 
-// syntax is what the YAML library says of a file, with the line: it names none where it
+// syntax returns the YAML library's error for a file, with the line: the library names none if it
 // means the first.
 func syntax(err error) string {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")

@@ -8,7 +8,7 @@ import (
 	"ndls"
 )
 
-// loopback is where only this host can connect, at a free port.
+// loopback is an address to which only this host can connect, at a free port.
 const loopback = "127.0.0.1:0"
 
 func (a *app) coordinatorCommand() *cobra.Command {

@@ -102,7 +102,7 @@ func printDiff(w io.Writer, x ndls.Difference) error {
 	return printFiles(w, x)
 }
 
-// shownDigest is how much of a digest is printed.
+// shownDigest is the number of characters of a digest that are printed.
 const shownDigest = 16
 
 // shown is a value as it is printed.

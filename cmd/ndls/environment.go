@@ -14,7 +14,7 @@ import (
 	"ndls/internal/meant"
 )
 
-// aboutVariables is what the help says of environment variables.
+// aboutVariables is the help on environment variables.
 const aboutVariables = `  An environment variable stands for each option: NDLS_MEMORY for --memory, NDLS_BATCH_SIZE for
   --batch-size. The command line comes first, then the variable, then --config, then the default. A
   variable for an option that a verb does not have, or that cannot stand beside another one which is
@@ -46,8 +46,9 @@ func readEnvironment(cmd *cobra.Command) error {
 	return nil
 }
 
-// misspelt is what may be wrong with the names of an environment: a line for each variable that begins as
-// ours do, stands for no option of any verb, and is nearly the name of one that does.
+// misspelt lists what may be wrong with the names of an environment: a line for each variable that
+// begins with our prefix, stands for no option of any verb, and is nearly the name of one that
+// does.
 func misspelt(root *cobra.Command, environment []string) (lines []string) {
 	var known []string
 	for _, name := range ndls.ReservedVariables {
@@ -80,7 +81,7 @@ var noVariables = []string{"help", "version"}
 // cannot stand beside each other.
 const exclusiveKey = "cobra_annotation_mutually_exclusive"
 
-// excluded says whether another flag is set that f cannot stand beside.
+// excluded reports whether another flag is set that f cannot stand beside.
 func excluded(cmd *cobra.Command, f *pflag.Flag) bool {
 	return slices.ContainsFunc(f.Annotations[exclusiveKey], func(group string) bool {
 		return slices.ContainsFunc(strings.Fields(group), func(name string) bool {

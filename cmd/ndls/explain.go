@@ -14,7 +14,7 @@ import (
 	"ndls"
 )
 
-// listedNeighbours is how many neighbours are listed unless --neighbours says otherwise.
+// listedNeighbours is the number of neighbours that are listed unless --neighbours says otherwise.
 const listedNeighbours = 10
 
 func (a *app) explainCommand() *cobra.Command {
@@ -124,7 +124,8 @@ func spreadOfK(histogram [][2]int) string {
 	return text + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// shownValues is how many values of K are listed one by one, and how many classes of a prediction.
+// shownValues is the number of values of K that are listed one by one, and of classes of a
+// prediction.
 const shownValues = 8
 
 func printNeighbours(w io.Writer, x *ndls.Explanation) {
@@ -248,7 +249,7 @@ func likely(x *ndls.Explanation) (list []ndls.NodeClass) {
 	return list
 }
 
-// probability is that of a class.
+// probability returns the probability of a class in words.
 func probability(p *ndls.NodePrediction, c ndls.NodeClass) string {
 	switch {
 	case p != nil && p.Probabilities != nil:
@@ -259,7 +260,7 @@ func probability(p *ndls.NodePrediction, c ndls.NodeClass) string {
 	return "–"
 }
 
-// whatSmoothingDid says whether label smoothing has changed the class.
+// whatSmoothingDid reports whether label smoothing has changed the class.
 func whatSmoothingDid(x *ndls.Explanation) string {
 	before, after := x.Before.Class, x.After.Class
 	switch {

@@ -24,7 +24,7 @@ func TestKindsOfFileSystems(t *testing.T) {
 		lacks vfstest.Lacks
 		says  []string
 	}{
-		{"ext4", vfstest.Lacks{}, nil}, // the first: its bytes are those of all
+		{"ext4", vfstest.Lacks{}, nil}, // the first: its bytes equal those of all
 		{"FAT", vfstest.Lacks{Link: syscall.EPERM}, nil},
 		{"FAT by FUSE", vfstest.Lacks{Link: syscall.EPERM, RenameNew: syscall.EINVAL, Statfs: syscall.ENOSYS}, []string{coordinators}},
 		{"flags of renames are ignored", vfstest.Lacks{Link: syscall.ENOSYS, Replaces: true}, []string{coordinators}},

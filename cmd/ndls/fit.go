@@ -126,7 +126,7 @@ func (t *fittedTable) Flush() error {
 	return err
 }
 
-// leastCell is how many characters of a cell are shown at least.
+// leastCell is the least number of shown characters of a cell.
 const leastCell = 14
 
 // lay writes rows of cells within the columns of the terminal.
@@ -182,7 +182,7 @@ func pick(values []int, which []int) (list []int) {
 	return list
 }
 
-// total is how many characters a row of these columns has.
+// total returns the number of characters of a row of these columns.
 func (t *fittedTable) total(widths []int) int {
 	sum := t.padding * (len(widths) - 1)
 	for _, w := range widths {

@@ -13,11 +13,11 @@ import (
 	"ndls/internal/mem"
 )
 
-// inspection is what inspect prints with --json.
+// inspection is the output of inspect with --json.
 type inspection struct {
 	Run string `json:"run"`
 	*ndls.Record
-	// Working says whether a process works on the run.
+	// Working reports whether a process works on the run.
 	Working bool `json:"working"`
 	// Problem is described at ndls.Directory.
 	Problem string           `json:"problem,omitempty"`

@@ -116,5 +116,5 @@ func printSurvey(t io.Writer, g *ndls.Survey) {
 	}
 }
 
-// shownClasses is how many classes are listed one by one; with --json all are.
+// shownClasses is the number of classes that are listed one by one; with --json all are.
 const shownClasses = 40

@@ -113,7 +113,7 @@ func mean(s *ndls.Spread) string {
 	return fmt.Sprintf("%.2f", 100*s.Mean)
 }
 
-// age is how long ago something was, in the largest unit of which there is one at least.
+// age returns the time since at, in the largest unit of which there is at least one.
 func age(at, now time.Time) string {
 	if at.IsZero() {
 		return "–"

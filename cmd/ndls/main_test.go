@@ -44,7 +44,7 @@ const toy = "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1"
 
 var quickly = []string{"--memory", "512MiB", "--runs", "2", "--epochs", "20", "--quiet"}
 
-// result is what a command line did.
+// result holds the result of a command line.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -660,7 +660,7 @@ func TestBudget(t *testing.T) {
 	expect(t, 0, "accuracy", append([]string{"run", "--dataset", toy, "--run", filepath.Join(dir, "run")}, quickly...)...)
 }
 
-// passes is how many the lsi stage of a plan takes.
+// passes returns the number of passes of the lsi stage of a plan.
 func passes(t *testing.T, plan []string) int {
 	t.Helper()
 	for line := range strings.Lines(expect(t, 0, "", append(plan, "--json")...).stdout) {
@@ -993,7 +993,7 @@ func TestForecast(t *testing.T) {
 			t.Errorf("the plan does not name %s:\n%s", option, r.stdout)
 		}
 	}
-	// What is said to be saved is what a plan with the option says.
+	// The promised saving equals what a plan with the option says.
 	saving := regexp.MustCompile(`--runs 1 +(\S+) in place`).FindStringSubmatch(r.stdout)
 	other := expect(t, 0, "total", append(args, "--runs", "1")...)
 	if total := regexp.MustCompile(`total .* (\S+) *\n`).FindStringSubmatch(other.stdout); saving == nil || total == nil || saving[1] != total[1] {

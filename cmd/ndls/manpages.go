@@ -51,7 +51,7 @@ const (
 	topicSection   = 7
 )
 
-// manPages are those of a command and of all below it.
+// manPages returns the pages of a command and of all below it.
 func manPages(root *cobra.Command) (pages []man.Page) {
 	visitCommands(root, func(cmd *cobra.Command) {
 		switch {

@@ -25,7 +25,7 @@ import (
 	"ndls/internal/vfs/vfstest"
 )
 
-// grounds is what draws have in common.
+// grounds holds what draws have in common.
 type grounds struct {
 	// program is ndls with hooks, "" if draws start no processes.
 	program string
@@ -55,12 +55,12 @@ var troubleKinds = map[string]troubleKind{
 const (
 	// attemptLimit bounds an attempt.
 	attemptLimit = 4 * time.Minute
-	// lives is how often a process that has ended before its time is started again.
+	// lives is the number of times that a process is started again if it has ended before its time.
 	lives = 4
 	// tooEarly is the pause after a worker that has found a run which is complete, under
 	// another plan, and which the coordinator is about to discard.
 	tooEarly = 200 * time.Millisecond
-	// disk is where command lines find what a process of this test has for a disk.
+	// disk is the place in command lines for the disk of a process of this test.
 	disk = "DISK"
 )
 
@@ -345,7 +345,7 @@ func (r *round) carryOut(ctx context.Context, a attempt, extra string) (status i
 	return status, text
 }
 
-// mayBe says whether an attempt may end with a status without trouble: the plan of before
+// mayBe reports whether an attempt may end with a status without trouble: the plan of before
 // is not discarded yet, or the memory that was drawn is too small and that is said.
 func (r *round) mayBe(status int, text string) bool {
 	refused := status == ndls.ExitBudget && strings.Contains(text, "is enough")
@@ -353,7 +353,7 @@ func (r *round) mayBe(status int, text string) bool {
 	return refused || status == ndls.ExitMismatch && r.discards
 }
 
-// judge says whether a process that works alone ended as it may.
+// judge reports whether a process that works alone ended as it may.
 func (r *round) judge(line string, res result, t trouble, felt string) {
 	kind := troubleKinds[t.kind]
 	switch {

@@ -127,7 +127,7 @@ func withoutLimit() (undo func()) {
 	return func() { close(over); <-ended }
 }
 
-// lanes is how many draws are made at a time: they wait for each other's processes more
+// lanes is the number of draws that are made at a time: they wait for each other's processes more
 // than they compute.
 var lanes = 3 * processors
 
@@ -144,7 +144,7 @@ func fromEnvironment(t *testing.T, name string, otherwise uint64) (n uint64, giv
 	return n, true
 }
 
-// world is what holds a run directory.
+// world names what holds a run directory.
 type world string
 
 const (
@@ -160,8 +160,8 @@ type draw struct {
 	// dataset has FILES for the folder of files.
 	dataset string
 	files   map[string]string
-	// plan has the options that decide bytes, by the verb that has them; "" are those
-	// of all verbs.
+	// plan has the options that decide bytes, by the verb that has them; "" holds the options of
+	// all verbs.
 	plan     map[string]string
 	attempts []attempt
 	// export is what is exported in the end, with little and with much.
@@ -177,7 +177,7 @@ type attempt struct {
 	// workers work beside a coordinator; 0 is ndls run.
 	workers int
 	share   string
-	// resources are those of ndls run, or of each worker in turn.
+	// resources lists the options of ndls run, or of each worker in turn, for resources.
 	resources []string
 	// processes of the operating system, each of which passes its hooks; or else
 	// goroutines, each with its trouble. The coordinator is the first.
@@ -192,7 +192,7 @@ type attempt struct {
 	collects bool
 }
 
-// trouble is what happens to a process that works on a disk.
+// trouble holds what happens to a process that works on a disk.
 type trouble struct {
 	kind string // of troubleKinds, "" for none
 	// after is the share of the operations of the undisturbed run that come before.
@@ -434,7 +434,7 @@ func (x *draw) attempt(d dice, disturbed bool) attempt {
 // kernels are those that a draw may name; one that this machine lacks is taken for auto.
 func kernels() []string { return []string{"auto", "avx512", "avx2", "go"} }
 
-// hasKernel says whether this machine has a kernel.
+// hasKernel reports whether this machine has a kernel.
 func hasKernel(name string) bool {
 	_, err := ndls.Kernel(name)
 	return err == nil

@@ -230,7 +230,7 @@ func (v *aboveZeroValue[T]) String() string {
 	return fmt.Sprint(*v.p)
 }
 
-// Type implements pflag.Value: it is what the help shows.
+// Type implements pflag.Value: the help shows it.
 func (v *aboveZeroValue[T]) Type() string {
 	if _, isInt := any(*new(T)).(int); isInt {
 		return "int"

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// terminalLog is the log as people read it beside the bar, without times and keys: a stage that is complete has a tick,
-// how long it took and what it found. Where --log-level is given, or stderr is no terminal, the log is that of slog.
+// terminalLog is the log as people read it beside the bar, without times and keys: a stage that is
+// complete has a tick, how long it took and what it found. Where --log-level is given, or stderr is
+// no terminal, the log comes from slog.
 type terminalLog struct {
 	w     io.Writer
 	level slog.Level

@@ -20,7 +20,7 @@ type verdict struct {
 	// Status is the exit status, and Error the message of a command that failed.
 	Status int    `json:"exit_status"`
 	Error  string `json:"error,omitempty"`
-	// Seconds is how long the command took.
+	// Seconds is the time of the command.
 	Seconds float64 `json:"seconds"`
 	// Result is the last line that the command prints with --json, whether it was asked for or
 	// not. It is null where there is none.
@@ -67,7 +67,7 @@ func (a *app) writeResult(command string, begun time.Time, err error) error {
 	return nil
 }
 
-// isFile says whether a path is that of an ordinary file, or of none yet.
+// isFile reports whether a path names an ordinary file, or nothing yet.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular()

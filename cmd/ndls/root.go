@@ -121,14 +121,12 @@ the graph on a node is within --epsilon of what it tends to.`,
 	return root
 }
 
-// processors is how many threads may run at a time, unless --threads says
-// otherwise.
+// processors is the number of threads that may run at a time, unless --threads says otherwise.
 var processors = runtime.GOMAXPROCS(0)
 
-// waiting is how many threads beside those that compute may go on when what they
-// read has come. Without one a read that has ended waits for a computing thread to
-// pause, and the next one is not asked for; with more of them, they take time from
-// those that compute.
+// waiting is the number of threads, in addition to those that compute, that may continue when their
+// read has ended. Without one, an ended read waits for a computing thread to pause, and the next
+// read is not requested; more of them take time from computing threads.
 const waiting = 1
 
 // command makes a verb without arguments. do gets a context whose meters are
@@ -310,7 +308,7 @@ func brief(_ []string, attr slog.Attr) slog.Attr {
 	return attr
 }
 
-// asJSON prints v with --json, and says whether it has. Without --json the caller prints text; --result
+// asJSON prints v with --json, and reports whether it has. Without --json the caller prints text; --result
 // has v in either case.
 func (a *app) asJSON(v any) (done bool, err error) {
 	a.last = v

@@ -27,7 +27,7 @@ func (a *app) orRunFlag(cmd *cobra.Command, usage string) {
 	}
 }
 
-// stageVerb is what a verb that executes stages was given.
+// stageVerb holds the flags of a verb that runs stages.
 type stageVerb struct {
 	*app
 	plan *planFlags
@@ -37,7 +37,7 @@ type stageVerb struct {
 	trainOn             []string
 	// inductive says that models are trained on parts of the graph.
 	inductive bool
-	// do is what the verb does, execute unless set.
+	// do is the action of the verb, execute unless set.
 	do func(ctx context.Context) error
 	// stages are those to execute, none for the whole job.
 	stages []ndls.Stage
@@ -99,7 +99,7 @@ func (v *stageVerb) softLabelsFlag(cmd *cobra.Command) {
 	inGroup(cmd.Flags(), groupLabels, "soft-labels")
 }
 
-// config is what the flags say.
+// config returns the configuration by the flags.
 func (v *stageVerb) config() ndls.Config {
 	return ndls.Config{
 		Run: v.runDir, Dataset: v.dataset, SoftLabels: v.softLabels, TrainOn: v.trainOn, Options: v.plan.over,

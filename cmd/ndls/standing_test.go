@@ -233,7 +233,7 @@ func (d drive) agree(t *testing.T, wreck string, disk *vfstest.Mem) (verdict str
 	return verdict, readable
 }
 
-// works has a verb work on a clone of a damaged run directory, and says whether it was refused. before are the files
+// works has a verb work on a clone of a damaged run directory, and reports whether it was refused. before are the files
 // that were committed, want those of the whole run.
 func (d drive) works(t *testing.T, wreck string, bad *vfstest.Mem, verb, verdict string, readable bool, before, want map[string]string) (refused bool) {
 	t.Helper()

@@ -54,7 +54,7 @@ line each time.`,
 	return cmd
 }
 
-// statusVerb is what the verb was given.
+// statusVerb holds the flags of the verb.
 type statusVerb struct {
 	*app
 	ndls.StatusConfig

@@ -85,7 +85,7 @@ func onTerminal(t *testing.T, columns, rows int, outToo bool, args ...string) (s
 	return text.String(), cmd.ProcessState.ExitCode()
 }
 
-// barGone is what takes the bar away.
+// barGone removes the bar.
 const barGone = "\r\x1b[K"
 
 // TestBarOnTerminals: on a terminal of any width, the bar stays on one row, says what is left, and is

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// spans is what a collector has received, by the id of the span.
+// spans holds what a collector has received, by the id of the span.
 type spans struct {
 	mu   sync.Mutex
 	list map[string]*otlp.Span

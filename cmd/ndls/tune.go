@@ -17,7 +17,7 @@ import (
 	"ndls/tune"
 )
 
-// tuneVerb is what the verb was given.
+// tuneVerb holds the flags of the verb.
 type tuneVerb struct {
 	*app
 	plan          *planFlags
@@ -29,7 +29,7 @@ type tuneVerb struct {
 	final         bool
 }
 
-// trialModels is how many models a trial has in each split.
+// trialModels is the number of models of a trial in each split.
 const trialModels = 1
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -127,7 +127,7 @@ func wrapped(names []string) string {
 	return text
 }
 
-// space is what the flags say is tried.
+// space returns the search space by the flags.
 func (v *tuneVerb) space(cmd *cobra.Command) (tune.Space, error) {
 	given := slices.DeleteFunc(tune.Names(), func(name string) bool { return !cmd.Flags().Changed(name) })
 	if len(v.try) == 0 {
@@ -205,7 +205,7 @@ func (v *tuneVerb) made(t tune.Trial) {
 
 func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }
 
-// shownTrials is how many trials are printed.
+// shownTrials is the number of trials that are printed.
 const shownTrials = 10
 
 // show prints the best trials and the command.

@@ -98,7 +98,7 @@ func wordCount(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// unknownVerb is what cobra says of a word that is no verb.
+// unknownVerb is cobra's message for an unknown verb.
 const unknownVerb = "unknown command %q for"
 
 // suggestion is the verb or flag that a command line with an unknown one may have meant, as the end of its error.

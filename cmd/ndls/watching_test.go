@@ -269,7 +269,8 @@ func TestMetricsOfACoordinator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// value is that of the first metric of a family that has the label, of any metric where it is empty.
+	// value returns the first metric of a family that has the label, or any metric if the label is
+	// empty.
 	value := func(name, label string) float64 {
 		for _, m := range families[name].GetMetric() {
 			found := label == ""

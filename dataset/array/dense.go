@@ -55,7 +55,7 @@ func (f *Dense) OpenShare(ctx context.Context, s graph.Share) (graph.FeatureRead
 	return &denseRows{e: e, row: make([]float32, f.Width), next: lo, end: hi, last: hi == rows}, nil
 }
 
-// CutsFeatures says whether features are a matrix that is stored as it is.
+// CutsFeatures reports whether features are a matrix that is stored as it is.
 func CutsFeatures(f graph.FeatureSource) bool {
 	m, ok := f.(*Dense)
 	return ok && m.Vector.canCut()

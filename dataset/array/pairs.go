@@ -162,7 +162,7 @@ func (w *Weighted) Open(ctx context.Context) (graph.EdgeReader, error) {
 	return w.openRows(ctx, 0, w.M)
 }
 
-// CanCut says whether ends and weights can be read from the middle.
+// CanCut reports whether ends and weights can be read from the middle.
 func (w *Weighted) CanCut() bool { return w.Edges.CanCut() && w.weights.canCut() }
 
 // OpenShare opens some of the rows.

@@ -13,7 +13,7 @@ import (
 const (
 	// spreadParts is the number of parts of rows whose entries are counted.
 	spreadParts = 1 << 16
-	// lotEntries is how many entries are put in order at a time, 16 bytes each.
+	// lotEntries is the number of entries that are put in order at a time, 16 bytes each.
 	lotEntries = 1 << 20
 )
 

@@ -9,7 +9,7 @@ import (
 	"ndls/dataset/source"
 )
 
-// IsMatrix says whether the archive has the arrays of one sparse matrix, as
+// IsMatrix reports whether the archive has the arrays of one sparse matrix, as
 // scipy.sparse.save_npz writes them.
 func (a *Archive) IsMatrix() bool {
 	has := func(name string) bool { return a.Has([]string{name}) > 0 }

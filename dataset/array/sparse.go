@@ -35,7 +35,7 @@ type Sparse struct {
 	spread *spread
 }
 
-// lines is how many rows or columns are compressed, and width how many indices they have.
+// lines returns the number of compressed rows or columns, and width the number of their indices.
 func (m *Sparse) lines() (n, width int64) {
 	if m.byColumns {
 		return m.Cols, m.Rows
@@ -43,7 +43,7 @@ func (m *Sparse) lines() (n, width int64) {
 	return m.Rows, m.Cols
 }
 
-// line is what is compressed.
+// line returns the name of what is compressed.
 func (m *Sparse) line() string {
 	if m.byColumns {
 		return "column"
@@ -77,10 +77,10 @@ func (m *Sparse) check() error {
 	return nil
 }
 
-// weightedEntries is how many values of a matrix are looked at for weights.
+// weightedEntries is the number of values of a matrix that are searched for weights.
 const weightedEntries = 1 << 20
 
-// Weighted says whether one of the first values is not 1, and whether one is 0. A matrix with
+// Weighted reports whether one of the first values is not 1, and whether one is 0. A matrix with
 // weights shows it there.
 func (m *Sparse) Weighted(ctx context.Context) (weighted, zeros bool, err error) {
 	values, err := m.data.Numbers(ctx)

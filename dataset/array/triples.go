@@ -68,7 +68,7 @@ func (t *triples) Open(ctx context.Context) (graph.EdgeReader, error) {
 	return t.OpenShare(ctx, graph.Share{Last: 1, Of: 1})
 }
 
-// CanCut says whether rows can be read from the middle.
+// CanCut reports whether rows can be read from the middle.
 func (t *triples) CanCut() bool { return t.v.canCut() }
 
 // OpenShare opens some of the rows.

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// blockBytes is how much of a matrix that is not stored row by row is put in order at a
-	// time. It is within what is set aside for a thread that reads.
+	// blockBytes is the number of bytes that are put in order at a time of a matrix that is not
+	// stored row by row. It is within the memory set aside for a thread that reads.
 	blockBytes = 8 << 20
-	// mostReadings is how often a file is read to put its entries in order, a block at a
-	// time, where it can only be read from its beginning.
+	// mostReadings is the number of times that a file is read to put its entries in order, a block
+	// at a time, if it can only be read from its beginning.
 	mostReadings = 128
 )
 
-// blockRows is how many rows of a matrix that is stored column by column are put in order at a
-// time.
+// blockRows returns the number of rows of a matrix stored column by column that are put in order at
+// a time.
 func (v Vector) blockRows() int64 { return max(blockBytes/(v.cols*v.Type.Size()), 1) }
 
 // checkReadings refuses a matrix that would have to be unpacked too often.

@@ -25,8 +25,8 @@ type Vector struct {
 	latin1  bool // stored as the UTF-8 text of its bytes
 	swapped bool // the most significant byte of an element comes first
 	Name    string
-	// rows and cols are those of a matrix that is stored column by column, and 0 elsewhere;
-	// first is the element of it with which the vector begins.
+	// rows and cols are the sides of a matrix that is stored column by column, and 0 elsewhere;
+	// first is its element with which the vector begins.
 	rows, cols, first int64
 }
 
@@ -360,7 +360,7 @@ func (v Vector) Texts(ctx context.Context) (*cursor[string], error) {
 	return cursorOf(ctx, v, 0, (*Elements).texts)
 }
 
-// canCut says whether elements can be read from the middle.
+// canCut reports whether elements can be read from the middle.
 func (v Vector) canCut() bool { return v.src.Unpack == nil && !v.latin1 }
 
 func (v Vector) numbersFrom(ctx context.Context, first int64) (*cursor[float32], error) {

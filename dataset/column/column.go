@@ -20,8 +20,8 @@ import (
 	"ndls/internal/meant"
 )
 
-// MaxClasses is how many classes a label column may have. More speak of a column
-// that holds something else.
+// MaxClasses is the largest number of classes of a label column. More mean that the column holds
+// something else.
 const MaxClasses = 1 << 16
 
 // Column is a value for each node, in a file: a label or a split.
@@ -187,7 +187,7 @@ func OpenText(ctx context.Context, src *source.Source, form source.Form, want Wa
 	return c, c.checkFirst(r, names[0])
 }
 
-// sampled is how many values tell whether the first line is a header.
+// sampled is the number of values that tell whether the first line is a header.
 const sampled = 1000
 
 // checkFirst refuses a first line of text over numbers, which may be a header that is not known. It is for files with
@@ -385,7 +385,7 @@ type Labels struct {
 	Classes []string
 	Index   map[string]int32
 	Rows    int64
-	missing map[string]int64 // how many nodes have a class whose name is that of a missing value
+	missing map[string]int64 // number of nodes with a class whose name stands for a missing value
 }
 
 // OpenLabels reads a column once to learn its classes: integers are sorted by
@@ -462,7 +462,7 @@ func (l *Labels) Notes() (notes []graph.Note) {
 	return notes
 }
 
-// noLabel says whether a value stands for none: pandas writes NaN, and -1.0 in a
+// noLabel reports whether a value stands for none: pandas writes NaN, and -1.0 in a
 // Column that holds NaN.
 func noLabel(value string) bool {
 	return value == "" || value == "-1" || value == "-1.0" || strings.EqualFold(value, "nan")
@@ -502,7 +502,7 @@ type labelReader struct {
 // NodeName is the input id of the node that was read last, "" where that is its number.
 func (r *labelReader) NodeName() string { return nodeName(r.Reader) }
 
-// NodeName is that of labelReader.
+// NodeName returns the name by labelReader.
 func (r splitReader) NodeName() string { return nodeName(r.Reader) }
 
 func nodeName(r Reader) string {

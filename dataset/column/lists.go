@@ -119,8 +119,8 @@ type Mask struct {
 	First int64
 }
 
-// OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number
-// pick of several splits counts; splits is how many there are, 0 where the mask is for all.
+// OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number pick of
+// several splits counts; splits is the number of splits, 0 if the mask is for all.
 func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
 	m = Mask{Split: split, Vector: v, Width: 1}
 	switch {

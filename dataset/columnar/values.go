@@ -1,6 +1,6 @@
 package columnar
 
-// Kind is what the values of a column are.
+// Kind is the kind of the values of a column.
 type Kind uint8
 
 // The kinds of columns.
@@ -29,7 +29,7 @@ type Type struct {
 	Width int
 }
 
-// IsNumber says whether the values are numbers.
+// IsNumber reports whether the values are numbers.
 func (t Type) IsNumber() bool {
 	switch t.Kind {
 	case Bool, Int, Uint, Decimal, Float:
@@ -84,7 +84,7 @@ func (v *Values) Reset() {
 	}
 }
 
-// SetNull marks a row as null; rows is how many there are in all.
+// SetNull marks a row as null; rows is the number of all rows.
 func (v *Values) SetNull(row, rows int) {
 	for len(v.Null) < rows {
 		v.Null = append(v.Null, make([]bool, rows-len(v.Null))...)
@@ -92,7 +92,7 @@ func (v *Values) SetNull(row, rows int) {
 	v.Null[row] = true
 }
 
-// IsNull says whether a row is null.
+// IsNull reports whether a row is null.
 func (v *Values) IsNull(row int) bool { return row < len(v.Null) && v.Null[row] }
 
 // AddNumber appends a number to List.

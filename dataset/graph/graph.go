@@ -28,7 +28,7 @@ func (s Split) String() string {
 	return [...]string{"", "train", "valid", "test"}[s]
 }
 
-// Info is what is known of a dataset before its edges are read.
+// Info holds what is known of a dataset before its edges are read.
 type Info struct {
 	// Name identifies the dataset in reports, for example "cora".
 	Name string
@@ -46,7 +46,7 @@ type Info struct {
 	SparseFeatures bool
 	// Classes names the classes in order of their label; empty without labels.
 	Classes []string
-	// HasLabels and HasSplits say whether Labels and Splits give anything.
+	// HasLabels and HasSplits report whether Labels and Splits give anything.
 	HasLabels, HasSplits bool
 	// Weighted is true where edges have weights: readers of edges are [WeightedReader]s.
 	Weighted bool
@@ -94,8 +94,8 @@ type Keyed interface {
 	// KeyType is the type of the ids. It reads all ids where they are text that may stand
 	// for anything.
 	KeyType(ctx context.Context) (inputid.Type, error)
-	// OwnNodes says whether the ids are those of a table of nodes, each of which comes once.
-	// Otherwise they are those that occur.
+	// OwnNodes reports whether a table of nodes lists the ids, each once. Otherwise the ids are
+	// those that occur.
 	OwnNodes() bool
 	// EachKey visits the key of each id, on so many goroutines at a time: each calls worker
 	// once, and what that gives for one id after the other.

@@ -33,7 +33,7 @@ var missing = map[string]bool{
 	"NAN": true, "1.#IND": true, "-1.#IND": true, "1.#QNAN": true, "-1.#QNAN": true, "NULL": true, "Null": true, "null": true, "None": true, "NaT": true, `\N`: true,
 }
 
-// IsMissing says whether programs write a word for a missing value.
+// IsMissing reports whether programs write a word for a missing value.
 func IsMissing(word string) bool { return missing[word] }
 
 // MissingWords are the words of [IsMissing].

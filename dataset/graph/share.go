@@ -25,7 +25,7 @@ func (NoEdges) Close() error { return nil }
 // Share is [first, last) of so many equal parts.
 type Share struct{ First, Last, Of int }
 
-// Bounds are those of the share of n things.
+// Bounds returns the bounds of the share of n things.
 func (s Share) Bounds(n int64) (lo, hi int64) {
 	part := func(i int) int64 { return n/int64(s.Of)*int64(i) + n%int64(s.Of)*int64(i)/int64(s.Of) }
 	return part(s.First), part(s.Last)

@@ -8,7 +8,7 @@ type Table struct {
 	Place string `json:"place"`
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
-	// Rows is how many rows its files state, -1 where some file does not.
+	// Rows is the number of rows that its files state, -1 if some file does not state it.
 	Rows    int64    `json:"rows"`
 	Columns []Column `json:"columns"`
 }
@@ -19,6 +19,6 @@ type Column struct {
 	Type string `json:"type"`
 	// Width is the length of the lists that are read as features, 0 for other columns.
 	Width int `json:"width,omitempty"`
-	// Use is what the column is read as, "" if it is not read.
+	// Use names what the column is read as, "" if it is not read.
 	Use string `json:"use"`
 }

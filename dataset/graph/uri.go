@@ -98,7 +98,7 @@ type Target struct {
 	Params     []Param
 }
 
-// ParseTarget takes PATH?key=value&… apart; form is what the user should have typed.
+// ParseTarget splits PATH?key=value&…; form is the form that the user should have typed.
 func ParseTarget(form, rest string, keys ...string) (t Target, err error) {
 	file, query, options := strings.Cut(rest, "?")
 	if file == "" {

@@ -56,7 +56,7 @@ func CheckRepeated(repeated, weight string) error {
 	return nil
 }
 
-// EdgeRows is what the rows of one edge, in either direction, say of its weight.
+// EdgeRows holds what the rows of one edge, in either direction, state of its weight.
 type EdgeRows struct {
 	// N is the number of rows.
 	N           int64

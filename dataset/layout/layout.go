@@ -37,8 +37,8 @@ func (g *Graph) Finish() {
 	}
 }
 
-// Direct says that edges lead from their first node to their second one. key is what the URI has
-// said of it, with the sign in front of it, and becomes the last part of the identity.
+// Direct says that edges lead from their first node to their second one. key is the text of the URI
+// about it, with the sign in front of it, and becomes the last part of the identity.
 func (g *Graph) Direct(key string) {
 	sign := "?"
 	switch {
@@ -107,7 +107,7 @@ func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeR
 	return graph.OpenShare(ctx, g.EdgeList, graph.Share{First: first, Last: last, Of: of})
 }
 
-// CutsFeatures says whether feature rows can be read from the middle, as
+// CutsFeatures reports whether feature rows can be read from the middle, as
 // dataset.FeatureRangeReader says.
 func (g *Graph) CutsFeatures() bool { return array.CutsFeatures(g.FeatureRows) }
 

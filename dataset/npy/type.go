@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Type is an element type. Its name is that of its little-endian form.
+// Type is an element type, by the name of its little-endian form.
 type Type string
 
 // The types whose elements can be converted.
@@ -91,7 +91,7 @@ func ParseText(descr string) (t Type, swapped, ok bool) {
 	return Type("<" + descr[1:]), descr[0] == '>', true
 }
 
-// IsText says whether elements are text.
+// IsText reports whether elements are text.
 func (t Type) IsText() bool { return t[1] == 'U' || t[1] == 'S' }
 
 // Size is the number of bytes of an element.
@@ -137,7 +137,7 @@ func (t Type) Text(src []byte) string {
 	return strings.TrimRight(string(text), "\x00")
 }
 
-// IsInteger says whether elements are whole numbers.
+// IsInteger reports whether elements are whole numbers.
 func (t Type) IsInteger() bool { return t[1] != 'f' && !t.IsText() }
 
 // Exact is the largest whole number up to which all are elements of a type.

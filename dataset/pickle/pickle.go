@@ -14,7 +14,7 @@ import (
 const (
 	// MaxText is the longest string that is kept; a longer one stays in the file.
 	MaxText = 256
-	// MaxObjects is how many bytes of pickle apart from skipped strings are read.
+	// MaxObjects is the number of bytes of pickle, apart from skipped strings, that are read.
 	MaxObjects = 8 << 20
 	// MaxHeld bounds the bytes of memory that the objects of a pickle take. A byte of pickle can
 	// make a hundred of them.
@@ -58,8 +58,8 @@ type (
 	Pair struct{ Key, Value any }
 	// Dict is a dict or defaultdict, in stored order.
 	Dict struct{ Pairs []Pair }
-	// Object is an instance of a SciPy matrix class, or of a class of an extension; State is
-	// what its pickle gave to it, a *Dict.
+	// Object is an instance of a SciPy matrix class, or of a class of an extension; State holds the
+	// state that its pickle gave to it, a *Dict.
 	Object struct {
 		Class Class
 		State any
@@ -152,7 +152,7 @@ func (l *List) add(v any) {
 	l.Items = append(l.Items, v)
 }
 
-// cost is what add will take.
+// cost returns the memory that add will charge.
 func (l *List) cost(v any) int64 {
 	if _, isInt := v.(int64); isInt && len(l.Items) == 0 {
 		return intCost
@@ -238,7 +238,7 @@ func encode(args Tuple) (any, error) {
 	return nil, errors.New("only _codecs.encode(text, 'latin1') is supported")
 }
 
-// setState is what Python's __setstate__ does for the classes above.
+// setState does what Python's __setstate__ does for the classes above.
 func setState(target, state any) error {
 	switch target := target.(type) {
 	case *dtype:
@@ -299,7 +299,7 @@ func (a *Array) setState(state any) error {
 // mark separates the items of a list under construction on the stack.
 type mark struct{}
 
-// Extension is what a pickle may name beside the classes of this package.
+// Extension lists what a pickle may name beside the classes of this package.
 type Extension struct {
 	// Construct makes the data that stands for an instance of a class, or for what a
 	// function returns; it is nil for a class that the extension does not know.
@@ -602,7 +602,7 @@ func (m *machine) recall(key int64) {
 	m.push(v)
 }
 
-// step executes one opcode; the names are those of pickletools.
+// step executes one opcode; the names come from pickletools.
 func (m *machine) step(op byte) {
 	switch op {
 	case '(': // MARK

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// ndarray is what Python writes for numpy.array([1, 2], dtype='<i4'); data is the
-// opcodes of its bytes.
+// ndarray returns what Python writes for numpy.array([1, 2], dtype='<i4'); data holds the opcodes
+// of its bytes.
 func ndarray(data string) string {
 	return "cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85U\x01b\x87R" +
 		"(K\x01K\x02\x85cnumpy\ndtype\nU\x02i4K\x00K\x01\x87R(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89" + data + "tb"

@@ -19,7 +19,8 @@ type Encoding struct {
 	known bool // every byte stands for a character
 }
 
-// encodings are those of which the names differ between programs. Others have the names that the WHATWG gives them.
+// encodings lists the encodings whose names differ between programs. Others have the names that the
+// WHATWG gives them.
 var encodings = map[string]Encoding{
 	"latin1": {form: charmap.ISO8859_1, known: true}, "iso88591": {form: charmap.ISO8859_1, known: true}, "l1": {form: charmap.ISO8859_1, known: true},
 	"utf16":   {form: unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), wide: true},

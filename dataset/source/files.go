@@ -86,8 +86,8 @@ func Stat(path string) (Input, error) {
 	return in, nil
 }
 
-// settled is how long ago a file must have changed last: within one tick of the clock of a file system, which is a second for
-// some, it may change again without another time.
+// settled is the least time since the last change of a file: within one tick of the clock of a file
+// system, which is a second for some, it may change again without another time.
 const settled = 2 * time.Second
 
 // keepers are the file systems whose kernel sets the time of the last change of a file at every change, and lets nobody
@@ -100,7 +100,7 @@ var keepers = []int64{
 	0xca451a4e, // bcachefs
 }
 
-// keepsTime says whether a file is on one of keepers.
+// keepsTime reports whether a file is on one of keepers.
 func keepsTime(path string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(path, &s) == nil && s.Flags&unix.MS_RDONLY == 0 && slices.Contains(keepers, int64(uint32(s.Type)))

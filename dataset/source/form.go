@@ -71,13 +71,13 @@ func headersOf(value string, parts []string) ([]string, error) {
 // Identity lists the keys that were set, in fixed order.
 func (f *Form) Identity() []string { return slices.Sorted(slices.Values(f.keys)) }
 
-// Header says whether a file has a header; stated is false where the URI does not say.
+// Header reports whether a file has a header; stated is false where the URI does not say.
 func (f *Form) Header(part string) (has, stated bool) {
 	return slices.Contains(f.header, part), f.header != nil
 }
 
-// Missing says whether a value stands for none.
+// Missing reports whether a value stands for none.
 func (f *Form) Missing(value []byte) bool { return f.missing[string(value)] }
 
-// HasMissing says whether there are such values.
+// HasMissing reports whether there are such values.
 func (f *Form) HasMissing() bool { return f.missing != nil }

@@ -93,7 +93,7 @@ func (j *JSON) Expect(want json.Delim, what string) error {
 	return err
 }
 
-// More says whether another entry follows in the object or list.
+// More reports whether another entry follows in the object or list.
 func (j *JSON) More() bool { return j.dec.More() }
 
 // Skip reads over the next value.

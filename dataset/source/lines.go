@@ -74,7 +74,7 @@ func (l *Lines) Name() string { return l.text.source.Name }
 // Before says how many lines are before the byte from which the text is read.
 func (l *Lines) Before(lines int64) { l.before = lines }
 
-// Number is that of the current line, from 1.
+// Number returns the number of the current line, from 1.
 func (l *Lines) Number() int64 {
 	if l.before < 0 {
 		l.before = l.text.source.countLines(l.text.ctx, l.start)
@@ -208,8 +208,8 @@ func StatedSeparator(line []byte) (Separator, bool) {
 	return Separator(line[4]), true
 }
 
-// Separator is what stands between the fields of a line: a comma, semicolon or bar,
-// or for 0 any number of blanks and tabs.
+// Separator separates the fields of a line: a comma, semicolon or bar, or for 0 any number of
+// blanks and tabs.
 type Separator byte
 
 // Byte is the separator where it is one byte: a tab in place of blanks and tabs.

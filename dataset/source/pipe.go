@@ -16,7 +16,7 @@ import (
 	"ndls/internal/direct"
 )
 
-// IsPipe says whether a path names something that can be read only once, from its first byte on:
+// IsPipe reports whether a path names something that can be read only once, from its first byte on:
 // a pipe, a device, or an open file of this process.
 func IsPipe(path string) bool {
 	for _, folder := range []string{"/dev/fd/", "/proc/self/fd/", "/dev/stdin"} {
@@ -28,7 +28,7 @@ func IsPipe(path string) bool {
 	return err == nil && st.Mode()&(os.ModeNamedPipe|os.ModeCharDevice|os.ModeSocket) != 0
 }
 
-// PipeCopy is what was read from a pipe.
+// PipeCopy holds what was read from a pipe.
 type PipeCopy struct {
 	Size   int64
 	SHA256 string

@@ -7,7 +7,7 @@ import (
 	"ndls/dataset/graph"
 )
 
-// Sniffed is how many bytes of a text file are looked at for signs that it is none.
+// Sniffed is the number of bytes of a text file that are searched for signs that it is none.
 const Sniffed = 512
 
 // signatures are the first bytes of files that are no text, and what to do with
@@ -59,7 +59,7 @@ func networkx(form, read string) string {
 	return "is " + form + ", which is not read: in Python, networkx.to_pandas_edgelist(networkx." + read + "(FILE)).to_csv(\"edges.csv\", index=False), then table:edges.csv"
 }
 
-// RefuseKnown refuses a file whose first bytes are those of a known format.
+// RefuseKnown refuses a file that begins like a known format.
 func RefuseKnown(name string, head []byte) error { return refuseKnown(name, head, false) }
 
 // refuseKnown is RefuseKnown; text may be UTF-16 where that is asked for.

@@ -114,10 +114,10 @@ func (s *Source) In(fs *Files) *Source {
 	return s
 }
 
-// Cuttable says whether the text of the source can be read from the middle.
+// Cuttable reports whether the text of the source can be read from the middle.
 func (s *Source) Cuttable() bool { return s.Unpack == nil && s.Checksum == nil && s.Encoding == nil }
 
-// Packed says whether files whose names end so are unpacked: .gz and others.
+// Packed reports whether files whose names end so are unpacked: .gz and others.
 func Packed(ext string) bool { return unpackers[ext] != nil || ext == ".zip" }
 
 // Open opens a file for reading, unpacked if its name ends in .gz, .zst, .xz,

@@ -16,7 +16,8 @@ const (
 	// bytes of memory.
 	maxDirectory = 8 << 20
 	maxMembers   = 1 << 16
-	// maxEnd is where the end of a directory lies at most before the end of the file: a comment may follow.
+	// maxEnd is the largest distance of a directory's end from the end of the file: a comment may
+	// follow.
 	maxEnd = 22 + 1<<16 - 1
 )
 

@@ -82,8 +82,8 @@ func listed(ctx context.Context, store storage.Store, name string) (list []stora
 }
 
 const (
-	// remoteBlock is how much of a remote file is asked for at a time where little is
-	// wanted, remoteBlocks how many of these are kept.
+	// remoteBlock is the number of bytes of a remote file that are requested at a time if little is
+	// wanted, remoteBlocks the number of these that are kept.
 	remoteBlock  = 1 << 20
 	remoteBlocks = 4
 )

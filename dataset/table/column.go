@@ -13,7 +13,7 @@ import (
 	"ndls/internal/meant"
 )
 
-// kind is what a column of a file holds.
+// kind is the kind of a column of a file.
 type kind uint8
 
 const (
@@ -93,13 +93,13 @@ func (k kind) keyType() (t inputid.Type, ok bool) {
 	return inputid.Number, false
 }
 
-// holdsIDs says whether a column of this kind can hold ids.
+// holdsIDs reports whether a column of this kind can hold ids.
 func (k kind) holdsIDs() bool {
 	_, typed := k.keyType()
 	return typed || k == fieldKind || k.isNumberText()
 }
 
-// isNumberText says whether a column holds numbers whose type is open, as text.
+// isNumberText reports whether a column holds numbers whose type is open, as text.
 func (k kind) isNumberText() bool { return k == numberKind || k == decimalKind }
 
 // appendKey appends the key of the id of a row.
@@ -145,7 +145,7 @@ func WholeFloat(x float64) (problem string) {
 	return ""
 }
 
-// value is that of a label or split, "" for none.
+// value returns a label or split, "" for none.
 func (v *vector) value(row int) string {
 	if v.isNull(row) {
 		return ""
@@ -165,17 +165,17 @@ func (v *vector) value(row int) string {
 	return string(v.text[row])
 }
 
-// holdsValues says whether a column of this kind can hold labels or splits.
+// holdsValues reports whether a column of this kind can hold labels or splits.
 func (k kind) holdsValues() bool {
 	return k != otherKind && k != listKind && k != vectorKind && k != timeKind && k != mixedKind
 }
 
-// holdsNumbers says whether a column of this kind can hold features.
+// holdsNumbers reports whether a column of this kind can hold features.
 func (k kind) holdsNumbers() bool {
 	return k != otherKind && k != textKind && k != timeKind && k != mixedKind
 }
 
-// holdsNamed says whether a column of this kind can hold features where it is named: times are
+// holdsNamed reports whether a column of this kind can hold features where it is named: times are
 // numbers for those who ask for them.
 func (k kind) holdsNamed() bool { return k.holdsNumbers() || k == timeKind }
 
@@ -221,7 +221,7 @@ func (v *vector) features(to []float32, row int, zero bool) (problem string) {
 	return ""
 }
 
-// weight is that of an edge; problem is "" or says what is wrong with it.
+// weight returns the weight of an edge; problem is "" or says what is wrong with it.
 func (v *vector) weight(row int) (w float32, problem string) {
 	if v.isNull(row) {
 		return graph.ParseWeight("")

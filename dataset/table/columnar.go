@@ -53,7 +53,7 @@ func (c *columnarFile) titles() (titles []title) {
 func (c *columnarFile) units() int  { return max(c.Units(), 1) }
 func (c *columnarFile) rows() int64 { return c.Rows() }
 
-// width is that of the first list with numbers in it.
+// width returns the length of the first list with numbers in it.
 func (c *columnarFile) width(ctx context.Context, f *tableFile, column int) (int, error) {
 	of := c.Columns()[column].Type
 	if of.Width > 0 {
@@ -185,7 +185,7 @@ func (r *columnarCursor) fill(b *batch, i int) error {
 	return nil
 }
 
-// bounds are where the numbers of a row are.
+// bounds returns the place of the numbers of a row.
 func (v *vector) bounds(row int) (start, end int) {
 	if row > 0 {
 		start = v.values.Ends[row-1]
@@ -248,7 +248,7 @@ func (t *table) typeOf(name string) (typ columnar.Type, ok bool) {
 	return typ, false
 }
 
-// isNested says whether a column lies in a struct: then it is read where it is named.
+// isNested reports whether a column lies in a struct: then it is read where it is named.
 func (t *table) isNested(i int) bool {
 	f, ok := t.leading.rows.(*columnarFile)
 	return ok && f.Columns()[i].Nested

@@ -29,7 +29,7 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// readColumn is what was read of a column.
+// readColumn holds what was read of a column.
 type readColumn struct {
 	Name   string `json:"name"`
 	Kind   string `json:"kind"`
@@ -41,7 +41,7 @@ type readColumn struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// readFile is what was read of a file.
+// readFile holds what was read of a file.
 type readFile struct {
 	File    string       `json:"file"`
 	Error   string       `json:"error,omitempty"`
@@ -145,7 +145,8 @@ func columnsOf(t testing.TB, src *source.Source, isArrow bool) (got readFile) {
 	return got
 }
 
-// mostRows is how many rows of a column are read: a damaged file may claim any number of nulls.
+// mostRows is the number of rows of a column that are read: a damaged file may claim any number of
+// nulls.
 const mostRows = 1 << 20
 
 func readOne(f *columnarFile, column int, k kind, r *readColumn, sum hash.Hash) error {
@@ -212,7 +213,7 @@ func corpora(t *testing.T) (files []string) {
 	return files
 }
 
-// isBad says whether the name of a file tells that it is to be refused.
+// isBad reports whether the name of a file tells that it is to be refused.
 var isBad = regexp.MustCompile(`bad_data|broken|corrupt|encrypt`)
 
 // TestCorpora reads all columns of published files of Parquet and Arrow, and lists what is refused and
@@ -263,7 +264,7 @@ var isGood = map[string]bool{
 	"ARROW-GH-43605.parquet": true,
 }
 
-// isKnown says whether a difference is one that is meant.
+// isKnown reports whether a difference is one that is meant.
 func isKnown(name, difference string) bool {
 	if strings.Contains(difference, "is big-endian") { // pyarrow turns the bytes around
 		return true

@@ -24,8 +24,8 @@ type csvFile struct {
 	note      graph.Note
 }
 
-// openCSV looks at the first lines. part is what the key header= of a URI calls the table; it is empty where a first
-// line of numbers may be a header.
+// openCSV looks at the first lines. part is the name of the table in the key header= of a URI; it
+// is empty where a first line of numbers may be a header.
 func openCSV(ctx context.Context, src *source.Source, form *source.Form, part string) (_ *csvFile, err error) {
 	if src.Size == 0 {
 		return nil, graph.BadData(src.Name, "is empty (0 bytes): remove the file, or write a table there, with the names of the columns")
@@ -118,7 +118,7 @@ func titlesOf(fields [][]byte) (titles []string) {
 	return titles
 }
 
-// allNumbers says whether there are numbers alone, and empty names.
+// allNumbers reports whether there are numbers alone, and empty names.
 func allNumbers(titles []string) bool {
 	found := false
 	for _, t := range titles {

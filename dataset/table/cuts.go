@@ -28,13 +28,13 @@ type cuts struct {
 	parts []mark // nil until they are looked for
 }
 
-// mark is where a part begins.
+// mark is the place where a part begins.
 type mark struct {
 	off   int64
 	lines int // before it
 }
 
-// units is into how many parts the file is cut: one where it cannot be read from the middle.
+// units returns the number of parts of the file: one if it cannot be read from the middle.
 func (c *cuts) units() int {
 	if !c.src.Cuttable() {
 		return 1

@@ -41,11 +41,11 @@ func formatOf(name string) format {
 	return formats[filepath.Ext(base)]
 }
 
-// hidden says whether a file or folder is none of the data, as writers of tables mark it:
+// hidden reports whether a file or folder is none of the data, as writers of tables mark it:
 // _SUCCESS, _metadata, .part-00000.crc.
 func hidden(name string) bool { return strings.HasPrefix(name, "_") || strings.HasPrefix(name, ".") }
 
-// place is where a table is: a list of files, folders, patterns and prefixes of buckets.
+// place locates a table: a list of files, folders, patterns and prefixes of buckets.
 type place struct{ paths []string }
 
 // parsePlace takes a list apart; a comma in a name is written as %2C.

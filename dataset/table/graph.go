@@ -33,10 +33,10 @@ var endNames = [][2]string{
 	{"source_id", "target_id"},
 }
 
-// idNames are those of a column of node ids.
+// idNames lists the names of a column of node ids.
 var idNames = append(slices.Clone(column.IDNames), "~id", ":ID")
 
-// labelNames and splitNames are those of the values in tables of labels and splits.
+// labelNames and splitNames list the names of the values in tables of labels and splits.
 var (
 	labelNames = []string{"label", "class", "target", "y"}
 	splitNames = []string{"split", "set", "part"}
@@ -604,7 +604,7 @@ func (g *Graph) Number(n int64, find func(key []byte) (uint32, bool)) {
 // errUnnumbered is a mistake of the caller.
 var errUnnumbered = errors.New("the ids of the graph have no numbers yet")
 
-// number is that of the node in a row.
+// number returns the number of the node in a row.
 func (g *Graph) number(b *batch, row, column int, name string, key []byte) (id uint32, _ []byte, err error) {
 	key, problem := b.cols[column].appendKey(key[:0], g.keyType, row)
 	if problem != "" {
@@ -621,7 +621,7 @@ func (g *Graph) number(b *batch, row, column int, name string, key []byte) (id u
 	return id, key, nil
 }
 
-// ready says whether streams can be read.
+// ready reports whether streams can be read.
 func (g *Graph) ready(ctx context.Context) error {
 	if g.find == nil {
 		return errUnnumbered

@@ -15,8 +15,8 @@ import (
 	"ndls/dataset/source"
 )
 
-// description is what GraphStorm's processing job is told about tables: its input
-// configuration, of version gsprocessing-v0.3.1.
+// description holds what GraphStorm's processing job reads about tables: its input configuration,
+// of version gsprocessing-v0.3.1.
 type description struct {
 	Version string `json:"version"`
 	Graph   struct {

@@ -15,7 +15,7 @@ import (
 	"ndls/dataset/source"
 )
 
-// sampledLines is how many lines are read to learn what columns there are and what they
+// sampledLines is the number of lines that are read to learn which columns there are and what they
 // hold.
 const sampledLines = 1000
 
@@ -85,7 +85,7 @@ func oneType(where, name string, k, before kind) error {
 	return graph.BadData(where, "%q is %s, and %s in lines before: give the column one type", name, k, before)
 }
 
-// jsonKind is what a value is.
+// jsonKind returns the kind of a value.
 func jsonKind(raw []byte) kind {
 	switch c := raw[0]; {
 	case c == 'n' || string(raw) == notANumber:
@@ -408,7 +408,7 @@ func (r *jsonCursor) take(v *vector, c, n int) (err error) {
 	return nil
 }
 
-// notANumber is what Python writes for a float that is none, here null.
+// notANumber is Python's text for a float NaN, here null.
 const notANumber = "NaN"
 
 // appendList appends the numbers of a JSON list of a length.

@@ -25,7 +25,7 @@ func OpenNodeData(ctx context.Context, files *source.Files, paths []string) (*No
 	return &NodeData{t}, nil
 }
 
-// Rows is how many rows all files have.
+// Rows returns the number of rows of all files.
 func (d *NodeData) Rows() int64 { return d.t.numRows() }
 
 // Features takes all columns as features: numbers, or lists of numbers of equal length.

@@ -19,7 +19,7 @@ type Numbered struct {
 	f *columnarFile
 }
 
-// IsColumnar says whether the end of a name, with its point, tells that a file is one of Parquet
+// IsColumnar reports whether the end of a name, with its point, tells that a file is one of Parquet
 // or Arrow.
 func IsColumnar(ext string) bool {
 	return formats[ext] == parquetFormat || formats[ext] == arrowFormat
@@ -41,10 +41,10 @@ func OpenNumbered(src *source.Source, ext string) (*Numbered, error) {
 	return &Numbered{t, c}, nil
 }
 
-// Name is that of the file.
+// Name returns the name of the file.
 func (n *Numbered) Name() string { return n.t.leading.name }
 
-// Rows is how many rows there are.
+// Rows returns the number of rows.
 func (n *Numbered) Rows() int64 { return n.f.Rows() }
 
 // Titles are the names of the columns. Those in structs are read where they are named, and are
@@ -78,7 +78,7 @@ func (n *Numbered) Integers() (found []int) {
 	return found
 }
 
-// holdsNumbered says whether a column of this kind can hold numbers of nodes.
+// holdsNumbered reports whether a column of this kind can hold numbers of nodes.
 func (k kind) holdsNumbered() bool {
 	return k == intKind || k == uintKind || k == floatKind || k == decimalKind
 }
@@ -100,7 +100,7 @@ func (n *Numbered) NeedWeights(name string) error {
 	return n.check(name)
 }
 
-// holdsNumber says whether a column of this kind holds one number in each row.
+// holdsNumber reports whether a column of this kind holds one number in each row.
 func (k kind) holdsNumber() bool { return k.holdsNumbers() && k != listKind && k != vectorKind }
 
 // check refuses a column that is not read as it is stored.
@@ -286,7 +286,7 @@ func (r *numberedRows) move() (id uint32, err error) {
 
 // NumberedFeatures are features in columns of a file.
 type NumberedFeatures struct {
-	// Width is that of a row.
+	// Width is the number of values of a row.
 	Width  int
 	n      *Numbered
 	names  []string // of the ids, then of features
@@ -428,7 +428,7 @@ func (n *Numbered) Column(what, want string, names []string, limit graph.IDLimit
 	return c, n.check(value)
 }
 
-// HasIDs says whether there is a column of ids. Otherwise row i belongs to node i.
+// HasIDs reports whether there is a column of ids. Otherwise row i belongs to node i.
 func (c *NumberedColumn) HasIDs() bool { return len(c.names) > 1 }
 
 // Note says which columns were chosen.

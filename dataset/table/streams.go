@@ -109,7 +109,7 @@ func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
 	return g.FeatureRange(ctx, 0, 1, 1)
 }
 
-// CutsFeatures says whether feature rows can be read from the middle, as
+// CutsFeatures reports whether feature rows can be read from the middle, as
 // dataset.FeatureRangeReader says.
 func (g *Graph) CutsFeatures() bool { return g.nodes != nil && g.nodes.units() > 1 }
 
@@ -142,7 +142,7 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 	return r.features.of(id, r.b, r.at)
 }
 
-// features are those of a row, from columns first, first+1, … of those that are read.
+// features holds the features of a row, from columns first, first+1, … of those that are read.
 type features struct {
 	rows  *rows
 	first int

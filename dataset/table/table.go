@@ -22,8 +22,8 @@ type tableFile struct {
 type rowSource interface {
 	// titles are the columns of the file.
 	titles() []title
-	// units is into how many parts the file can be cut, and rows how many rows it has, -1
-	// if that is not known.
+	// units returns the number of parts into which the file can be cut, and rows the number of its
+	// rows, -1 if unknown.
 	units() int
 	rows() int64
 	// open reads the rows of a unit.
@@ -32,8 +32,8 @@ type rowSource interface {
 	width(ctx context.Context, f *tableFile, column int) (int, error)
 }
 
-// want is what is to be read of a file: columns by their numbers, what they hold in the table,
-// and the length of those that are lists.
+// want says what to read of a file: columns by their numbers, what they hold in the table, and the
+// length of those that are lists.
 type want struct {
 	columns []int
 	kinds   []kind
@@ -62,7 +62,8 @@ type table struct {
 	form    *source.Form
 }
 
-// openTable opens all files of a table and compares their columns. part is what the key header= of a URI calls it.
+// openTable opens all files of a table and compares their columns. part is its name in the key
+// header= of a URI.
 func openTable(ctx context.Context, files *source.Files, p place, form *source.Form, part string) (*table, error) {
 	opened, err := p.open(ctx, files)
 	if err != nil {
@@ -142,7 +143,7 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 	return found, nil
 }
 
-// twice says whether a name stands for two columns: the one at a place, which find has found, and another one behind it.
+// twice reports whether a name stands for two columns: the one at a place, which find has found, and another one behind it.
 func twice(titles []title, name string, at int) bool {
 	exact := titles[at].name == name
 	return slices.ContainsFunc(titles[at+1:], func(t title) bool {
@@ -150,7 +151,7 @@ func twice(titles []title, name string, at int) bool {
 	})
 }
 
-// kindOf is what a column holds; there is none of that name where ok is false.
+// kindOf returns the kind of a column; ok is false if there is none of that name.
 func (t *table) kindOf(name string) (k kind, ok bool) {
 	at := find(t.titles, name)
 	if at < 0 {
@@ -187,7 +188,7 @@ func (t *table) numRows() (n int64) {
 	return n
 }
 
-// units is into how many parts the table can be cut.
+// units returns the number of parts into which the table can be cut.
 func (t *table) units() (n int) {
 	for _, f := range t.files {
 		n += f.rows.units()

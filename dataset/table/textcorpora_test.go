@@ -34,7 +34,7 @@ func textsOfOthers(t *testing.T) (files []string) {
 	return files
 }
 
-// otherText is what a file of others was read as.
+// otherText holds what a file of others was read as.
 type otherText struct {
 	Path      string     `json:"path"`
 	Separator string     `json:"separator"`

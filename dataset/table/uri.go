@@ -11,7 +11,7 @@ import (
 	"ndls/dataset/source"
 )
 
-// spec is what a graph is read from.
+// spec names the sources of a graph.
 type spec struct {
 	edges, nodes, labels, splits place
 	src, dst, id                 string
@@ -20,7 +20,7 @@ type spec struct {
 	label, split                 string
 	directed                     bool
 	form                         source.Form
-	// nulls is what null features are: zero, or refused.
+	// nulls says how null features are read: as zero, or refused.
 	nulls string
 	// relation is the relation of edges that is meant where a description has several.
 	relation string
@@ -117,7 +117,7 @@ func (s *spec) set(key, text string) (err error) {
 // numbered is a range of columns: x0..x127.
 var numbered = regexp.MustCompile(`^(.*?)(\d{1,9})\.\.(.*?)(\d{1,9})$`)
 
-// mostNumbered is how many columns a range may name.
+// mostNumbered is the largest number of columns of a range.
 const mostNumbered = 1 << 16
 
 // columns are the columns that a part of features= names: x0..x3 are x0, x1, x2 and x3, and x08..x10 are x08, x09 and

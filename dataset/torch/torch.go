@@ -18,7 +18,7 @@ import (
 
 // File is an opened file.
 type File struct {
-	// Value is what was saved: tensors are *Tensor, all else is as package pickle says.
+	// Value is the saved value: tensors are *Tensor, all else is as package pickle says.
 	Value any
 
 	name     string
@@ -42,7 +42,7 @@ var types = map[string]npy.Type{
 	"LongStorage": npy.Int64, "IntStorage": npy.Int32, "ShortStorage": npy.Int16, "CharStorage": npy.Int8, "ByteStorage": npy.Uint8, "BoolStorage": npy.Bool,
 }
 
-// storage is what a persistent id stands for.
+// storage is the object of a persistent id.
 type storage struct {
 	typ npy.Type
 	key string

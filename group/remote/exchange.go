@@ -22,17 +22,18 @@ const (
 	swapStage = "/swap/"
 	// swapRows are the rows of such a ticket: as many as there may be. The worker that asks ends the answer.
 	swapRows = 1 << 32
-	// streamValues is after how many values of an answer a worker asks anew, which takes a delay.
+	// streamValues is the number of values of an answer after which a worker sends a new request,
+	// which costs a delay.
 	streamValues = 1 << 20
 )
 
-// swapFormat is that of values which are swapped: rows of one.
+// swapFormat is the format of swapped values: rows of one value.
 var swapFormat = group.Format{Columns: 1, Precision: "float32"}
 
 // errEnough ends an answer, after which a worker asks anew.
 var errEnough = errors.New("the answer has been long enough")
 
-// swapped is what this worker sends in a swap, and where what it receives goes, by worker.
+// swapped holds what this worker sends in a swap, and the places for what it receives, by worker.
 type swapped struct {
 	number       int
 	mine, theirs [][][]float32
@@ -202,7 +203,7 @@ func (m *Member) held(ctx context.Context, number int) (*swapped, error) {
 	}
 }
 
-// isSwapped says whether a ticket is for values that are swapped.
+// isSwapped reports whether a ticket is for values that are swapped.
 func (m *Member) isSwapped(t blocks.Ticket) bool {
 	return strings.HasPrefix(string(t.Stage), string(m.o.Name)+swapStage)
 }

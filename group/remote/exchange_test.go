@@ -25,8 +25,8 @@ func strips(workers int) (all []int64) {
 // sent is a value that a worker sends another one in a swap.
 func sent(from, to, swap, i int) float32 { return float32(from + 10*to + 100*(swap%50) + 7*(i%991)) }
 
-// message is how many values a worker of some sends another one in a swap: none, a few, or more than are sent at a time, so many
-// between two workers that they ask anew.
+// message returns the number of values that a worker sends another one in a swap: none, a few, or
+// more than are sent at a time, so many between two workers that they send a new request.
 func message(from, to, swap, workers int) int {
 	return []int{5, 2_000_000 / (workers * workers), 1, 0, 33}[(from+2*to+swap)%5]
 }
@@ -62,7 +62,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// exchange is what a worker does in TestExchange.
+// exchange does the work of a worker in TestExchange.
 func exchange(ctx context.Context, g group.Group, self, workers, swaps int) error {
 	var before [][]float32
 	err := g.Exchange(ctx, func(_ context.Context, swap group.Swap) error {

@@ -26,8 +26,8 @@ type Options struct {
 	Name control.Stage
 	// Self is the number of this worker.
 	Self int
-	// Borders are where the workers' rows begin, in ascending order, then the number
-	// of all rows: worker w has rows [Borders[w], Borders[w+1]), whole strips.
+	// Borders lists the rows where the workers' rows begin, in ascending order, then the number of
+	// all rows: worker w has rows [Borders[w], Borders[w+1]), whole strips.
 	Borders []int64
 	// Peers reach the workers; that of Self is not used.
 	Peers []*blocks.Client
@@ -45,7 +45,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// errLeft is why a worker that is done answers no request any more.
+// errLeft reports that a worker that has finished answers no more requests.
 var errLeft = errors.New("the worker has left")
 
 // Member is the group.Group of one of several workers. The engine of the worker calls
@@ -81,7 +81,7 @@ func New(o Options) (*Member, error) {
 	return &Member{o: o, changed: make(chan struct{})}, nil
 }
 
-// exposed is what other workers can read.
+// exposed holds what other workers can read.
 type exposed struct {
 	first, last int64
 	format      group.Format
@@ -257,12 +257,12 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 	return nil
 }
 
-// knows says whether a ticket is of this group.
+// knows reports whether a ticket is of this group.
 func (m *Member) knows(t blocks.Ticket) bool {
 	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage}, t.Stage) || m.isRead(t) || m.isSwapped(t))
 }
 
-// isRead says whether a ticket is for the rows that a worker reads.
+// isRead reports whether a ticket is for the rows that a worker reads.
 func (m *Member) isRead(t blocks.Ticket) bool {
 	return strings.HasPrefix(string(t.Stage), string(m.o.Name)+readStage)
 }

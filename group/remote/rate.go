@@ -10,7 +10,7 @@ const (
 	// rateStage is the stage of tickets for rows that serve to measure the network.
 	rateStage = "rate"
 	ratePlan  = "sha256:rate"
-	// rateRows is how many rows of a panel there are: 4 MiB.
+	// rateRows is the number of rows of the measured panel: 4 MiB.
 	rateRows = 1 << 16
 )
 

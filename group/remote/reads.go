@@ -19,9 +19,9 @@ const (
 	// readStage follows the group's name in tickets for the rows that a worker reads, and its number
 	// follows that. Rows of such tickets are numbered without those that it does not read.
 	readStage = "/read/"
-	// listWords is how many words of lists workers exchange at a time.
+	// listWords is the number of words of lists that workers exchange at a time.
 	listWords = 1 << 14
-	// packedRows is how many rows an owner looks at together.
+	// packedRows is the number of rows that an owner packs together.
 	packedRows = 8 * group.PageRows
 )
 

@@ -14,7 +14,7 @@ import (
 const (
 	// relayStage follows the group's name in tickets for rows that the worker asked has fetched itself.
 	relayStage = "/relayed"
-	// relayPatience is how long a worker waits for the one after it to read rows before it asks
+	// relayPatience is the time that a worker waits for the next one to read rows before it asks
 	// whether that one still works.
 	relayPatience = time.Second
 )

@@ -107,7 +107,7 @@ func path(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, module)
 }
 
-// within says whether pkg is pattern or lies below it; "." has everything.
+// within reports whether pkg is pattern or lies below it; "." has everything.
 func within(pkg, pattern string) bool {
 	return pattern == "." || pkg == pattern || strings.HasPrefix(pkg, pattern+"/")
 }

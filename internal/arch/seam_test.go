@@ -144,7 +144,7 @@ func calls(file *ast.File) map[ast.Node]string {
 	return found
 }
 
-// ofKernel says whether a call names a file of /proc, which is on no disk.
+// ofKernel reports whether a call names a file of /proc, which is on no disk.
 func ofKernel(n ast.Node) bool {
 	c, ok := n.(*ast.CallExpr)
 	if !ok || len(c.Args) == 0 {

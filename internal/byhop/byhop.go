@@ -3,11 +3,12 @@ package byhop
 
 import "slices"
 
-// Most is how many hops have an entry of their own; the last of them stands for all that follow.
+// Most is the number of hops with an entry of their own; the last of them stands for all that
+// follow.
 const Most = 250
 
-// Hop is what the passes of a hop took. Edges are directed, and those that were read to write a smaller copy of
-// them are among them.
+// Hop holds the cost of the passes of a hop. Edges are directed; edges that were read to write a
+// smaller copy of them count too.
 type Hop struct {
 	Hop     int     `json:"hop"`
 	Passes  int     `json:"passes"`

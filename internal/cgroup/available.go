@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Available is how much memory this process may still take: the smallest of what
-// the kernel says is available, of the limits of the process's control groups, and of what
-// the limit of its address space leaves.
+// Available returns the memory that this process may still use: the smallest of the kernel's
+// available memory, of the limits of the process's control groups, and of the limit of its address
+// space.
 func Available() (int64, error) {
 	n, err := available()
 	if left, _, limited := AddressSpace(); limited {
@@ -69,12 +69,14 @@ func limitIn(root, groups string) int64 {
 	return smallest
 }
 
-// addressSlack is what the Go runtime reserves and maps after a program has begun: parts of its heap,
-// stacks of threads. Measured with runs whose limit was lowered until they failed.
+// addressSlack is the address space that the Go runtime reserves and maps after a program has
+// begun: parts of its heap, stacks of threads. Measured with runs whose limit was lowered until
+// they failed.
 const addressSlack = 192 << 20
 
-// AddressSpace is what the limit of the process's address space (ulimit -v) leaves for memory that it
-// maps. limited is false where there is no such limit, or the kernel does not say how much is in use.
+// AddressSpace returns the address space that the limit of the process (ulimit -v) leaves for
+// memory that it maps. limited is false if there is no such limit, or the kernel does not report
+// the space in use.
 func AddressSpace() (left, limit int64, limited bool) {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_AS, &l); err != nil || l.Cur >= math.MaxInt64 {

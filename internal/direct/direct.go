@@ -21,7 +21,7 @@ const (
 	Align = 4096
 	// BufferSize is the size of one transfer.
 	BufferSize = 1 << 20
-	// Ahead is how many buffers a Reader reads ahead of its caller.
+	// Ahead is the number of buffers that a Reader reads ahead of its caller.
 	Ahead = 2
 )
 
@@ -61,7 +61,7 @@ func openFile(path string, flag int, perm fs.FileMode) (*handle, error) {
 	return h, nil
 }
 
-// again says whether a transfer that failed is to be repeated, buffered from now on.
+// again reports whether a transfer that failed is to be repeated, buffered from now on.
 func (h *handle) again(err error) bool {
 	if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) || h.File.Buffered() != nil {
 		return false
@@ -313,7 +313,7 @@ type buffer struct {
 	users atomic.Int32 // who are not done with it
 }
 
-// writerBuffers is how many buffers a Writer has: one is filled while the other is used.
+// writerBuffers is the number of buffers of a Writer: one is filled while the other is used.
 const writerBuffers = 2
 
 // Create makes a new file, or truncates the one that is there.

@@ -10,7 +10,7 @@ import (
 	"ndls/internal/invariants"
 )
 
-// QueueDepth is how many reads a Queue can have under way.
+// QueueDepth is the number of reads that a Queue can have under way.
 const QueueDepth = 16
 
 // Queue has several reads under way at the same time. Reads of a [File] are handed
@@ -103,7 +103,7 @@ func (q *Queue) Close() {
 
 // Starter is a reader that starts reads of its own kind.
 type Starter interface {
-	// StartAt is what [Queue.Start] does for it.
+	// StartAt starts the read for [Queue.Start].
 	StartAt(q *Queue, slot int, p []byte, off int64)
 }
 
@@ -149,7 +149,7 @@ func (f *File) StartFor(r io.ReaderAt, q *Queue, slot int, p []byte, off int64) 
 	}
 }
 
-// submit hands a read to the kernel, and says whether that took it.
+// submit hands a read to the kernel, and reports whether that took it.
 func (q *Queue) submit(slot int, fd uintptr) bool {
 	s := &q.slots[slot]
 	s.cb = ioControl{
@@ -160,8 +160,8 @@ func (q *Queue) submit(slot int, fd uintptr) bool {
 	return errno == 0 && n == 1
 }
 
-// Wait waits for a read that was started, and frees its slot. The result is that of
-// the reader's ReadAt.
+// Wait waits for a read that was started, and frees its slot. It returns the result of the reader's
+// ReadAt.
 func (q *Queue) Wait(slot int) (int, error) {
 	s := &q.slots[slot]
 	switch {

@@ -23,8 +23,8 @@ func CountScratch(read, written int64) {
 	scratchWritten.Add(written)
 }
 
-// ScratchTraffic is what the process has read from and written to scratch files
-// so far, in bytes.
+// ScratchTraffic returns the bytes that the process has read from and written to scratch files so
+// far.
 func ScratchTraffic() (read, written int64) { return scratchRead.Load(), scratchWritten.Load() }
 
 // NewScratch makes an empty scratch file in dir.

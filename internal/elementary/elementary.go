@@ -6,8 +6,8 @@ const (
 	// ln2Hi has 20 trailing zero bits: its product with an exponent is exact.
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10
-	// least is where the powers of two that Exp multiplies with stop being normal numbers, most
-	// where its result is larger than all numbers.
+	// least is the bound below which the powers of two of Exp stop being normal numbers, most the
+	// bound above which its result exceeds all numbers.
 	least = -708
 	most  = 709.782712893384
 )

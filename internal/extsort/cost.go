@@ -2,8 +2,8 @@ package extsort
 
 import "ndls/internal/direct"
 
-// buffers is how many arrays a Sorter works with: keys are added to one while the other
-// is written, and one helps to sort the other.
+// buffers is the number of arrays of a Sorter: keys are added to one while the other is written,
+// and one helps to sort the other.
 const buffers = 2
 
 // bufferKeys is the length of each array, with so many bytes free.
@@ -23,11 +23,11 @@ func (o Options) width() int64 { return max(o.Width, 8) }
 // with which keys can be sorted at all.
 func (o Options) Bytes(keys int64) int64 { return buffers * o.width() * max(keys, minSortKeys) }
 
-// Spills says whether so many keys are written to files, with so many bytes free.
+// Spills reports whether so many keys are written to files, with so many bytes free.
 func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free) }
 
-// Touched is how much memory is used to sort so many keys with so many bytes free:
-// buffers are only filled as far as there are keys.
+// Touched returns the memory that is used to sort so many keys with so many bytes free: buffers are
+// filled only as far as there are keys.
 func (o Options) Touched(keys, free int64) int64 {
 	return o.width() * buffers * min(keys, o.bufferKeys(free))
 }
@@ -99,8 +99,8 @@ func (o Options) IndexBytes(keys int64) int64 {
 	return blocksFor(keys, blockKeys) * (o.width() + markBytes)
 }
 
-// MergeBytes is how much memory is used to merge so many keys of run files in order, with
-// so many bytes free, and the least that is enough.
+// MergeBytes returns the memory that is used to merge so many keys of run files in order, with so
+// many bytes free, and the least that is enough.
 func (o Options) MergeBytes(free int64, runs int, keys int64) (used, least int64) {
 	l, _ := layoutOf(free, runs, blockKeys, keys, o.Threads, true, o.width())
 	smallest := layout{runs: runs, width: o.width(), block: blockKeys, chunks: 1, blocks: 2 * int64(runs)}

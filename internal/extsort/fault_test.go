@@ -105,7 +105,7 @@ func TestWritesFail(t *testing.T) {
 	}
 }
 
-// failWrite sorts on a disk that is full at one of its writes, and says whether there are
+// failWrite sorts on a disk that is full at one of its writes, and reports whether there are
 // as many.
 func failWrite(t *testing.T, keys []uint64, threads, at int) bool {
 	t.Helper()
@@ -281,7 +281,7 @@ func TestMarksAreNotOnTheHeap(t *testing.T) {
 }
 
 // TestMergesAnything merges run files that share keys, in any range of keys, in order and
-// in any order, with any budget and threads: the keys are those of all files, each once.
+// in any order, with any budget and threads: the keys equal those of all files, each once.
 func TestMergesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		free := rapid.Int64Range(2<<20, 16<<20).Draw(t, "free")

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Item is what is sorted: a key, or a key with a value beside it.
+// Item is a sorted item: a key, or a key with a value beside it.
 type Item interface{ uint64 | Record }
 
 // Record is a key with a value. Records are in the order of their keys, and those of one key
@@ -14,16 +14,16 @@ type Item interface{ uint64 | Record }
 type Record struct {
 	Key   uint64
 	Value float32
-	// Repeated is how many more records with this key and this value were added.
+	// Repeated is the number of further records with this key and this value that were added.
 	Repeated uint32
 }
 
 // End is larger than every key.
 const End = ^uint64(0)
 
-// The functions below are what code for any item needs to know about it. The compiler makes
-// such code once for keys and once for records, and each time width is a constant there: what
-// is behind "if wide" is in the code for records only.
+// The functions below tell code for any item what it must know about the item. The compiler makes such
+// code once for keys and once for records, and each time width is a constant there: code behind "if
+// wide" exists for records only.
 
 // width is the size of an item in bytes.
 func width[T Item]() int64 {
@@ -60,7 +60,7 @@ func Set[T Item](item *T, key uint64, value float32) {
 	*first(item) = key
 }
 
-// Repeated is how many more records like this one were added, and 0 of a key.
+// Repeated returns the number of further records like this one that were added, and 0 for a key.
 func Repeated[T Item](item *T) int64 {
 	if wide[T]() {
 		return int64(record(item).Repeated)
@@ -80,20 +80,20 @@ func least[T Item](key uint64) (item T) {
 	return item
 }
 
-// less says whether x comes before y.
+// less reports whether x comes before y.
 func less[T Item](x, y *T) bool {
 	return *first(x) < *first(y) || wide[T]() && record(x).less(record(y))
 }
 
-// less says whether a record comes before another one that has no smaller key.
+// less reports whether a record comes before another one that has no smaller key.
 func (r *Record) less(o *Record) bool { return r.Key == o.Key && r.Value < o.Value }
 
-// same says whether y only repeats x.
+// same reports whether y only repeats x.
 func same[T Item](x, y *T) bool {
 	return *first(x) == *first(y) && (!wide[T]() || record(x).same(record(y)))
 }
 
-// same says whether a record repeats another one with its key. A number of repetitions that
+// same reports whether a record repeats another one with its key. A number of repetitions that
 // has no space stays with a record of its own.
 func (r *Record) same(o *Record) bool {
 	return r.Value == o.Value && uint64(r.Repeated)+uint64(o.Repeated) < math.MaxUint32

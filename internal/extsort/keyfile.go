@@ -22,8 +22,8 @@ import (
 // Only the last group and its last block may be shorter.
 
 const (
-	// blockKeys is how many keys of a run file share a checksum, and at most those of
-	// a scratch file.
+	// blockKeys is the number of keys of a run file that share a checksum, and the largest such
+	// number of a scratch file.
 	blockKeys = 1 << 12
 	// minBlockKeys fill a page of direct I/O.
 	minBlockKeys = 1 << 9
@@ -48,7 +48,7 @@ type mark[T Item] struct {
 	_     uint32
 }
 
-// pageMarks is how many marks are on a page.
+// pageMarks returns the number of marks on a page.
 func pageMarks[T Item]() int64 { return (pageBytes - pageSum) / int64(unsafe.Sizeof(mark[T]{})) }
 
 // marksOn are the marks on a page.
@@ -173,7 +173,7 @@ type KeyFile[T Item] struct {
 	group int64  // that is on the page, -1 for none
 }
 
-// Keys is how many keys the file holds.
+// Keys returns the number of keys in the file.
 func (r *KeyFile[T]) Keys() int64 { return r.keys }
 
 // within implements run. A Sorter has no keys in its scratch files but those that it wants.
@@ -185,7 +185,7 @@ func (r *KeyFile[T]) done(block int64) { r.f.Drop(r.offset(block)) }
 // lend implements run.
 func (r *KeyFile[T]) lend(page []byte) { r.page, r.group = page, -1 }
 
-// offset is where a block begins.
+// offset returns the place where a block begins.
 func (r *KeyFile[T]) offset(block int64) int64 {
 	return block*r.block*width[T]() + block/pageMarks[T]()*pageBytes
 }

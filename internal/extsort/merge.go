@@ -70,7 +70,7 @@ func (m *merger[T]) look(i int) (err error) {
 }
 
 // plan cuts off the next range of keys, as large as the chunk can hold the blocks of,
-// and says whether there is one. The last of the blocks that begin below it may have keys
+// and reports whether there is one. The last of the blocks that begin below it may have keys
 // of the range.
 func (m *merger[T]) plan(c *chunk[T]) (bool, error) {
 	if !less(&m.lo, &m.hi) {

@@ -11,11 +11,11 @@ import (
 // run is a list of ascending items, none twice, in a file. Its blocks are read in any
 // order. One goroutine at a time calls first and read, after lend.
 type run[T Item] interface {
-	// Keys is how many keys there are.
+	// Keys returns the number of keys.
 	Keys() int64
-	// within is how many keys there are in [lo, hi), at most.
+	// within returns an upper bound of the number of keys in [lo, hi).
 	within(lo, hi T) int64
-	// blockKeys is how many keys each block has, but for the last one.
+	// blockKeys returns the number of keys of each block except the last one.
 	blockKeys() int64
 	// lend gives a page of memory to the run, for what it reads about its blocks. The run
 	// uses it until it is lent another one.
@@ -31,10 +31,10 @@ type run[T Item] interface {
 	Close()
 }
 
-// blocksOf is how many blocks a run has.
+// blocksOf returns the number of blocks of a run.
 func blocksOf[T Item](r run[T]) int64 { return blocksFor(r.Keys(), r.blockKeys()) }
 
-// blocksFor is how many blocks so many keys fill.
+// blocksFor returns the number of blocks that so many keys fill.
 func blocksFor(keys, block int64) int64 { return (keys + block - 1) / block }
 
 // firstBlock is the first block of a run that begins with an item or a larger one.

@@ -91,7 +91,7 @@ func footerSum[T Item](marks []mark[T], footer []runFooter) uint32 {
 	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(footer)[:24])
 }
 
-// File is where a run file is read from.
+// File is the source of a run file.
 type File interface {
 	io.ReaderAt
 	io.Closer
@@ -106,7 +106,7 @@ type RunFile[T Item] struct {
 	marks *mem.Array[mark[T]]
 }
 
-// Keys is how many keys the file holds.
+// Keys returns the number of keys in the file.
 func (r *RunFile[T]) Keys() int64 { return r.keys }
 
 // Notes are the two numbers that were given to [RunWriter.Close].

@@ -15,7 +15,7 @@ func (rs RunFiles[T]) Close() {
 	}
 }
 
-// Keys is how many keys all files hold together.
+// Keys returns the number of keys of all files together.
 func (rs RunFiles[T]) Keys() (n int64) {
 	for _, r := range rs {
 		n += r.keys

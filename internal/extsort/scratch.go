@@ -33,7 +33,7 @@ func NewScratch(parent string) (*Scratch, error) {
 	return &Scratch{dir: dir}, nil
 }
 
-// Files is how many files were made so far.
+// Files returns the number of files made so far.
 func (s *Scratch) Files() int { return int(s.files.Load()) }
 
 // Remove removes the folder and what is left in it. What others hold open, or NFS keeps under a
@@ -118,9 +118,9 @@ func (f *Spilled) ReadAt(p []byte, off int64) (int, error) {
 }
 
 const (
-	// dropStep is how much of a file is taken off the disk at a time.
+	// dropStep is the number of bytes of a file that are taken off the disk at a time.
 	dropStep = 4 << 20
-	// minDrop is what is not worth a system call.
+	// minDrop is the size below which a system call is not worth its time.
 	minDrop = 256 << 10
 )
 

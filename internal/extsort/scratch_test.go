@@ -13,7 +13,7 @@ import (
 	"ndls/internal/vfs"
 )
 
-// blocks is what a file takes of the disk.
+// blocks returns the disk usage of a file.
 func blocks(t *testing.T, f vfs.File) int64 {
 	t.Helper()
 	st, err := f.Stat()

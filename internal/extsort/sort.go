@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// BatchKeys is how many keys are handed on at a time.
+	// BatchKeys is the number of keys that are passed on at a time.
 	BatchKeys = 1 << 14
 	// minSortKeys keeps sorted runs from being absurdly small.
 	minSortKeys = 1 << 12
@@ -45,12 +45,12 @@ type Sorter[T Item] struct {
 
 // Options say what a Sorter is for.
 type Options struct {
-	// Want is how many keys will be added, 0 if that is not known.
+	// Want is the expected number of keys, 0 if unknown.
 	Want int64
 	// Threads that sort at a time, at least one.
 	Threads int
-	// Leave is how many bytes of the budget others may need while keys are added.
-	// The Sorter leaves them that, or a quarter of what is free.
+	// Leave is the number of bytes of the budget that others may need while keys are added. The
+	// Sorter leaves them that, or a quarter of the free bytes.
 	Leave int64
 	// Width is the size of an item in bytes, 0 for that of a key. NewSorter sets it.
 	Width int64
@@ -306,7 +306,7 @@ func (t *Sorter[T]) reduceRuns(ordered bool) (layout, error) {
 	}
 }
 
-// wanted is how many keys of some runs there are in the wanted range, at most.
+// wanted returns an upper bound of the number of keys of some runs in the wanted range.
 func (t *Sorter[T]) wanted(runs []run[T]) (keys int64) {
 	for _, r := range runs {
 		keys += r.within(t.lo, t.hi)
@@ -330,7 +330,7 @@ func (t *Sorter[T]) mergeSome(runs []run[T]) (run[T], error) {
 	return w.finishRun()
 }
 
-// Keys is how many keys the Sorter has at most, after Finish.
+// Keys returns an upper bound of the number of keys of the Sorter, after Finish.
 func (t *Sorter[T]) Keys() int64 {
 	if t.memory != nil {
 		return int64(len(t.memory.keys))

@@ -20,7 +20,7 @@ func (l *list[T]) read(out []T) int {
 	return n
 }
 
-// portion is how many keys of a source a pair has at a time. A few portions stay in the
+// portion is the number of keys of a source that a pair has at a time. A few portions stay in the
 // first-level cache.
 const portion = 1 << 9
 
@@ -38,7 +38,7 @@ func sideOf[T Item](from source[T]) side[T] {
 	return side[T]{from: from, buf: make([]T, portion)}
 }
 
-// more says whether there are keys. It reads some if there are none.
+// more reports whether there are keys. It reads some if there are none.
 func (s *side[T]) more() bool {
 	if len(s.keys) == 0 && s.buf != nil {
 		s.keys = s.buf[:s.from.read(s.buf)]
@@ -132,8 +132,8 @@ func pick(to, x, y *words, isX uint64) {
 	to[0], to[1] = y[0]^(x[0]^y[0])&-isX, y[1]^(x[1]^y[1])&-isX
 }
 
-// inFirst is how many of the n smallest keys of a and b are from a, of equal keys those of b
-// first.
+// inFirst returns the number of the n smallest keys of a and b that are from a; of equal keys those
+// of b come first.
 func inFirst[T Item](a, b []T, n int) int {
 	least, most := 0, n
 	for least < most {
@@ -164,8 +164,8 @@ type uniqueItems[T Item] struct {
 	holds bool
 }
 
-// read is that of a source, but it may return fewer items before the source ends, though not
-// none. out holds at least two items, unless one is all that is left.
+// read is like read of a source, but it may return fewer items before the source ends, though not
+// none. out holds at least two items, unless only one is left.
 func (u *uniqueItems[T]) read(out []T) int {
 	for len(out) > 0 {
 		n := 0

@@ -66,8 +66,8 @@ type failed struct {
 	kind, text error
 }
 
-// Of returns an error of a kind. Its text is that of fmt.Errorf with the same
-// format and arguments.
+// Of returns an error of a kind. Its text is the result of fmt.Errorf with the same format and
+// arguments.
 func Of(kind error, format string, args ...any) error {
 	return &failed{kind, fmt.Errorf(format, args...)}
 }
@@ -87,8 +87,8 @@ var packages = regexp.MustCompile(`(^|: |\n)(?:(?:` + strings.Join([]string{
 	"packed", "partition", "predict", "rpc", "seal", "shards", "smooth", "smooth-labels", "spmv", "storage", "tiles", "train", "vfs", "worker",
 }, "|") + `): )+`)
 
-// Text is what a user reads of err: its text without the names of packages, and without
-// its kinds where they stand at the end of a line, and without secrets of URIs.
+// Text returns the text of err for a user: without the names of packages, without its kinds at the
+// end of a line, and without secrets of URIs.
 func Text(err error) string {
 	text := err.Error() + "\n"
 	for before := ""; before != text; {

@@ -29,14 +29,14 @@ const Variable = "NDLS_HOOK"
 
 var signals = map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP, "term": syscall.SIGTERM}
 
-// hook is what happens the after-th time that its point is passed.
+// hook holds what happens the after-th time that its point is passed.
 type hook struct {
 	point  string
 	after  int
 	signal syscall.Signal
 }
 
-// Hooks are those of a process.
+// Hooks holds the hooks of a process.
 type Hooks struct {
 	mu    sync.Mutex
 	hooks []hook

@@ -23,7 +23,7 @@ const slotBytes = 16
 // capacity is the number of slots for n keys.
 func capacity(n int64) int64 { return n + n*3/17 + 1 }
 
-// TableBytes is what a table of n keys takes.
+// TableBytes returns the memory of a table of n keys.
 func TableBytes(n int64) int64 { return slotBytes*capacity(n) + 4096 }
 
 // Table finds the numbers of nodes by the keys of their ids. Find is safe for concurrent

@@ -115,7 +115,7 @@ func (t Type) ParseKey(key []byte, text string) (_ []byte, ok bool) {
 	return append(key, text...), true
 }
 
-// canonical says whether the text of a number is the one that strconv writes.
+// canonical reports whether the text of a number is the one that strconv writes.
 func canonical(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return len(digits) > 0 && digits[0] != '+' && (digits[0] != '0' || text == "0")

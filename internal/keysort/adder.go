@@ -33,8 +33,8 @@ type entry struct {
 const (
 	// usualRecord is the length of a record for which memory is shared out.
 	usualRecord = 32
-	// keyBytes is what an adder needs for a key beside its record: an entry, and a slot of
-	// a table that is filled to three quarters.
+	// keyBytes is the memory of a key beside its record: an entry, and a slot of a table that is
+	// filled to three quarters.
 	keyBytes   = entryBytes + 8*4/3 + 1
 	entryBytes = 16
 	// leastBytes is the smallest memory of an adder: it holds a few of the longest keys.
@@ -71,7 +71,7 @@ func (s *Sorter) newAdder(size int64) (a *Adder, err error) {
 	return a, err
 }
 
-// capacity is how many keys an adder with so many bytes can hold.
+// capacity returns the number of keys that an adder with so many bytes can hold.
 func capacity(size int64) int64 { return max(size/(usualRecord+keyBytes), 16) }
 
 func (a *Adder) free() {
@@ -133,13 +133,13 @@ func (a *Adder) find(hash uint64, key []byte) (slot *uint64, found bool) {
 	}
 }
 
-// key is that of the record at a place.
+// key returns the key of the record at a place.
 func (a *Adder) key(at uint32) []byte {
 	record := a.records.S[int64(at)*recordAlign:]
 	return record[recordHead:][:binary.LittleEndian.Uint16(record[4:])]
 }
 
-// times is how often the key of the record came.
+// times returns the number of times that the key of the record came.
 func (a *Adder) times(at uint32) uint32 {
 	return binary.LittleEndian.Uint32(a.records.S[int64(at)*recordAlign:])
 }
@@ -169,7 +169,7 @@ func (a *Adder) sort() {
 	})
 }
 
-// shared is how many bytes two keys have in common at the front.
+// shared returns the length of the common beginning of two keys in bytes.
 func shared(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

@@ -106,7 +106,7 @@ func (s *Sorter) Longest() (n int) {
 	return n
 }
 
-// Spilled says whether runs were written.
+// Spilled reports whether runs were written.
 func (s *Sorter) Spilled() bool { return len(s.runs) > 0 }
 
 // Each visits all keys in ascending order, each once, with the number of times that it was
@@ -131,7 +131,7 @@ func (s *Sorter) Each(ctx context.Context, visit func(key []byte, times uint32) 
 	return merge(ctx, runs, visit)
 }
 
-// runBytes is what a stored run takes while it is merged.
+// runBytes is the memory of a stored run while it is merged.
 const runBytes = blockBytes + (4 << 10)
 
 // fewerRuns merges some runs to longer ones, until all that are left can be merged with
@@ -184,7 +184,7 @@ func (h *heads) Pop() any {
 	return last
 }
 
-// ctxEvery is after how many keys the context is looked at.
+// ctxEvery is the number of keys after which the context is checked.
 const ctxEvery = 1 << 14
 
 // merge visits the keys of runs in ascending order, each once.

@@ -24,10 +24,11 @@ func Hint(given string, words []string) string {
 // A Search finds the word that was meant among words that come one after the other.
 type Search struct {
 	given string
-	// near is the nearest word so far, and least is in how many letters it differs.
+	// near is the nearest word so far, and least the number of letters in which it differs.
 	near  string
 	least int
-	// longer is how many words begin with the given one, and firstLonger is the first of them.
+	// longer is the number of words that begin with the given one, and firstLonger is the first of
+	// them.
 	longer      int
 	firstLonger string
 	rows        [3][]int
@@ -69,7 +70,7 @@ func (s *Search) Hint() string {
 	return ""
 }
 
-// sameDigits says whether two words have the same digits in the same order.
+// sameDigits reports whether two words have the same digits in the same order.
 func sameDigits(a, b string) bool {
 	for {
 		i, j := strings.IndexAny(a, digits), strings.IndexAny(b, digits)
@@ -85,7 +86,8 @@ func sameDigits(a, b string) bool {
 
 const digits = "0123456789"
 
-// distance is in how many letters word differs from the given one, or more than most.
+// distance returns the number of letters in which word differs from the given one, or more than
+// most.
 func (s *Search) distance(word string, most int) int {
 	a, b := s.given, word
 	if len(a)-len(b) > most || len(b)-len(a) > most {

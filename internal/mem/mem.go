@@ -14,17 +14,16 @@ import (
 	"ndls/internal/invariants"
 )
 
-// RuntimeShare is what a budget sets aside for the Go runtime, program text and
-// the heap that does not grow with the input. Measured on the whole job; see
-// docs/decisions/0022-share-of-the-runtime.md.
+// RuntimeShare is the part of a budget for the Go runtime, program text and the heap that does not
+// grow with the input. Measured on the whole job; see docs/decisions/0022-share-of-the-runtime.md.
 const RuntimeShare = 80 << 20
 
 // tablePart is the part of the total that the kernel's page tables take: 8 bytes for each
 // page of 4096 bytes. The kernel charges them to the process.
 const tablePart = 512
 
-// Usable is how many bytes a budget hands out of a total: all but [RuntimeShare] and
-// page tables.
+// Usable returns the bytes of a total that a budget hands out: all but [RuntimeShare] and page
+// tables.
 func Usable(total int64) int64 { return total - RuntimeShare - (total+tablePart-1)/tablePart }
 
 // Total is the smallest total out of which a budget hands out so many bytes.

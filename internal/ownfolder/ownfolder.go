@@ -1,11 +1,11 @@
-// Package ownfolder gives each process a folder of its own inside one that processes
-// share, and removes those of processes that were killed.
+// Package ownfolder gives each process a folder of its own inside one that processes share, and
+// removes the folders of killed processes.
 //
 // # Model
 //
-// A folder belongs to a process as long as that holds a lock (flock) on it, which ends
-// with the process, however that ends. Locks of other hosts may not be seen on a shared
-// file system: the caller says which names are those of processes of this host.
+// A folder belongs to a process as long as that holds a lock (flock) on it, which ends with the
+// process, however that ends. Locks of other hosts may not be seen on a shared file system: the
+// caller says which names belong to processes of this host.
 //
 // # Not supported
 //
@@ -73,7 +73,7 @@ func lock(dir string) (vfs.File, error) {
 	return f, nil
 }
 
-// isStill says whether an open folder is what has the name.
+// isStill reports whether an open folder still has the name.
 func isStill(f vfs.File, dir string) bool {
 	a, errA := f.Stat()
 	b, errB := vfs.Stat(dir)

@@ -27,7 +27,7 @@ const (
 	WeightBytes = 4
 	// FrameBytes is the largest size of a frame, one disk transfer.
 	FrameBytes = 1 << 18
-	// Align is what frame sizes and offsets are multiples of, for direct I/O.
+	// Align divides all frame sizes and offsets, for direct I/O.
 	Align = direct.Align
 	// PanelColumns is the number of columns of a panel: a row of 16 float32 values
 	// is one cache line.
@@ -69,8 +69,8 @@ type Frame struct {
 	// Words are whole words. At least one byte of memory follows them: a word is read as
 	// four bytes from where it starts.
 	Words []byte
-	// Weights are those of the edges, in their order, WeightBytes each: float32,
-	// little-endian. They are empty in a graph without weights.
+	// Weights holds the weights of the edges, in their order, WeightBytes each: float32,
+	// little-endian. It is empty in a graph without weights.
 	Weights []byte
 }
 
@@ -79,7 +79,7 @@ func (f Frame) Weight(i int) float32 {
 	return math.Float32frombits(binary.LittleEndian.Uint32(f.Weights[WeightBytes*i:]))
 }
 
-// ValidWeight says whether a weight is one that an edge can have: positive and finite.
+// ValidWeight reports whether a weight is one that an edge can have: positive and finite.
 func ValidWeight(w float32) bool { return w > 0 && w <= math.MaxFloat32 }
 
 // Source gives the edges of a graph strip by strip. It is safe for concurrent
@@ -105,12 +105,12 @@ type Frames interface {
 	Close() error
 }
 
-// Strips is how many strips nodes rows make.
+// Strips returns the number of strips of so many rows.
 func Strips(nodes int64) int {
 	return int((nodes + StripRows - 1) >> StripShift)
 }
 
-// Panels is how many panels some columns make.
+// Panels returns the number of panels of some columns.
 func Panels(columns int) int { return (columns + PanelColumns - 1) / PanelColumns }
 
 // Encoder packs the edges of one strip after the other. Edges of a strip come
@@ -127,7 +127,7 @@ type Encoder struct {
 	base       uint32
 	emit       func(f Frame, frame []byte) error
 
-	// weights are those of the edges in buf. They move behind the words when the frame is
+	// weights holds the weights of the edges in buf. They move behind the words when the frame is
 	// full. weight is the size of one, 0 in a graph without weights.
 	weights []byte
 	weight  int
@@ -194,7 +194,7 @@ func (e *Encoder) AddWeighted(src, dst uint32, weight float32) error {
 	return nil
 }
 
-// skips is how many words stand for a difference beside that of the edge.
+// skips returns the number of words that stand for a difference, without the word of the edge.
 func skips(diff, escape uint32) int { return int((diff/escape + rowMask - 1) / rowMask) }
 
 // put writes the words of an edge at at and returns where they end.
@@ -331,7 +331,7 @@ func (f Frame) bytes() int { return len(f.Words) + len(f.Weights) }
 // frameSize is the size of a frame with so many bytes of words and weights.
 func frameSize(bytes int) int { return direct.RoundUp(HeaderBytes + bytes + 1) }
 
-// checksum is that of a frame's header, words and weights.
+// checksum returns the sum of a frame's header, words and weights.
 func checksum(frame []byte, f Frame) uint32 {
 	return crc32.Checksum(frame[4:HeaderBytes+f.bytes()], castagnoli)
 }

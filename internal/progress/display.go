@@ -10,7 +10,7 @@ import (
 
 const (
 	barInterval = 100 * time.Millisecond
-	// lookInterval is how often it is looked whether a plain line is due.
+	// lookInterval is the interval at which it is checked whether a plain line is due.
 	lookInterval = time.Second
 	// leastGap and mostGap bound the time between two plain lines, which is a tenth of the time
 	// since the first one could come.

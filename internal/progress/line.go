@@ -13,7 +13,7 @@ import (
 // barWidth is the number of cells of the bar itself.
 const barWidth = 20
 
-// pieces are what a line says of a stage, of a meter, or of both.
+// pieces holds the parts of a line about a stage, a meter, or both.
 type pieces struct {
 	bar string
 	// head says what is done and how far it is, short the same in fewer words.

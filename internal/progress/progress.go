@@ -90,7 +90,7 @@ func (m *Meter) Settle(s Settled) {
 	}
 }
 
-// told is what [Meter.Tell] was told first, and last.
+// told holds the first and the last value that [Meter.Tell] received.
 type told struct{ first, last float64 }
 
 // Tell says which share of the meter's work is done, from 0 to 1, where its count says less: that of tasks knows
@@ -122,8 +122,8 @@ func (m *Meter) Count() int64 {
 	return m.count.Load()
 }
 
-// share is how much of a stage is done, as far as the meter tells; first is how much was done when it began, or the
-// same where the meter does not know.
+// share returns the share of a stage that is done, as far as the meter tells. first is the share
+// that was done when it began, or the same if the meter does not know.
 func (m *Meter) share() (first, share float64, ok bool) {
 	of := m.of.Load()
 	if of == nil || m.total <= 0 || m.within.Load() != nil {

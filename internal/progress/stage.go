@@ -9,10 +9,9 @@ import (
 // Stage is a step of a job, as its owner announces it.
 type Stage struct {
 	Name string
-	// Planned is how many seconds the stage is expected to take, 0 if that is not known.
+	// Planned is the expected time of the stage in seconds, 0 if unknown.
 	Planned float64
-	// After is how many seconds the stages behind it are expected to take, negative if that is not
-	// known.
+	// After is the expected time of the stages behind it in seconds, negative if unknown.
 	After float64
 }
 
@@ -101,7 +100,7 @@ const (
 	// trusted is the share of a stage after which what was measured alone says how long the rest
 	// takes. Before, the plan has a part in it that shrinks.
 	trusted = 0.2
-	// leastShare and leastSeconds are what must be measured before it counts at all.
+	// leastShare and leastSeconds are the least measurements that count.
 	leastShare   = 0.01
 	leastSeconds = 1
 )
@@ -128,9 +127,9 @@ func (c *course) look(m *Meter) {
 	c.share = max(c.share, share)
 }
 
-// left is how many seconds the stage still takes; planned says that this rests more on the plan
-// than on what was measured. ok is false where neither says anything: no part of the work was
-// measured, and the stage takes longer than was planned, or nothing was planned.
+// left returns the seconds that the stage still needs. planned says that this rests more on the
+// plan than on measurements. ok is false if neither tells: no part of the work was measured, and
+// the stage takes longer than planned, or nothing was planned.
 func (c *course) left(now time.Time) (seconds float64, planned, ok bool) {
 	spent := now.Sub(c.started).Seconds()
 	plan := c.Planned - spent

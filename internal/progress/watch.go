@@ -79,10 +79,10 @@ func (w *Watch) follow(s Stage) (end func()) {
 // Course is how the stage under way goes. What is not known is nil.
 type Course struct {
 	Stage string `json:"stage"`
-	// Seconds is how long ago it began, Share how much of it is done, from 0 to 1.
+	// Seconds is the time since it began, Share the share of it that is done, from 0 to 1.
 	Seconds float64  `json:"seconds"`
 	Share   *float64 `json:"share,omitempty"`
-	// Left is how many seconds it still takes, JobLeft how many all stages do.
+	// Left is the time that it still needs in seconds, JobLeft the time of all stages.
 	Left    *float64 `json:"left_seconds,omitempty"`
 	JobLeft *float64 `json:"job_left_seconds,omitempty"`
 	// Planned says that both rest more on the plan than on what was measured.

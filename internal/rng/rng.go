@@ -21,8 +21,8 @@ func Hash(seed uint64, keys ...uint64) uint64 {
 	return h
 }
 
-// Stem is what the hashes of many keys have in common: Stem(Hash(seed, a)).Hash(b) is
-// Hash(seed, a, b).
+// Stem is the common part of the hashes of many keys: Stem(Hash(seed, a)).Hash(b) is Hash(seed, a,
+// b).
 type Stem uint64
 
 // Hash is the hash with one key more.
@@ -63,7 +63,7 @@ func (s *Source) Uint64() uint64 {
 	return mix(s.state)
 }
 
-// State is where the source is in its sequence: what comes next is [At] of it and 0.
+// State returns the place of the source in its sequence: what comes next is [At] of it and 0.
 func (s *Source) State() uint64 { return s.state }
 
 // At is number i, from 0, of the sequence of a source from a state on.

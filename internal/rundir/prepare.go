@@ -45,7 +45,7 @@ func Prepare(run, scratch string, warn func(text string, args ...any)) error {
 	return nil
 }
 
-// sameDisk says whether scratch is in the run directory and on its file system.
+// sameDisk reports whether scratch is in the run directory and on its file system.
 func sameDisk(run, scratch string) bool {
 	inside, err := filepath.Rel(run, scratch)
 	if err != nil || inside == ".." || strings.HasPrefix(inside, "../") {

@@ -25,7 +25,7 @@ var (
 	ErrBusy = failure.Kind("another process works on the run directory")
 )
 
-// Remote says whether a run directory is in an object store.
+// Remote reports whether a run directory is in an object store.
 func Remote(dir string) bool { return strings.Contains(dir, "://") }
 
 // Open returns the store of a run directory. With create the folder may be
@@ -64,7 +64,7 @@ func Check(dir string, create bool) error {
 	return nil
 }
 
-// Missing says whether a local run directory is not there yet.
+// Missing reports whether a local run directory is not there yet.
 func Missing(dir string) bool {
 	if Remote(dir) {
 		return false
@@ -180,10 +180,10 @@ func above(dir string) (string, bool) {
 	}
 }
 
-// recordHead is how much of a record is read to tell it from other files.
+// recordHead is the number of bytes of a record that are read to tell it from other files.
 const recordHead = 1 << 20
 
-// isRun says whether a folder holds the record of a run.
+// isRun reports whether a folder holds the record of a run.
 func isRun(dir string) bool {
 	f, err := vfs.OpenFile(filepath.Join(dir, record), os.O_RDONLY, 0)
 	if err != nil {

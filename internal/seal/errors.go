@@ -23,7 +23,7 @@ func Refuse(name, reason string) error {
 // Damage is an ErrCorrupt about a file of a run directory that changed since it was
 // written. Who knows what the file is adds how to make it again.
 type Damage struct {
-	// Name is that of the file, What is wrong with it.
+	// Name is the name of the file, What is wrong with it.
 	Name, What string
 }
 

@@ -79,10 +79,10 @@ func (s *Writer) Err() error { return s.err }
 // Hold makes the Writer keep what comes until Finish.
 func (s *Writer) Hold() { s.holding = true }
 
-// Holding says whether Hold was called.
+// Holding reports whether Hold was called.
 func (s *Writer) Holding() bool { return s.holding }
 
-// Held is what came since Hold. The caller may change it.
+// Held returns what came since Hold. The caller may change it.
 func (s *Writer) Held() []byte { return s.held.Bytes() }
 
 func (s *Writer) Write(p []byte) (int, error) {

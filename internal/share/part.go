@@ -56,8 +56,9 @@ func (p Part) Range(n int64) (lo, hi int64) {
 	return at(p.I - 1), at(p.I)
 }
 
-// Items are those of some items that belong to the part, in ascending order. An item belongs to one part. The sizes of
-// parts differ little: the largest items are dealt first, each to the part that has least.
+// Items returns the items of a list that belong to the part, in ascending order. An item belongs to
+// one part. The sizes of parts differ little: the largest items are dealt first, each to the part
+// that has least.
 func (p Part) Items(sizes []int64) (mine []int) {
 	all := make([]int, len(sizes))
 	for i := range all {
@@ -83,7 +84,7 @@ func (p Part) Items(sizes []int64) (mine []int) {
 	return mine
 }
 
-// loads are what parts have, with the one that has least in front.
+// loads holds the loads of parts, with the least one in front.
 type loads []struct {
 	size int64
 	part int
@@ -113,5 +114,5 @@ func (p *Part) Set(text string) (err error) {
 	return err
 }
 
-// Type implements pflag.Value: it is what the help shows.
+// Type implements pflag.Value: the help shows it.
 func (*Part) Type() string { return "I/N" }

@@ -54,7 +54,7 @@ func TestEachIsParallel(t *testing.T) {
 	}
 }
 
-// The error is that of the first part that failed, and on one thread no part follows.
+// The first part that failed gives the error, and on one thread no part follows.
 func TestEachFails(t *testing.T) {
 	failed := errors.New("part 3")
 	for _, threads := range []int{1, 4} {

@@ -8,7 +8,7 @@ import (
 	"ndls/internal/mem"
 )
 
-// powers is how many degrees have their power in a table.
+// powers is the number of degrees whose power is in a table.
 const powers = 1 << 16
 
 // State is the stationary state of one graph for one r.
@@ -25,13 +25,13 @@ type State struct {
 
 // Nodes are the nodes of a graph whose rows a worker has.
 type Nodes struct {
-	// Degree is that of each node, without the self-loop.
+	// Degree holds the degree of each node, without the self-loop.
 	Degree []uint32
 	// Strength1 is the strength plus one of each node, where edges have weights: the d̃ of
 	// the formulas. It is nil elsewhere, where d̃ is the degree plus one.
 	Strength1 []float32
-	// Component is that of each node, from 0 to Components-1 over the whole graph.
-	// If it is nil all nodes have one stationary row, that of equation (2).
+	// Component holds the component of each node, from 0 to Components-1 over the whole graph. If
+	// it is nil all nodes have one stationary row, as in equation (2).
 	Component  []uint32
 	Components int
 }
@@ -152,7 +152,7 @@ func (s *State) NewMean(stride int) (*Mean, error) {
 // Free returns the memory.
 func (m *Mean) Free() { m.rows.Free() }
 
-// Sums are what Add adds to, by component, until Finish.
+// Sums returns the sums to which Add adds, by component, until Finish.
 func (m *Mean) Sums() []float64 { return m.rows.S }
 
 // Clear sets the sums to zero.

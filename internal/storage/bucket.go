@@ -208,7 +208,7 @@ type bucketReader struct {
 
 func (r *bucketReader) Size() int64 { return r.size }
 
-// Version is what Info.Version is for the version that was opened.
+// Version returns Info.Version of the opened version.
 func (r *bucketReader) Version() string { return versionOf(r.etag, r.modTime) }
 
 func (r *bucketReader) Close() error { return nil }

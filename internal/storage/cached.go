@@ -121,7 +121,7 @@ func (c *Cached) find() error {
 	return nil
 }
 
-// load reads a copy's note and says whether it is a whole copy of a file of the
+// load reads a copy's note and reports whether it is a whole copy of a file of the
 // store. It takes the time of its last use for the clock.
 func (k *localCopy) load(uri string) bool {
 	text, err := vfs.ReadFile(k.path + noteSuffix)

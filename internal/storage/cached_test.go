@@ -23,7 +23,7 @@ import (
 
 const cachedFile = 1 << 20
 
-// folderBytes is what the copies in a cache's folder take.
+// folderBytes returns the size of the copies in a cache's folder.
 func folderBytes(t *testing.T, dir string) int64 {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.ndls-copy"))

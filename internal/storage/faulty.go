@@ -21,7 +21,7 @@ func NewFaulty(s Store, failAt int64) *Faulty { return &Faulty{Store: s, failAt:
 // Ops is the number of operations so far.
 func (f *Faulty) Ops() int64 { return f.ops.Load() }
 
-// step counts one operation and says whether it is the one that fails.
+// step counts one operation and reports whether it is the one that fails.
 func (f *Faulty) step(what, name string) error {
 	if n := f.ops.Add(1); n == f.failAt {
 		return fmt.Errorf("storage: %s %s: injected fault at operation %d: %w", what, name, n, ErrDisk)

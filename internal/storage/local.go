@@ -107,7 +107,7 @@ func (l *Local) syncMade(folders []string) error {
 // URI is the store's folder.
 func (l *Local) URI() string { return l.dir }
 
-// Path is where name is, or would be, on the local file system.
+// Path returns the place of name, whether it exists or not, on the local file system.
 func (l *Local) Path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
 
 // checkName refuses names that leave the store.

@@ -48,8 +48,8 @@ const (
 	// abortTimeout bounds the clearing up after a failed upload.
 	abortTimeout = 10 * time.Second
 
-	// uploadPart is the size of a part of an upload, the least that S3 takes:
-	// parts are what a writer holds in memory.
+	// uploadPart is the size of a part of an upload, the least that S3 accepts: a writer holds
+	// parts in memory.
 	uploadPart = 5 << 20
 	// maxUpload is the size of the largest file: S3 takes 10 000 parts.
 	maxUpload = 10_000 * uploadPart
@@ -86,7 +86,7 @@ func pause(ctx context.Context, d time.Duration) error {
 //	s3://bucket/prefix?region=eu-central-1
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&use_path_style=true
 //
-// The other parameters are those of gocloud.dev/aws. Credentials are taken from
+// The other parameters belong to gocloud.dev/aws. Credentials are taken from
 // where the AWS tools look for them, the environment first, never from the URI.
 func OpenBucket(ctx context.Context, uri string) (*Bucket, error) {
 	name, prefix, query, err := parseBucket(uri)
@@ -265,8 +265,7 @@ func gone(err error) bool {
 	return errors.As(err, &api) && api.ErrorCode() == "NoSuchUpload"
 }
 
-// wayOut is what a user can do about an error of a server, as the end of a
-// message.
+// wayOut returns what a user can do about an error of a server, as the end of a message.
 func wayOut(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {

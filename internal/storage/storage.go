@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	// ErrNotExist is what a Store returns, wrapped with the file's name, for a
-	// file that was never committed or was removed.
+	// ErrNotExist reports, wrapped with the file's name, that a file of a Store was never committed
+	// or was removed.
 	ErrNotExist = errors.New("file does not exist")
-	// ErrExist is what Commit returns, wrapped with the file's name, for an
-	// attempt of CreateNew at a file that exists.
+	// ErrExist reports, wrapped with the file's name, that Commit of an attempt of CreateNew met an
+	// existing file.
 	ErrExist = errors.New("file exists")
 	// ErrReplaced reports a file that is another one by now than when it was opened.
 	ErrReplaced = errors.New("it was replaced since it was opened")
@@ -64,7 +64,7 @@ type Info struct {
 	Version string
 }
 
-// Digest is what Commit knows about the bytes it made visible.
+// Digest holds what Commit knows about the bytes it made visible.
 type Digest struct {
 	Bytes  int64
 	SHA256 string // lower-case hex

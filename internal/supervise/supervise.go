@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// mostRestarts is how often a process that died is started again.
+	// mostRestarts is the number of times that a process that died is started again.
 	mostRestarts = 5
 	// restartPause gives what killed the process time to pass.
 	restartPause = time.Second
-	// stopTime is how long a process that is told to stop may take to do so.
+	// stopTime is the time that a process may take to stop when told to.
 	stopTime = time.Minute
-	// endTime is how long a process may take to end by itself once serving has ended.
+	// endTime is the time that a process may take to end by itself after serving has ended.
 	endTime = 2 * time.Second
 )
 

@@ -36,6 +36,6 @@ func Published(t testing.TB, name string) string {
 	return ""
 }
 
-// AllGolden says whether every golden case is to be computed, which takes minutes: make
+// AllGolden reports whether every golden case is to be computed, which takes minutes: make
 // golden sets NDLS_GOLDEN=all. Without it a test computes those that share no option.
 func AllGolden() bool { return os.Getenv("NDLS_GOLDEN") == "all" }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inMemory is a folder that lies in memory, on systems that have one, and room is how
-// many free bytes it must have.
+// inMemory is a folder that lies in memory, on systems that have one, and room the least number of
+// its free bytes.
 const (
 	inMemory = "/dev/shm"
 	room     = 1 << 30

@@ -31,7 +31,7 @@ func Mark(err error) error {
 	return err
 }
 
-// Unsupported says whether an error of a call may mean that the file system does not know
+// Unsupported reports whether an error of a call may mean that the file system does not know
 // the call, or does not allow it to anyone: those of FUSE, of networks and of FAT use all of these.
 func Unsupported(err error) bool {
 	var errno syscall.Errno

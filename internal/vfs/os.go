@@ -87,7 +87,7 @@ func spaceOf(s *unix.Statfs_t) Space {
 // Chtimes implements FS.
 func (OS) Chtimes(path string, at time.Time) error { return Mark(os.Chtimes(path, at, at)) }
 
-// osFile is a file of the operating system. Name, Stat and Close are those of os.File.
+// osFile is a file of the operating system. Name, Stat and Close come from os.File.
 type osFile struct{ *os.File }
 
 func (f osFile) ReadAt(p []byte, off int64) (int, error) {

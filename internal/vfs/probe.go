@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Abilities is what [Probe] finds out of the file system of a folder. An error says why the
+// Abilities holds what [Probe] finds out about the file system of a folder. An error says why the
 // file system does without a call.
 type Abilities struct {
 	// Direct is nil where transfers by O_DIRECT work, Sync where the names in a folder
@@ -27,7 +27,7 @@ type Abilities struct {
 	lacks   lacks
 }
 
-// lacks is what steers this package.
+// lacks holds the missing abilities that steer this package.
 type lacks struct {
 	links, renames, direct bool
 }
@@ -49,7 +49,7 @@ var (
 	learning sync.Mutex
 )
 
-// lackingAt is what is known to lack where path is: by the nearest folder above that was probed.
+// lackingAt returns the known lacks at path: those of the nearest folder above that was probed.
 func lackingAt(path string) lacks {
 	known := lacking.Load()
 	if known == nil {
@@ -62,7 +62,7 @@ func lackingAt(path string) lacks {
 	return nearest(*known, abs)
 }
 
-// nearest is what is known of the folder, or of the nearest one above.
+// nearest returns what is known of the folder, or of the nearest one above.
 func nearest(known map[string]lacks, dir string) lacks {
 	for ; ; dir = filepath.Dir(dir) {
 		if l, ok := known[dir]; ok || dir == filepath.Dir(dir) {
@@ -93,15 +93,15 @@ func learn(dir string, l lacks) {
 const (
 	// probeSize is the size of a transfer of a probe, and its alignment.
 	probeSize = 4096
-	// probeTries is how often a probe begins anew: another process that tidies up may take its
-	// files away.
+	// probeTries is the number of times that a probe begins anew: another process that tidies up
+	// may take its files away.
 	probeTries = 3
 )
 
 // Probe finds out what the file system can do in the folder in which path is, or would be, and
-// steers [PublishNew] and [OpenFile] by it from then on. It tries each call on small files with names of
-// attempts at path, path.<16 hex digits>.tmp, and removes them. A call that nothing stands in for
-// is a [MissingCall]; other errors are those of the disk.
+// steers [PublishNew] and [OpenFile] by it from then on. It tries each call on small files with
+// names of attempts at path, path.<16 hex digits>.tmp, and removes them. A call that nothing stands
+// in for is a [MissingCall]; other errors come from the disk.
 func Probe(path string) (a Abilities, err error) {
 	for range probeTries {
 		p := probe{dir: filepath.Dir(path), path: path}
@@ -152,7 +152,7 @@ func (p *probe) missing(call string, err error) error {
 	return err
 }
 
-// reason is what the system said.
+// reason returns the text of the system.
 func reason(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -262,7 +262,7 @@ func (p *probe) direct(name string, page []byte) error {
 	return f.Truncate(probeSize)
 }
 
-// replaces says whether a call that is to give a file a new name lacks: it is refused, or takes
+// replaces reports whether a call that is to give a file a new name lacks: it is refused, or takes
 // a name that is not free.
 func (p *probe) replaces(call func(from, to string) error, from, taken string) (bool, error) {
 	err := call(from, taken)
@@ -299,7 +299,7 @@ func (p *probe) again(names ...string) error {
 	return nil
 }
 
-// holds says whether a file begins with a page of such bytes.
+// holds reports whether a file begins with a page of such bytes.
 func (p *probe) holds(name string, b byte) (bool, error) {
 	f, err := OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {

@@ -69,10 +69,10 @@ const (
 	// markerSuffix makes of a name that of its marker: one that attempts could have, so
 	// that whoever removes attempts of killed processes removes markers, too.
 	markerSuffix = ".0000000000000000.tmp"
-	// markerAge is how long a process waits for the marker of another one, holdFor how long
-	// that one may take.
+	// markerAge is the time that a process waits for the marker of another one, holdFor the time
+	// that the other one may take.
 	markerAge, holdFor = 10 * time.Second, 5 * time.Second
-	// markerTick is how often a marker is looked at.
+	// markerTick is the interval at which a marker is checked.
 	markerTick = 10 * time.Millisecond
 )
 

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tempTries is how many names a temporary file or folder is tried under.
+// tempTries is the number of names that are tried for a temporary file or folder.
 const tempTries = 1000
 
 // MkdirAll makes a folder and the missing ones above it, and returns those that it made,

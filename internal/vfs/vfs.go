@@ -77,12 +77,13 @@ type File interface {
 	Descriptor() (fd uintptr, ok bool)
 }
 
-// Space is what a file system says of its size, in bytes.
+// Space holds the size that a file system reports, in bytes.
 type Space struct {
 	// Total is 0 if the file system does not say how large it is, as ramfs; Free means
 	// nothing then.
 	Total int64
-	// Free is what this process may still write. Neither is more than [MaxSpace].
+	// Free is the number of bytes that this process may still write. Neither is more than
+	// [MaxSpace].
 	Free int64
 }
 
@@ -191,7 +192,7 @@ func Statfs(path string) (Space, error) { return of(path).Statfs(path) }
 // Chtimes sets the time of last access and of last change.
 func Chtimes(path string, at time.Time) error { return of(path).Chtimes(path, at) }
 
-// SameFile says whether two descriptions of one file system are of the same file.
+// SameFile reports whether two descriptions of one file system are of the same file.
 func SameFile(a, b fs.FileInfo) bool {
 	x, y := stat(a), stat(b)
 	return x.Dev == y.Dev && x.Ino == y.Ino

@@ -94,7 +94,7 @@ func operate(from, to string, op, n int) string {
 	return fmt.Sprint(err != nil)
 }
 
-// tree is what a folder holds.
+// tree returns the content of a folder.
 func tree(t *testing.T, root string) string {
 	t.Helper()
 	var lines []string

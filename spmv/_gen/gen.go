@@ -20,8 +20,8 @@ import (
 const (
 	rowBits = 15
 	rowMask = 1<<rowBits - 1
-	// batch is how many edges are decoded, and their rows prefetched, ahead of their sums:
-	// enough to keep all line fill buffers busy, and so few that the first-level cache loses
+	// batch is the number of edges that are decoded, and whose rows are prefetched, ahead of their
+	// sums: enough to keep all line fill buffers busy, and so few that the first-level cache loses
 	// none of the rows before they are added.
 	batch = 32
 	// panel and halfPanel are the columns of the narrowest rows. Rows of panels may have several of them.

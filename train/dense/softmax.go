@@ -16,8 +16,8 @@ func (k *Kernel) Largest(z []float32) float32 {
 	return max(most, k.largest(&z[len(z)-16], 16))
 }
 
-// Exps sets p[i] to e^(z[i]-largest), which is at most 0, within 1e-15 of its value, and to
-// 0 below e^-708, and returns the sum. p and z are equally long. The values are those of
+// Exps sets p[i] to e^(z[i]-largest), which is at most 0, within 1e-15 of its value, and to 0 below
+// e^-708, and returns the sum. p and z are equally long. The values equal those of
 // [elementary.Exp].
 func (k *Kernel) Exps(p []float64, z []float32, largest float64) float64 {
 	sum, whole := 0.0, len(z)&^7

@@ -2,7 +2,7 @@
 //
 // # Model
 //
-// A [Page] is what the help of a command says, in parts. Descriptions are text in which lines that begin
+// A [Page] holds the help of a command, in parts. Descriptions are text in which lines that begin
 // with spaces stay as they are, a line of capitals is a heading, and all else is filled.
 //
 // # Determinism
@@ -19,7 +19,7 @@ import (
 
 // Page is a manual page.
 type Page struct {
-	// Name is that of the page, such as ndls-run, Section its section, Title what it is for in a
+	// Name is the name of the page, such as ndls-run, Section its section, Title its purpose in a
 	// line, Source the program and its version.
 	Name    string
 	Section int
@@ -51,7 +51,7 @@ type Group struct {
 // Option is an option of a command line.
 type Option struct {
 	Name string
-	// Value is what stands for its value, "" for one that has none.
+	// Value stands for its value, "" for one that has none.
 	Value string
 	Text  string
 }

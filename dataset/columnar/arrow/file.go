@@ -31,7 +31,7 @@ const (
 	batchMessage      = 3
 )
 
-// block is where a message is.
+// block is the place of a message.
 type block struct {
 	at       int64 // of its metadata
 	metadata int
@@ -42,7 +42,7 @@ type block struct {
 type unit struct {
 	block
 	first, rows int64
-	// dictionaries is how many dictionaries of the file come before the batch.
+	// dictionaries is the number of dictionaries of the file that come before the batch.
 	dictionaries int
 }
 
@@ -196,8 +196,7 @@ func (f *File) addBatch(b block, rows int64) error {
 	return nil
 }
 
-// message reads the head of a message of a kind. The block is that of a footer, or of a
-// stream.
+// message reads the head of a message of a kind. The block comes from a footer, or from a stream.
 func (f *File) message(at block, kind int) (table, error) {
 	t, got, _, err := f.anyMessage(at)
 	if err == nil && got != kind {

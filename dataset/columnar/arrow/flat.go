@@ -71,7 +71,7 @@ func (b *buffer) table(at int) table {
 
 func (b *buffer) root() table { return b.table(b.offset(0)) }
 
-// field is where a field of a table is, 0 if it is left out.
+// field returns the place of a field of a table, 0 if it is left out.
 func (t table) field(number int) int {
 	if slot := 4 + 2*number; slot+2 <= t.size && !t.of.bad {
 		if off := t.of.u16(t.vtable + slot); off != 0 {
@@ -118,7 +118,7 @@ func (t table) inner(number int) (inner table, ok bool) {
 	return t.of.table(t.of.offset(at)), !t.of.bad
 }
 
-// vector is where the elements of a vector are, and how many.
+// vector returns the place of the elements of a vector, and their number.
 func (t table) vector(number, size int) (at, n int) {
 	field := t.field(number)
 	if field == 0 {

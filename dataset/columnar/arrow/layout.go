@@ -15,7 +15,7 @@ import (
 	"ndls/internal/mem"
 )
 
-// extent is where a buffer is, from the beginning of the file.
+// extent is the place of a buffer, from the beginning of the file.
 type extent struct{ at, size int64 }
 
 // placed is a field with what a record batch says of it.
@@ -166,13 +166,13 @@ func (p *placed) each(visit func(e extent, isData bool)) {
 }
 
 const (
-	// maxUnpacked is how much of the buffers of a record batch is unpacked as a whole. Others
+	// maxUnpacked is the size up to which a buffer of a record batch is unpacked as a whole. Others
 	// are unpacked as they are read, at most maxStreams of them.
 	maxUnpacked = 32 << 20
 	maxStreams  = 24
 	// window is the largest window of zstd that is read.
 	window = 8 << 20
-	// bufferSize is that of the buffer before a stream.
+	// bufferSize is the size of the buffer before a stream.
 	bufferSize = 64 << 10
 )
 

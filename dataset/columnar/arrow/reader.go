@@ -12,7 +12,7 @@ import (
 	"ndls/dataset/graph"
 )
 
-// batch is how many values are read at a time.
+// batch is the number of values that are read at a time.
 const batch = 1024
 
 // reader gives the rows of a record batch.
@@ -178,7 +178,7 @@ func (r *reader) validity(p *placed, to []*bitStream) ([]*bitStream, error) {
 	return append(to, &bitStream{s: s}), err
 }
 
-// leaf opens a leaf. dictionaries is how many of the file count.
+// leaf opens a leaf. dictionaries is the number of dictionaries of the file that count.
 func (r *reader) leaf(p *placed, parents []*placed, dictionaries int) (l *leaf, err error) {
 	l = &leaf{node: p.node, kind: p.node.value()}
 	for _, parent := range append(parents[:len(parents):len(parents)], p) {

@@ -275,7 +275,7 @@ const (
 	vectorValues
 )
 
-// isVector says whether a struct is a vector of Spark ML.
+// isVector reports whether a struct is a vector of Spark ML.
 func (n *node) isVector() bool {
 	if n.hasDictionary || len(n.children) != vectorValues+1 {
 		return false

@@ -117,7 +117,7 @@ func (h *hybrid) next(to []uint32) error {
 	return nil
 }
 
-// all says whether the next n numbers are a run of v, and passes over them if so.
+// all reports whether the next n numbers are a run of v, and passes over them if so.
 func (h *hybrid) all(v uint32, n int) bool {
 	if h.run() != nil || h.packed != nil || h.value != v || h.left < n {
 		return false

@@ -28,7 +28,7 @@ func encodingName(e int) string {
 	return fmt.Sprint("encoding ", e)
 }
 
-// sizes are how many bytes a value of a physical type takes.
+// sizes lists the bytes of a value of each physical type.
 var sizes = [...]int{int32s: 4, int64s: 8, int96s: 12, floats: 4, doubles: 8, fixedArrays: 0}
 
 // dictionary holds the values of a dictionary page, as they are stored.
@@ -95,7 +95,7 @@ type decoder struct {
 	wide     []byte // a value of split bytes
 }
 
-// batch is how many values are decoded at a time.
+// batch is the number of values that are decoded at a time.
 const batch = 1024
 
 // reset begins a page. dict is nil where no dictionary came before.
@@ -263,7 +263,7 @@ func (d *decoder) look(to []int64, ids []uint32) error {
 	return nil
 }
 
-// bytes visits n values of other types. keeps says whether the bytes stay until the chunk ends.
+// bytes visits n values of other types. keeps reports whether the bytes stay until the chunk ends.
 func (d *decoder) bytes(n int, visit func(b []byte, keeps bool) error) error {
 	for n > 0 {
 		some := min(n, batch)

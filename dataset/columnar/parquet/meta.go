@@ -75,7 +75,7 @@ type group struct {
 	first  int64 // row of the file
 }
 
-// meta is what the footer of a file says.
+// meta is the content of the footer of a file.
 type meta struct {
 	elements []element
 	groups   []group
@@ -304,7 +304,7 @@ var annotations = map[int]string{
 	logicalInteger: "integer", logicalJSON: "json", logicalUUID: "uuid", logicalHalf: "float16",
 }
 
-// fits says whether values of a logical type may be stored as these are. A file where they may
+// fits reports whether values of a logical type may be stored as these are. A file where they may
 // not comes from a broken writer.
 func (e *element) fits(annotation int) bool {
 	switch annotation {

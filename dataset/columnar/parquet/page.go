@@ -28,7 +28,8 @@ const (
 	maxPacked = maxPage + maxPage/4
 	// maxHead is the largest header of a page: it may have statistics in it.
 	maxHead = 256 << 10
-	// dictionaryHead is what writers of 2013 left out of the length of a column.
+	// dictionaryHead is the number of bytes that writers of 2013 left out of the length of a
+	// column.
 	dictionaryHead = 100
 )
 
@@ -127,7 +128,7 @@ type pages struct {
 	shared   *shared
 }
 
-// shared is what the columns have in common that are read at a time.
+// shared holds what the columns that are read at the same time share.
 type shared struct {
 	held   int64  // bytes in their buffers
 	packed []byte // a page as it is stored, until it is unpacked
@@ -438,7 +439,7 @@ func (l *levels) read(to []uint32) error {
 	return nil
 }
 
-// full says whether the next n levels are the largest one, and passes over them if so.
+// full reports whether the next n levels are the largest one, and passes over them if so.
 func (l *levels) full(n int) bool {
 	return l.largest == 0 || l.old == nil && l.hybrid.all(l.largest, n)
 }

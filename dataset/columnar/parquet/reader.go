@@ -59,7 +59,7 @@ func (r *reader) Next(n int, to []columnar.Values) (int, error) {
 
 var errMore = errors.New("has more values than rows")
 
-// ended says whether all values belonged to a row.
+// ended reports whether all values belonged to a row.
 func (c *columnReader) ended() error {
 	for _, l := range c.leaves {
 		if l.values > 0 || l.inPage > 0 || l.at < l.n {

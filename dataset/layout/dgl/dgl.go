@@ -42,7 +42,7 @@ type NodeData interface {
 // Tables opens data of nodes in files of Parquet, which state how many rows they have.
 type Tables func(ctx context.Context, files *source.Files, paths []string) (data NodeData, rows int64, err error)
 
-// metadata is what is read of metadata.json.
+// metadata is the part of metadata.json that is read.
 type metadata struct {
 	Name     string                      `json:"graph_name"`
 	Nodes    []string                    `json:"node_type"`
@@ -276,7 +276,7 @@ func (r *reader) openData(ctx context.Context, path string, data map[string]file
 	return nil
 }
 
-// isTable says whether data of nodes is in tables: otherwise it is in arrays.
+// isTable reports whether data of nodes is in tables: otherwise it is in arrays.
 func (f files) isTable() bool { return f.Format.Name == "parquet" || f.Format.Name == "csv" }
 
 func (r *reader) openFeatures(ctx context.Context, f files) error {

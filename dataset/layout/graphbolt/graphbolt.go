@@ -16,7 +16,7 @@ import (
 	"ndls/dataset/layout/textgraph"
 )
 
-// metadata is what is read of metadata.yaml.
+// metadata is the part of metadata.yaml that is read.
 type metadata struct {
 	Name  string `yaml:"dataset_name"`
 	Graph *struct {

@@ -14,7 +14,7 @@ import (
 	"ndls/dataset/torch"
 )
 
-// magFolder is what the download of MAG240M unpacks to.
+// magFolder is the folder to which the download of MAG240M unpacks.
 const magFolder = "mag240m_kddcup2021"
 
 // OpenMAG240M opens mag240m:DIR: papers, and which paper cites which.

@@ -89,7 +89,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 	return nil
 }
 
-// openHeterophilous takes the edges as a list of pairs. The number of nodes is that of
+// openHeterophilous reads the edges as a list of pairs. The number of nodes is the number of
 // labels, or else of feature rows.
 func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 	r.Known.NumNodes = -1

@@ -20,8 +20,8 @@ import (
 const (
 	// planetoidValid is the size of the validation set of the public split.
 	planetoidValid = 500
-	// maxPlanetoid is how many nodes a set in this form may have; the ids of its
-	// test nodes are kept in memory as one bit each.
+	// maxPlanetoid is the largest number of nodes of a set in this form; the ids of its test nodes
+	// are kept in memory as one bit each.
 	maxPlanetoid = 1 << 24
 )
 

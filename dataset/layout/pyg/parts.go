@@ -21,7 +21,7 @@ const (
 	mostParts = 1 << 12
 )
 
-// meta is what is read of META.json.
+// meta is the part of META.json that is read.
 type meta struct {
 	Parts  int  `json:"num_parts"`
 	Hetero bool `json:"is_hetero"`

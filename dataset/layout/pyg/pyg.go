@@ -32,7 +32,7 @@ type reader struct {
 	used []string
 }
 
-// options are what the URI says.
+// options holds the options of the URI.
 type options struct {
 	pick layout.Pick
 	// weights names the tensor of weights.
@@ -233,7 +233,7 @@ func (r *reader) openMasks() error {
 	return err
 }
 
-// masks are those of a split, nil where the file has none.
+// masks returns the masks of a split, nil if the file has none.
 func (r *reader) masks(pick layout.Pick) (lists *column.Lists, note graph.Note, err error) {
 	lists = &column.Lists{}
 	several := int64(0)

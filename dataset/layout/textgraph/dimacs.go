@@ -106,7 +106,7 @@ func (d *dimacs) next(weight *float32) (edge graph.Edge, err error) {
 	}
 }
 
-// colouring says whether lines of edges begin with an e.
+// colouring reports whether lines of edges begin with an e.
 func (d *dimacs) colouring() bool { return d.problem != "sp" && d.problem != "tw" }
 
 // width is the number of fields of such a line.

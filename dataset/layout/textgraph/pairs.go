@@ -34,8 +34,8 @@ func OpenPairs(ctx context.Context, src *source.Source, delimiter string, limit 
 	return e.look(ctx)
 }
 
-// SeparatorOf is what stands between the fields of a line: the delimiter that the caller knows,
-// or else what the line tells.
+// SeparatorOf returns the separator of the fields of a line: the delimiter that the caller knows,
+// or else the one that the line shows.
 func SeparatorOf(delimiter string, line []byte) source.Separator {
 	if len(delimiter) == 1 && delimiter != " " && delimiter != "\t" {
 		return source.Separator(delimiter[0])

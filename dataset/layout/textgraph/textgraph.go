@@ -42,7 +42,7 @@ func (e *List) Open(ctx context.Context) (graph.EdgeReader, error) {
 	return &reader{l, n}, nil
 }
 
-// WeightName is what weight= of a URI says: an edge has at most one number.
+// WeightName is the value of weight= in a URI: an edge has at most one number.
 const WeightName = "value"
 
 // Opener reads the header of a file. limit bounds the ids where the file does not state the

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// overlays are what a user applies: folders, and releases of the chart.
+// overlays lists what a user applies: folders, and releases of the chart.
 var overlays = append([]string{"jobs", "jobset", "s3"}, slices.Sorted(maps.Keys(charts))...)
 
-// cluster is what an overlay asks for.
+// cluster is the cluster for which an overlay asks.
 type cluster struct {
 	services   map[string]*corev1.Service
 	configMaps map[string]*corev1.ConfigMap

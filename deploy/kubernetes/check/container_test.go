@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// host runs pods as containers without a container runtime: a mount and host name
-// space and a changed root each, in which there is what the image has (one file),
-// what the kubelet adds (/etc/hosts, /proc, /sys, /dev) and the volumes.
+// host runs pods as containers without a container runtime: a mount and host name space and a
+// changed root each, which holds the content of the image (one file), what the kubelet adds
+// (/etc/hosts, /proc, /sys, /dev) and the volumes.
 type host struct {
 	dir     string
 	c       cluster
@@ -156,7 +156,8 @@ func (h *host) mounts(t *testing.T, root string, p pod) []string {
 	return pairs
 }
 
-// environment is that of the container: what the manifest sets and what Kubernetes adds.
+// environment returns the environment of the container: what the manifest sets and what Kubernetes
+// adds.
 func (h *host) environment(p pod) map[string]string {
 	vars := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME": p.name, "HOME": "/",
@@ -184,7 +185,7 @@ func expand(text string, vars map[string]string) string {
 	})
 }
 
-// url is that of a path on the pod's status port.
+// url returns the URL of a path on the pod's status port.
 func (h *host) url(p pod, path string) string {
 	return fmt.Sprintf("http://%s:%d%s", h.ip(p), portNamed(p, "status"), path)
 }

@@ -286,7 +286,7 @@ func checkEnvironment(t *testing.T, p pod, pods []pod) {
 	}
 }
 
-// inProgram says whether the source of ndls has a text.
+// inProgram reports whether the source of ndls has a text.
 func inProgram(t *testing.T, text string) bool {
 	t.Helper()
 	found := false
@@ -320,7 +320,7 @@ func checkSecurity(t *testing.T, p pod) {
 	}
 }
 
-// action is what the Job controller does about an exit status.
+// action returns the action of the Job controller for an exit status.
 func action(job batchv1.JobSpec, status int32) batchv1.PodFailurePolicyAction {
 	for _, rule := range job.PodFailurePolicy.Rules {
 		if rule.OnExitCodes != nil && slices.Contains(rule.OnExitCodes.Values, status) {

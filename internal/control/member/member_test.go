@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long a test waits for news. Loaded machines need most of it.
+// patience is the time that a test waits for news. Loaded machines need most of it.
 const patience = 30 * time.Second
 
 // TestMain finds what the groups leave behind. memberlist's probes and timers end

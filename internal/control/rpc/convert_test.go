@@ -34,7 +34,7 @@ func travel[M any, P interface {
 	return there
 }
 
-// merged is what collect makes of the pieces.
+// merged returns what collect makes of the pieces.
 func merged[M any, P interface {
 	*M
 	proto.Message

@@ -38,7 +38,7 @@
 //
 // # Format
 //
-// Messages are those of controlpb/control.proto, whose head lists the status codes;
+// controlpb/control.proto defines the messages; its head lists the status codes;
 // plans and reports are their JSON. Text that is for people alone (reasons,
 // progress, errors) has bytes that are not UTF-8 replaced.
 //

@@ -47,7 +47,7 @@ func (l *line) cut() {
 	}
 }
 
-// directory is where the address of the present coordinator stands.
+// directory holds the address of the present coordinator.
 type directory struct{ address atomic.Value }
 
 func (d *directory) locate(context.Context) (string, error) {

@@ -17,7 +17,7 @@ import (
 const domain = "ndls"
 
 // codesOf lists the codes by which some kinds of errors travel; all others are Unknown. An error
-// may have several kinds; its code is that of the first.
+// may have several kinds; the first one gives the code.
 var codesOf = []struct {
 	kind error
 	code codes.Code

@@ -24,10 +24,10 @@ import (
 // Bucket is the bucket of a [Server].
 const Bucket = "graph"
 
-// Secret is that of a server's only user.
+// Secret is the secret of a server's only user.
 const Secret = "secret-of-the-test"
 
-// serverPath is where the S3 server is that the tests run against, if there is one.
+// serverPath returns the path of the S3 server for the tests, if there is one.
 func serverPath(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("NDLS_S3_SERVER"); path != "" {
@@ -36,7 +36,7 @@ func serverPath(t testing.TB) string {
 	return filepath.Join(moduleRoot(t), ".tools", "bin", "versitygw")
 }
 
-// HasServer says whether [StartServer] finds an S3 server.
+// HasServer reports whether [StartServer] finds an S3 server.
 func HasServer(t testing.TB) bool {
 	t.Helper()
 	_, err := os.Stat(serverPath(t))
@@ -75,7 +75,7 @@ func moduleRoot(t testing.TB) string {
 
 // Server is an S3 server with one bucket, for one test.
 type Server struct {
-	// URL is where it answers.
+	// URL is its address.
 	URL *url.URL
 	// Environment has its credentials: KEY=VALUE.
 	Environment []string
@@ -151,7 +151,7 @@ func BucketURI(server *url.URL, bucket, prefix string) string {
 	return fmt.Sprintf("s3://%s/%s?endpoint=%s&region=us-east-1&use_path_style=true", bucket, prefix, url.QueryEscape(server.String()))
 }
 
-// Fault is what a [Proxy] does to one request.
+// Fault is the effect of a [Proxy] on one request.
 type Fault int
 
 // The faults.
@@ -185,7 +185,7 @@ func (p *Proxy) Counts() [Faults]int {
 	return p.count
 }
 
-// Requests is how many there were in all.
+// Requests returns the number of all requests.
 func (p *Proxy) Requests() (n int) {
 	for _, c := range p.Counts() {
 		n += c

@@ -35,7 +35,7 @@ const (
 	Lock     Kind = "lock"
 )
 
-// ErrDead is why operations fail after the death of the process.
+// ErrDead is the error of operations after the death of the process.
 var ErrDead = errors.New("the process is dead")
 
 // Faults passes operations on to another file system, counts them, and fails some.

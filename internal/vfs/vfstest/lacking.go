@@ -29,7 +29,7 @@ type Lacks struct {
 	RemoveOpen syscall.Errno
 	// Largest, unless 0, is the size beyond which a write fails with EFBIG.
 	Largest int64
-	// Space, unless nil, is what Statfs says.
+	// Space, unless nil, is the result of Statfs.
 	Space *vfs.Space
 }
 

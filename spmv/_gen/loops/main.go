@@ -11,7 +11,7 @@ import (
 	"ndls/spmv/gen/vector"
 )
 
-// ahead is how many rows the loops prefetch ahead.
+// ahead is the number of rows that the loops prefetch ahead.
 const ahead = 64
 
 func main() {

@@ -1,5 +1,5 @@
-// Package vector is what the generators of assembly share: the instruction sets, and how
-// rows of either precision are loaded.
+// Package vector holds what the generators of assembly share: the instruction sets, and the loading
+// of rows of either precision.
 package vector
 
 import (

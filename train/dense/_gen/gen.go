@@ -194,11 +194,11 @@ func repeat(n Register, values uint64) {
 	Label("done")
 }
 
-// exps: p[i] = e^(z[i] - largest), and their sum, for multiples of 8. The sum is that of
-// every eighth value, and of these eight sums: i and i+4, then i and i+2, then both.
+// exps: p[i] = e^(z[i] - largest), and their sum, for multiples of 8. The sum adds every eighth
+// value, and then these eight sums: i and i+4, then i and i+2, then both.
 //
-// With n the nearest whole number to x/ln 2 and r = x - n ln 2, e^x is 2^n times the series of
-// e^r. Adding 2^52 + 2^51 + 1023 to n puts the exponent of 2^n in the lowest bits.
+// With n the nearest whole number to x/ln 2 and r = x - n ln 2, e^x is 2^n times the series of e^r.
+// Adding 2^52 + 2^51 + 1023 to n puts the exponent of 2^n in the lowest bits.
 func exps(v isa) {
 	name := "exps" + v.name
 	TEXT(name, NOSPLIT, "func(p *float64, z *float32, n uintptr, largest float64) float64")
@@ -422,8 +422,9 @@ func sum(v isa) {
 	RET()
 }
 
-// drop: to[i] = x[i]·scale, or 0 where the draw for i is below a bound, for multiples of 32. The draws
-// are those of package rng: numbers of SplitMix64 after a state, each with four draws of 16 bits.
+// drop: to[i] = x[i]·scale, or 0 where the draw for i is below a bound, for multiples of 32. The
+// draws come from package rng: numbers of SplitMix64 after a state, each with four draws of 16
+// bits.
 func drop(v isa) {
 	name := "drop" + v.name
 	TEXT(name, NOSPLIT, "func(to, x *float32, n uintptr, state, below uint64, scale float32)")
@@ -595,7 +596,7 @@ func adam(v isa) {
 	RET()
 }
 
-// leastExp is where 2^n stops being a normal number.
+// leastExp is the bound below which 2^n is no normal number.
 const leastExp = -708
 
 // series lists the coefficients of e^r.
