@@ -25,9 +25,9 @@
 // eight blocks. The order is the same for rows in memory and for streamed rows. The checksums of
 // record batches are compared once, before the first epoch; Predict compares each as it reads it.
 //
-// FitEach visits 24 rows a thread at a time, first those that the weights predicted wrongly before.
-// It stops when so many are wrong that the accuracy is below the best. It does so only if the
-// largest weight and the largest input show that no logit overflows.
+// FitEach validates the rows first that the weights predicted wrongly before, and stops when so
+// many are wrong that the accuracy is below the best. It does so only if the largest weight and the
+// largest input show that no logit overflows.
 //
 // # Pieces
 //
@@ -82,11 +82,10 @@
 // 4P (g-1)/g, up to log₂ N times that, for the nodes of others.
 //
 // Packed matrices are rounded up to whole tiles, at most 32 columns each. Loading rows into memory
-// needs the 32 MiB of two record batches, too. Without room for reading ahead, each read saves 16
-// MiB. A prediction has two results of 4032 rows, or up to eight if the budget has room and they
-// stay within 32 MiB. Rows stay in memory if the budget has room for them and for one run. With
-// less room, fewer runs are trained at a time, by fewer threads. The heap grows only with the
-// number of chunks, epochs and runs.
+// needs the 32 MiB of two record batches, too. Reading ahead takes 16 MiB a read, if the budget has
+// room. A prediction has two results of 4032 rows, or up to eight within 32 MiB. With less room,
+// rows are streamed, fewer runs are trained at a time, by fewer threads. The heap grows only with
+// the number of chunks, epochs and runs.
 //
 // # Determinism
 //
@@ -100,12 +99,9 @@
 //
 // # Threads
 //
-// The threads of a run take the rows of a microbatch, 24 at a time, through the network and back;
-// then they divide the gradient by inputs and columns, make the step with each part, and pack the
-// weights. A step with fewer than 288 rows a thread uses fewer threads; the others train other
-// runs. One thread orders the rows of an epoch, adds up losses and compares epochs; others read
-// ahead. An idle thread looks for work for a millisecond before it sleeps, if there is a core for
-// each: a virtual machine needs up to 0.4 ms to wake a halted core.
+// The threads of a run share the rows of a microbatch, then the parts of the gradient. A step with
+// fewer than 288 rows a thread uses fewer threads; the others train other runs. An idle thread
+// looks for work for a millisecond before it sleeps, if there is a core for each.
 //
 // # Not supported
 //

@@ -47,7 +47,7 @@ type layout struct {
 	out     bool // chunks have a second array for their keys in order
 }
 
-// layoutOf fits a merger of runs with so many keys into so many free bytes. ok says
+// layoutOf fits a merger of runs with so many keys into so many free bytes. ok reports
 // whether that can be done: each chunk needs two blocks of each run. Few keys are cut into
 // enough chunks for all threads.
 func layoutOf(free int64, runs int, block, keys int64, threads int, ordered bool, width int64) (l layout, ok bool) {
