@@ -76,7 +76,7 @@ func (c *gangCluster) join(name string, memory int64, acts ...act) {
 	})
 }
 
-// inGang does something in a gang, and says whether the worker goes on.
+// inGang does something in a gang, and reports whether the worker goes on.
 func (c *gangCluster) inGang(name string, l control.Lease, acts *[]act) bool {
 	// The lease is kept while others are waited for.
 	ctx, cancel := context.WithCancel(context.Background())
