@@ -237,7 +237,7 @@ func TestReadersDoNotWaitForTheStore(t *testing.T) {
 }
 
 // TestChangesAreWrittenTogether: changes that come while one is written share the next record.
-// What they come to is what they would come to one after the other, also when reopened.
+// Their result equals the result of one after the other, also when reopened.
 func TestChangesAreWrittenTogether(t *testing.T) {
 	store := &gate{Store: storage.NewMem(), open: make(chan struct{}), asked: make(chan struct{}, 1)}
 	c, err := Open(t.Context(), store)

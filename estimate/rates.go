@@ -2,9 +2,9 @@ package estimate
 
 import "ndls/internal/control"
 
-// reference are the speeds of the machine whose rates follow: two cores of an AMD EPYC (Zen 3)
-// with AVX2, but for edges, which are those of an AMD EPYC (Zen 4), and rates that belong to them.
-// go run -C bench ./plan prints those of its machine.
+// reference holds the speeds of the machine of the rates below: two cores of an AMD EPYC (Zen 3)
+// with AVX2. Edges, and the rates that follow from it, are from an AMD EPYC (Zen 4). go run -C
+// bench ./plan prints the speeds of its machine.
 var reference = control.Speeds{Edges: 78e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
 
 // A Rate is work a second and thread on the reference machine. On another machine it changes in
@@ -30,45 +30,45 @@ func (s *Sheet) rate(r Rate) float64 {
 // it. Each comment names the measurement to which the rate was fitted; `make plan` compares planned
 // seconds with those of runs.
 var (
-	// PartitionedRows is rows of the edge list through partition, PartitionedValues values of
-	// feature tiles: read, put in the order of the nodes and written.
-	// go run -C bench ./threads: partition; go run -C bench ./plan -only coauthor_cs: partition.
+	// PartitionedRows counts rows of the edge list through partition. PartitionedValues counts
+	// values of feature tiles: read, ordered by node and written. Measured by go run -C bench
+	// ./threads (partition) and go run -C bench ./plan -only coauthor_cs (partition).
 	PartitionedRows   = Rate{4e6, byValues}
 	PartitionedValues = Rate{60e6, byValues}
 	// PartitionedIDs counts input ids that are not numbers. Ids of edges are looked up once; ids of
 	// nodes are sorted, looked up and written.
 	PartitionedIDs = Rate{1e6, byValues}
 
-	// passedEdges is directed edges past rows of 64 bytes that together take memoryBytes and
-	// more, sharedEdges those past rows that take cacheBytes, which cores share a cache for, and cachedEdges
-	// those past rows that take coreBytes at most.
-	// go run -C bench ./threads: lsi and smooth, edges_streamed by kernel_seconds of report.json;
-	// go run -C bench ./plan -only coauthor_cs: smooth.
+	// passedEdges counts directed edges with rows of 64 bytes that together have memoryBytes or
+	// more. sharedEdges counts those with rows of cacheBytes, for which cores share a cache, and
+	// cachedEdges those with rows of at most coreBytes. Measured by go run -C bench ./threads (lsi
+	// and smooth, edges_streamed by kernel_seconds of report.json) and go run -C bench ./plan -only
+	// coauthor_cs (smooth).
 	passedEdges = Rate{107e6, byEdges}
 	sharedEdges = Rate{130e6, byValues}
 	cachedEdges = Rate{240e6, byValues}
-	// passedRows is rows of 64 bytes that a pass scales, adds to sums and stores.
-	// go run -C bench ./plan -only cora: smooth.
+	// passedRows counts rows of 64 bytes that a pass scales, adds to sums and stores. Measured by
+	// go run -C bench ./plan -only cora (smooth).
 	passedRows = Rate{70e6, byValues}
-	// observedValues is values of rows whose distances the LSI stage finds after a pass.
-	// go run -C bench ./threads -profile: lsi.
+	// observedValues counts values of rows whose distances the LSI stage finds after a pass.
+	// Measured by go run -C bench ./threads -profile (lsi).
 	observedValues = Rate{1500e6, byValues}
-	// filledValues is values of a column block that are made, or read from tiles, and scaled.
-	// go run -C bench ./threads -profile: lsi and smooth.
+	// filledValues counts values of a column block that are made, or read from tiles, and scaled.
+	// Measured by go run -C bench ./threads -profile (lsi and smooth).
 	filledValues = Rate{150e6, byValues}
-	// StoredValues is values of output rows that become tiles, AssembledValues those that
-	// become rows of an Arrow file.
-	// go run -C bench ./threads -profile: smooth and predict.
+	// StoredValues counts values of output rows that become tiles, AssembledValues those that
+	// become rows of an Arrow file. Measured by go run -C bench ./threads -profile (smooth and
+	// predict).
 	StoredValues    = Rate{70e6, byValues}
 	AssembledValues = Rate{180e6, byValues}
-	// readNodes is rows of the node table, or of the K table, that a thread reads which does so alone ([readsAtOnce]).
-	// go run -C bench ./threads -profile: lsi.
+	// readNodes counts rows of the node table, or of the K table, that a single thread reads
+	// ([readsAtOnce]). Measured by go run -C bench ./threads -profile (lsi).
 	readNodes = Rate{20e6, byValues}
 
-	// TrainedFlops is float32 operations of the products of training, PredictedFlops those of
-	// prediction, SoftenedValues values of soft labels, and CheckedValues values of rows that
-	// are compared with their checksums before.
-	// sh bench/train/compare.sh; go run -C bench ./threads -profile: train and predict.
+	// TrainedFlops counts float32 operations of the products of training, PredictedFlops those of
+	// prediction, SoftenedValues values of soft labels, and CheckedValues values of rows that are
+	// compared with their checksums first. Measured by sh bench/train/compare.sh and go run -C
+	// bench ./threads -profile (train and predict).
 	TrainedFlops   = Rate{45e9, byFlops}
 	PredictedFlops = Rate{55e9, byFlops}
 	SoftenedValues = Rate{250e6, byValues}
@@ -84,18 +84,18 @@ const (
 	// the rate falls by the same factor with each doubling.
 	coreBytes, cacheBytes, memoryBytes = 2 << 20, 64 << 20, 256 << 20
 
-	// ReadBytes is bytes that are read, scratchBytes bytes that are written to scratch files,
-	// and CommittedBytes those of files that are hashed and made durable, of all threads
-	// together.
-	// ndls bench stream; go run -C bench ./threads: what one and two threads take alike.
+	// ReadBytes counts bytes that are read, scratchBytes bytes written to scratch files, and
+	// CommittedBytes bytes of files that are hashed and made durable, by all threads together.
+	// Measured by ndls bench stream, and by go run -C bench ./threads (the part that is equal for
+	// one and two threads).
 	ReadBytes      = 1.0e9
 	scratchBytes   = 0.6e9
 	CommittedBytes = 0.4e9
-	// pieceSeconds is what committing a piece takes, such as the tiles of a panel, however few rows it has.
-	// go run -C bench ./plan -only cora: smooth, which has 90 panels.
+	// pieceSeconds is the time to commit a piece, such as the tiles of a panel, however few rows it
+	// has. Measured by go run -C bench ./plan -only cora (smooth, which has 90 panels).
 	pieceSeconds = 0.009
-	// stageSeconds is what opening and committing take, whatever the graph.
-	// go run -C bench ./plan -only cora: evaluate.
+	// stageSeconds is the time to open and commit a stage, whatever the graph. Measured by go run
+	// -C bench ./plan -only cora (evaluate).
 	stageSeconds = 0.05
 )
 

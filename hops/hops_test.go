@@ -108,8 +108,8 @@ func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
 	return all
 }
 
-// TestClosure follows a closure with the definition beside it: rows past F are the
-// row before times the panel's decay at F, others are those of a plain hop.
+// TestClosure follows a closure with the definition beside it: rows past F are the row before times
+// the panel's decay at F, others equal those of a plain hop.
 func TestClosure(t *testing.T) {
 	g := chain()
 	hg, block := start(t, g, nil)

@@ -64,7 +64,7 @@ func naiveComponents(neighbours [][]int) []uint32 {
 }
 
 // TestForestIsShared joins the edges of a long path and of a star, and a graph with many
-// components, on several threads: the numbers are those of one thread.
+// components, on several threads: the numbers equal those of one thread.
 func TestForestIsShared(t *testing.T) {
 	const n, threads = 30_000, 8
 	var edges [][2]uint32

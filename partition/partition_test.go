@@ -355,7 +355,7 @@ func drawGraph(t *rapid.T) *fake {
 	return f
 }
 
-// canDraw says whether a class has more than so many labelled nodes: fewer leave nothing
+// canDraw reports whether a class has more than so many labelled nodes: fewer leave nothing
 // to validate or test with.
 func (f *fake) canDraw(train int64) bool {
 	var labels []int32

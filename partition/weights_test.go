@@ -33,9 +33,9 @@ func weighted(nodes, edges int) *fake {
 	return f
 }
 
-// TestWeights: the files do not depend on budget, threads and the order of the input. The
-// edges are those of the graph without weights. Each has its weight, in shard and hop stream, in
-// both directions, and strengths are their sums.
+// TestWeights: the files do not depend on budget, threads and the order of the input. The edges
+// equal those of the graph without weights. Each has its weight, in shard and hop stream, in both
+// directions, and strengths are their sums.
 func TestWeights(t *testing.T) {
 	f := weighted(3000, 60_000)
 	unknown := *f
@@ -344,7 +344,7 @@ func TestByDegree(t *testing.T) {
 	})
 }
 
-// fewer is how many degrees are below another one.
+// fewer counts the degrees below another one.
 func fewer(degrees []uint32, d uint32) (n uint32) {
 	for _, x := range degrees {
 		if x < d {

@@ -12,7 +12,7 @@ import (
 	"ndls/internal/storage"
 )
 
-// TestJoinedNodes makes node tables of parts: the bytes are those of one writer.
+// TestJoinedNodes makes node tables of parts: the bytes equal those of one writer.
 func TestJoinedNodes(t *testing.T) {
 	long := IDs{Type: inputid.String, Longest: 1000}
 	for _, c := range []struct {

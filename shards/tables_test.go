@@ -89,8 +89,7 @@ func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
 	}
 }
 
-// Columns that are not wanted are left out, and the others are what they are when all are
-// read.
+// Columns that are not wanted are left out, and the others do not change.
 func TestReadNodeColumns(t *testing.T) {
 	table := sampleNodes(t)
 	read := func(want NodeColumns) (all NodeBatch) {

@@ -64,8 +64,8 @@ func aheadOf(t *testing.T, n *numbered, free int64) (*aheadColumns, *mem.Budget)
 	return &aheadColumns{Columns: n, budget: b, rows: int64(n.rows), step: 16, end: n.width, on: true}, b
 }
 
-// TestColumnsAhead reads blocks in order: the values are those of the columns, each block is asked for
-// once, and the next one before it is taken.
+// TestColumnsAhead reads blocks in order: the values equal those of the columns, each block is
+// asked for once, and the next one before it is taken.
 func TestColumnsAhead(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		n := &numbered{rows: 100, width: 80, begun: make(chan int, 8)}
@@ -103,7 +103,7 @@ func TestColumnsAhead(t *testing.T) {
 	}
 }
 
-// TestColumnsAheadFail: an error of the next block is that of who takes it, and of nobody else.
+// TestColumnsAheadFail: an error of the next block reaches the one who takes it, and nobody else.
 func TestColumnsAheadFail(t *testing.T) {
 	n := &numbered{rows: 100, width: 48, broken: 16}
 	a, _ := aheadOf(t, n, 0)

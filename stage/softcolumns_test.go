@@ -100,8 +100,8 @@ func allRows(t *testing.T, c lsi.Columns, first, columns int) (all []float32) {
 	return all
 }
 
-// Columns of models are the same whether they come from the disk or from the models
-// themselves, and are those of the models' rows, for all rows and for those of a task.
+// Columns of models are the same whether they come from the disk or from the models themselves, and
+// equal those of the models' rows, for all rows and for those of a task.
 func TestModelColumns(t *testing.T) {
 	const nodes, classes, per = 70_000, 40, 3
 	env := smallModels(t, nodes)

@@ -72,7 +72,7 @@ func TestLabelTallies(t *testing.T) {
 				t.Errorf("read %+v, want %+v", one, all.Runs[i])
 			}
 			if run == i {
-				one = train.Tally{} // its memory is that of another tally now
+				one = train.Tally{} // another tally has its memory now
 			}
 		}); err != nil || n != 3 {
 			t.Errorf("%d tallies: %v", n, err)
@@ -208,7 +208,7 @@ func TestTallyMemory(t *testing.T) {
 	}
 }
 
-// heap is what is in use on the heap.
+// heap returns the bytes in use on the heap.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

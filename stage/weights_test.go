@@ -49,7 +49,7 @@ func TestWeightsEqualTheDefinition(t *testing.T) {
 }
 
 // TestWeightsSettle: rows of a graph with weights settle, and are as near to exact ones as the
-// bound says. K is that of an exact run.
+// bound says. K equals that of an exact run.
 func TestWeightsSettle(t *testing.T) {
 	const dataset = "synthetic:nodes=4000,edges=9000,features=245,classes=3,seed=5,weights=10"
 	made := func(change func(*control.Plan)) (map[int64]int, map[int64][]float32, control.StageReport) {

@@ -38,7 +38,7 @@ func newMatrix(t testing.TB, store storage.Store, width int, half bool, starts .
 // again is the matrix as the catalogue lists it now.
 func again(m *Matrix) *Matrix { return Open(m.cat, m.budget, m.Layout) }
 
-// value is what row r has in column c; it is exact in float16.
+// value returns the value of row r in column c; it is exact in float16.
 func value(r int64, c int) float32 { return float32(r%97) + float32(c%16)/16 }
 
 // fill stores the matrix's rows as panels [first, last), step rows at a time.
@@ -89,8 +89,8 @@ func check(m *Matrix, lo, hi int64, columns int) error {
 	return err
 }
 
-// Whatever the intervals, the width and the way rows come, what is stored is what is
-// read, and parts of tiles that several workers write, of whole panels or of halves, become the same files.
+// Whatever the intervals, the width and the way rows come, the stored rows are read back, and parts
+// of tiles that several workers write, of whole panels or of halves, become the same files.
 func TestStoreReadAndJoin(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ctx := context.Background()

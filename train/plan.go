@@ -102,8 +102,8 @@ func PredictFlops(s Shape, o Options) float64 {
 	return float64(s.Rows) * forwardFlops(s.dims(o))
 }
 
-// validated is the share of the validation rows that an epoch is taken to look at, which ends when it cannot be the best.
-// go run -C bench ./plan -only cora,coauthor_cs: train.
+// validated is the assumed share of the validation rows that an epoch reads, which stops when it
+// cannot be the best. Measured by go run -C bench ./plan -only cora,coauthor_cs (train).
 const validated = 0.5
 
 // EpochFlops is [PredictFlops] of an epoch, validation included: each layer of a training row

@@ -1,8 +1,8 @@
 // Command lab, built as ndls-lab, measures the loops and files that runs of ndls consist of, and
-// makes the tables and figures of the paper: `ndls bench` and `ndls reproduce` call it. It is no part
-// of a release.
+// makes the tables and figures of the paper: `ndls bench` and `ndls reproduce` call it. It is no
+// part of a release.
 //
-// stdout carries results, stderr progress and logs. The exit statuses are those of ndls.
+// stdout carries results, stderr progress and logs. The exit statuses equal those of ndls.
 package main
 
 import (

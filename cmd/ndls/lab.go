@@ -17,7 +17,7 @@ const labProgram = "ndls-lab"
 // labCommand makes a verb that labProgram has: this process becomes that program, with the same arguments.
 func (a *app) labCommand(verb, short string) *cobra.Command {
 	return &cobra.Command{
-		Use: verb + " [ARGUMENT]...", Short: short, DisableFlagParsing: true, // its options are those of the other program
+		Use: verb + " [ARGUMENT]...", Short: short, DisableFlagParsing: true, // the other program reads its options
 		Long: fmt.Sprintf(`%[1]s starts the program %[2]s with the same arguments, and takes the options of that
 program: "ndls %[1]s --help" lists them. "make lab" builds it from the sources, to build/%[2]s. It is
 looked for in the folder of this program, then on PATH.`, verb, labProgram),

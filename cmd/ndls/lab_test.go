@@ -9,8 +9,8 @@ import (
 	"ndls"
 )
 
-// TestLab starts a script in place of the other program: it gets the arguments, and its status is that of the verb.
-// Without that program, the error says how to build it.
+// TestLab starts a script in place of the other program: it gets the arguments, and the verb has
+// its status. Without that program, the error says how to build it.
 func TestLab(t *testing.T) {
 	t.Setenv("PATH", "/usr/bin:/bin")
 	if path, err := exec.LookPath(labProgram); err == nil {

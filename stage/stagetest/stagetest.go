@@ -8,7 +8,7 @@
 //
 // # Determinism
 //
-// The committed bytes are those of a run of ndls with the same plan.
+// The committed bytes equal those of a run of ndls with the same plan.
 package stagetest
 
 import (
