@@ -164,7 +164,7 @@ type draw struct {
 	// all verbs.
 	plan     map[string]string
 	attempts []attempt
-	// export is what is exported in the end, with little and with much.
+	// export names what is exported in the end, with little and with much memory.
 	export string
 }
 

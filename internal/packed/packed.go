@@ -50,7 +50,7 @@ var ErrFrame = errors.New("damaged frame")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Escape is what the difference of a word of so many bytes stays below.
+// Escape returns the bound below which the difference of a word of so many bytes stays.
 func Escape(width int) uint32 { return 1<<(8*width-RowBits) - 1 }
 
 // Frame is a decoded frame header with its words, which alias the buffer that

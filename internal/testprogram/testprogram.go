@@ -17,7 +17,7 @@ import (
 	"ndls/internal/packed"
 )
 
-// Small says whether this is the geometry for tests: strips and blocks of fewer rows than
+// Small reports whether this is the geometry for tests: strips and blocks of fewer rows than
 // those of users.
 const Small = packed.StripShift < packed.RowBits
 
