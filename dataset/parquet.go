@@ -24,9 +24,12 @@ func openColumnarEdges(src *source.Source, ext string, limit graph.IDLimit, name
 	}
 	titles := f.Titles()
 	if len(titles) < 2 && len(f.Nested()) == 0 {
-		return nil, graph.BadData(src.Name, "has not two columns: an edge list has two of whole numbers; the columns are %s", strings.Join(titles, ", "))
+		return nil, graph.BadData(src.Name, "needs two integer columns, source and target (or src= and dst=); it has: %s", strings.Join(titles, ", "))
 	}
-	c := edgeColumns{file: src.Name, titles: slices.Concat(titles, f.Nested()), width: len(titles), candidates: func() ([]int, error) { return f.Integers(), nil }}
+	c := edgeColumns{
+		file: src.Name, titles: slices.Concat(titles, f.Nested()), width: len(titles),
+		candidates: func() ([]int, error) { return f.Integers(), nil },
+	}
 	u, v, err := c.find(named)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,9 @@ func parquetPairs(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, er
 }
 
 // openColumnarFeatures opens features beside edges.
-func openColumnarFeatures(ctx context.Context, src *source.Source, ext string, limit graph.IDLimit, zero bool) (*table.NumberedFeatures, error) {
+func openColumnarFeatures(ctx context.Context, src *source.Source, ext string, limit graph.IDLimit,
+	zero bool,
+) (*table.NumberedFeatures, error) {
 	f, err := table.OpenNumbered(src, ext)
 	if err != nil {
 		return nil, err
