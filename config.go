@@ -317,7 +317,8 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	if r.BlockColumns%shards.TileColumns != 0 {
 		return c, failure.Of(ErrOption, "--block-columns %d is not a multiple of %d; give %d or %d",
-			r.BlockColumns, shards.TileColumns, max(r.BlockColumns/shards.TileColumns, 1)*shards.TileColumns, (r.BlockColumns/shards.TileColumns+1)*shards.TileColumns)
+			r.BlockColumns, shards.TileColumns, max(r.BlockColumns/shards.TileColumns, 1)*shards.TileColumns,
+			(r.BlockColumns/shards.TileColumns+1)*shards.TileColumns)
 	}
 	c = control.Resources{Threads: threads(r.Threads), Scratch: r.Scratch, Kernel: r.Kernel, BlockColumns: r.BlockColumns, Disk: r.Disk}
 	if c.Kernel == "" {

@@ -196,7 +196,10 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 		return 0, err
 	}
 	defer budget.Close()
-	rows, err = export.Run(ctx, d.cat, export.Options{What: o.What, Format: o.Format, Part: o.Part, TrueLabels: o.TrueLabels, Out: o.Out, Force: o.Force, To: o.To, Budget: budget})
+	rows, err = export.Run(ctx, d.cat, export.Options{
+		What: o.What, Format: o.Format, Part: o.Part, TrueLabels: o.TrueLabels,
+		Out: o.Out, Force: o.Force, To: o.To, Budget: budget,
+	})
 	return rows, interruption(ctx, stage.Explain(err, d.cat))
 }
 

@@ -107,7 +107,8 @@ func (d *Directory) labelSmoothing(node *explain.Node) *NodeLabelSmoothing {
 	if x := d.record.Stage(control.LabelDepth); x != nil && x.LabelDepth != nil {
 		l.Depth, l.Chosen = x.LabelDepth.Chosen, true
 	}
-	if x := d.record.Stage(control.Evaluate); l.Chosen && x != nil && x.Accuracy != nil && x.Accuracy.Predictions != nil && x.Accuracy.Predictions.Depth != nil {
+	if x := d.record.Stage(control.Evaluate); l.Chosen && x != nil && x.Accuracy != nil && x.Accuracy.Predictions != nil &&
+		x.Accuracy.Predictions.Depth != nil {
 		l.Depth = *x.Accuracy.Predictions.Depth
 	}
 	sameEpsilon := labels.Epsilon == 0 || labels.Epsilon == d.record.Plan.LSI.Epsilon

@@ -99,7 +99,8 @@ func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, 
 const inferring = "infer.unfinished"
 
 // inferred matches the names that Infer gives beside those of a run directory.
-var inferred = regexp.MustCompile(`^(?:` + regexp.QuoteMeta(infer.ReportPath) + `|` + regexp.QuoteMeta(inferring) + `|ids\.parquet)(?:\.[0-9a-f]{16}\.tmp)?$`)
+var inferred = regexp.MustCompile(`^(?:` + regexp.QuoteMeta(infer.ReportPath) + `|` + regexp.QuoteMeta(inferring) +
+	`|ids\.parquet)(?:\.[0-9a-f]{16}\.tmp)?$`)
 
 // ofInfer reports whether Infer gives a name in its output.
 func ofInfer(name string) bool { return catalog.Made(name) || inferred.MatchString(name) }

@@ -16,7 +16,10 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 	inputs, err := dataset.Inputs(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
 	var files []coordinator.InputFile
 	for _, in := range inputs {
-		files = append(files, coordinator.InputFile{Path: in.Path, Size: in.Size, Modified: in.Modified, Device: in.Device, Inode: in.Inode, Changed: in.Changed, Version: in.Version})
+		files = append(files, coordinator.InputFile{
+			Path: in.Path, Size: in.Size, Modified: in.Modified, Device: in.Device,
+			Inode: in.Inode, Changed: in.Changed, Version: in.Version,
+		})
 	}
 	return files, err
 }
@@ -25,7 +28,10 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 func digestInputs(ctx context.Context, files []coordinator.InputFile) error {
 	inputs := make([]dataset.Input, len(files))
 	for i, f := range files {
-		inputs[i] = dataset.Input{Path: f.Path, Size: f.Size, Modified: f.Modified, Device: f.Device, Inode: f.Inode, Changed: f.Changed, Version: f.Version}
+		inputs[i] = dataset.Input{
+			Path: f.Path, Size: f.Size, Modified: f.Modified, Device: f.Device, Inode: f.Inode, Changed: f.Changed,
+			Version: f.Version,
+		}
 	}
 	if err := dataset.Digest(ctx, inputs); err != nil {
 		return err

@@ -46,7 +46,10 @@ type RunSummary struct {
 // Summary says what [List] says of the run directory.
 func (d *Directory) Summary(ctx context.Context) RunSummary {
 	rec := d.record
-	s := RunSummary{Run: d.uri, Problem: d.problem, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason, Stopped: rec.Stopped, Changed: d.Changed()}
+	s := RunSummary{
+		Run: d.uri, Problem: d.problem, Dataset: rec.Plan.Partition.Dataset, State: rec.State, Reason: rec.Reason,
+		Stopped: rec.Stopped, Changed: d.Changed(),
+	}
 	if s.State == Running {
 		s.Working = d.Working(ctx)
 	}

@@ -242,7 +242,8 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		f.Assumed.Epochs = stage.TrainedEpochs(plan, counts.Validation)
 	}
 	if err == nil && r.Disk > 0 && f.Total.PeakDiskBytes > r.Disk {
-		err = estimate.CheckDisk(counts, plan, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true}, stage.Costs(stage.Possible(plan, counts)...)...)
+		err = estimate.CheckDisk(counts, plan, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true},
+			stage.Costs(stage.Possible(plan, counts)...)...)
 	}
 	if err == nil {
 		f.Savings = savings(plan, f.Total, figures)

@@ -31,7 +31,9 @@ func orComplete(d *Directory, err error) (*Directory, error) {
 }
 
 // refused returns err, with which a run directory was prepared: a [complete] where that does not matter.
-func (j job) refused(ctx context.Context, err error, store storage.Store, rec *coordinator.Record, plan control.Plan, counts estimate.Counts, files []coordinator.InputFile) error {
+func (j job) refused(ctx context.Context, err error, store storage.Store, rec *coordinator.Record, plan control.Plan,
+	counts estimate.Counts, files []coordinator.InputFile,
+) error {
 	if !errors.Is(err, rundir.ErrReadOnly) || rec == nil || j.Discard {
 		return err
 	}
@@ -40,7 +42,10 @@ func (j job) refused(ctx context.Context, err error, store storage.Store, rec *c
 		return errors.Join(err, openErr)
 	}
 	cat.Bind(stage.Binding(plan))
-	work := coordinator.Job{Store: store, Catalog: cat, Plan: plan, Whole: j.whole, Counts: counts, Files: files, Digest: digestInputs, Log: j.Log}
+	work := coordinator.Job{
+		Store: store, Catalog: cat, Plan: plan, Whole: j.whole, Counts: counts, Files: files,
+		Digest: digestInputs, Log: j.Log,
+	}
 	switch done, other := work.Finished(ctx, rec, j.stages); {
 	case other != nil:
 		return other

@@ -299,7 +299,8 @@ func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
 	served := make(chan error, 1)
 	go func() {
 		err := worker.Serve(working, r.scheduler, r.store, worker.Options{
-			Hello: control.Hello{Worker: member.NewName(), Version: build()}, Resources: r.work.Resources, Alone: true, Log: inner(r.Log, slog.LevelWarn),
+			Hello: control.Hello{Worker: member.NewName(), Version: build()}, Resources: r.work.Resources, Alone: true,
+			Log: inner(r.Log, slog.LevelWarn),
 		})
 		served <- err
 		cancel(err) // no other worker will come

@@ -127,7 +127,9 @@ func (j job) lead(ctx context.Context, onlooker onlooker, s ServeConfig, securit
 // serve runs the stages with the workers that come. beside, unless nil, is told
 // the coordinator's address and goes on until its context is cancelled, when no work is
 // left; an error of it ends the run.
-func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security, beside func(ctx context.Context, address string) error) (rec *coordinator.Record, err error) {
+func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security,
+	beside func(ctx context.Context, address string) error,
+) (rec *coordinator.Record, err error) {
 	hooked, err := withHooks(r.scheduler)
 	if err != nil {
 		return nil, err

@@ -124,8 +124,9 @@ func (o onlooker) close() {
 // what fails is told in the log.
 func (r *session) watched(ctx context.Context) (stop func()) {
 	o := watch.Options{
-		Watch: r.onlooker.progress, Log: r.onlooker.log, Limits: r.limits.Load, Versions: Versions(), Hosts: r.Watching.Hosts, Profile: r.Watching.Profile,
-		Token: r.onlooker.token, Graph: r.graph,
+		Watch: r.onlooker.progress, Log: r.onlooker.log, Limits: r.limits.Load, Versions: Versions(), Hosts: r.Watching.Hosts,
+		Profile: r.Watching.Profile,
+		Token:   r.onlooker.token, Graph: r.graph,
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	finish := func() {}
@@ -241,7 +242,8 @@ func openDoor(address string, log *slog.Logger) (*door, error) {
 	}
 	d := &door{address: l.Addr().String()}
 	server := &http.Server{
-		Handler: d, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: mostHeader,
+		Handler: d, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: mostHeader,
 	}
 	tracked := conns.Track(l)
 	var serving sync.WaitGroup

@@ -157,7 +157,9 @@ var errComplete = errors.New("the run is complete")
 
 // serveBlocks serves the rows that this worker shares with others, until stop is called.
 // A server that fails ends the worker.
-func (c WorkConfig) serveBlocks(security *rpc.Security, fail context.CancelCauseFunc) (shared *worker.Blocks, at string, stop func(), err error) {
+func (c WorkConfig) serveBlocks(security *rpc.Security, fail context.CancelCauseFunc) (shared *worker.Blocks, at string,
+	stop func(), err error,
+) {
 	where := c.Blocks
 	if where == "" {
 		host, _, err := net.SplitHostPort(c.Listen)

@@ -70,7 +70,7 @@ func belongs(here, there control.Plan, name string, s control.Stage) bool {
 	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
 }
 
-// copyOption sets an option of to to its value in from.
+// copyOption sets an option of the plan `to` to its value in the plan `from`.
 func copyOption(to *control.Plan, from control.Plan, name string) {
 	switch name {
 	case "soft-labels":

@@ -209,7 +209,9 @@ func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) 
 // Figures returns the figures of stages that so many workers with the resources r share in this
 // way. Groups of a grid have the given size; with size 0 each stage takes the best of 2, 4, 8 … or
 // all workers. The error comes from [estimate.Run].
-func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r control.Resources, workers int, held int64, stages ...estimate.Stage) ([]control.Figures, error) {
+func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r control.Resources, workers int, held int64,
+	stages ...estimate.Stage,
+) ([]control.Figures, error) {
 	list, err := estimate.RunCut(c, plan, r, workers, held, stages...)
 	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
 		return list, err

@@ -217,7 +217,9 @@ func workerNames(workers []control.Hello) (list []string) {
 }
 
 // sharesOf returns the grid of these workers, or nil if they cannot share the rows or are not to.
-func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, workers []control.Hello, all bool) (*sharing, error) {
+func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary, c stage.Cut, workers []control.Hello,
+	all bool,
+) (*sharing, error) {
 	if len(workers) == 0 {
 		return nil, nil
 	}
@@ -260,7 +262,8 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	if g.halves {
 		columns = packed.HalfPanel
 	}
-	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "groups", g.groups, "of", len(g.strips), "columns", columns, "strips", borders(g.strips))
+	j.Log.Info("workers share the rows of the graph", "stage", s.Name(), "workers", len(workers), "groups", g.groups, "of",
+		len(g.strips), "columns", columns, "strips", borders(g.strips))
 	return g, err
 }
 
@@ -319,7 +322,8 @@ func (p placing) choose(c stage.Cut, most int, fits bool) (*sharing, error) {
 		return nil, nil
 	}
 	halves := []bool{false}
-	if mayHalve := c.Halves && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least; mayHalve && p.Groups.Columns == packed.HalfPanel {
+	if mayHalve := c.Halves && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least; mayHalve &&
+		p.Groups.Columns == packed.HalfPanel {
 		halves = []bool{true}
 	} else if mayHalve && measured && p.Groups.Columns == 0 {
 		halves = []bool{false, true}

@@ -368,7 +368,8 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	}
 	report, err := j.execute(traced, rec, stage.Of(s)[0])
 	err = digested(err)
-	span(err, attribute.Int("ndls.passes", report.Passes), attribute.Int64("ndls.edges", report.EdgesStreamed), attribute.Int64("ndls.peak_memory", report.MeasuredPeak))
+	span(err, attribute.Int("ndls.passes", report.Passes), attribute.Int64("ndls.edges", report.EdgesStreamed),
+		attribute.Int64("ndls.peak_memory", report.MeasuredPeak))
 	end()
 	rec.Losses = j.Tasks.Losses()
 	if err != nil {

@@ -82,7 +82,11 @@ type piece struct {
 }
 
 func newLeases(ttl time.Duration) *leases {
-	return &leases{ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{}, unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine(), gangState: gangState{broken: map[int]bool{}, breaks: map[int]int{}}}
+	return &leases{
+		ttl: ttl, byID: map[string]*task{}, open: map[uint64]*lease{}, with: map[string]*lease{},
+		unables: map[string]int{}, holds: map[string]map[piece]bool{}, quarantine: newQuarantine(),
+		gangState: gangState{broken: map[int]bool{}, breaks: map[int]int{}},
+	}
 }
 
 // apply makes an event take effect. It fails for an event that cannot follow the events before it;
@@ -263,7 +267,10 @@ func (l *leases) isUnable(worker string, t *task) {
 
 // state returns the content of a snapshot.
 func (l *leases) state() *state {
-	s := &state{Fencing: l.fencing, Catalog: l.catalog, Discards: l.discards, Stage: l.stage, Workers: l.workers, Earlier: l.earlier, Losses: l.losses, Failed: l.failed, Unfit: l.unfit}
+	s := &state{
+		Fencing: l.fencing, Catalog: l.catalog, Discards: l.discards, Stage: l.stage, Workers: l.workers, Earlier: l.earlier,
+		Losses: l.losses, Failed: l.failed, Unfit: l.unfit,
+	}
 	s.Broken = slices.Sorted(maps.Keys(l.broken))
 	if len(l.breaks) > 0 {
 		s.Breaks = maps.Clone(l.breaks)

@@ -20,7 +20,8 @@ func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
 		list = append(list, report.Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
 	}
-	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures && bytes > 0 {
+	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures &&
+		bytes > 0 {
 		list = append(list, report.Absent{
 			Folder: "graph/features/", Option: "--keep-features=false", Bytes: bytes,
 			Why: "the input features were removed once they were smoothed; ndls partition --resume=false imports them again",

@@ -127,7 +127,8 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 	}
 	s := &Scheduler{
 		cat: cat, plan: plan, plans: stage.Hashes(plan), o: o, journal: j, started: time.Now(),
-		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}), offered: make(chan struct{}), stages: []StageStatus{},
+		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}), offered: make(chan struct{}),
+		stages: []StageStatus{},
 	}
 	s.leading.Store(true)
 	s.leases.memory = func(worker string) int64 {
@@ -278,7 +279,8 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 			"edges_per_second", int64(h.Rates.Edges), "store_bytes_per_second", int64(h.Rates.Store))
 	}
 	if h.Rates.Network > 0 {
-		s.o.Log.Info("worker has measured the network", "worker", h.Worker, "bytes_per_second", int64(h.Rates.Network), "delay_seconds", h.Rates.Delay)
+		s.o.Log.Info("worker has measured the network", "worker", h.Worker, "bytes_per_second", int64(h.Rates.Network), "delay_seconds",
+			h.Rates.Delay)
 	}
 	s.held(h)
 	h.Holds = nil

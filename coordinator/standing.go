@@ -248,7 +248,10 @@ func (s *Standing) refuseGone(but []control.Stage) error {
 // Refuse returns an error if no stage can run on a run directory after the output of some stages is
 // discarded; nil if some can.
 func (s *Standing) Refuse(discard []control.Stage) error {
-	if left := slices.DeleteFunc(s.Record.begun(), func(x control.Stage) bool { return slices.Contains(discard, x) }); len(left) == 0 && len(discard) > 0 {
+	if left := slices.DeleteFunc(s.Record.begun(), func(x control.Stage) bool {
+		return slices.Contains(discard,
+			x)
+	}); len(left) == 0 && len(discard) > 0 {
 		return nil // nothing of the run is left
 	}
 	if s.broken != nil {

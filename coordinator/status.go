@@ -89,7 +89,8 @@ func (s *Scheduler) Status() Status {
 	}
 	for _, m := range s.members {
 		w := WorkerStatus{
-			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Rates: m.Rates, Usage: m.speed.usage, Losses: lost[m.Worker],
+			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Rates: m.Rates,
+			Usage: m.speed.usage, Losses: lost[m.Worker],
 			Draining: m.drain,
 		}
 		if m.polls > 0 {

@@ -167,10 +167,14 @@ func verifyCounts(ctx context.Context, cat *catalog.Catalog, p control.Plan) err
 	}
 	noShards := p.Partition.NoShards()
 	optional := map[string]bool{
-		catalog.KindLSI: true, catalog.KindHops: !noShards, catalog.KindReversedHops: !noShards, catalog.KindEdges: noShards, catalog.KindReversed: noShards,
+		catalog.KindLSI: true, catalog.KindHops: !noShards, catalog.KindReversedHops: !noShards, catalog.KindEdges: noShards,
+		catalog.KindReversed: noShards,
 	}
 	var found []error
-	for _, kind := range []string{catalog.KindEdges, catalog.KindReversed, catalog.KindHops, catalog.KindReversedHops, catalog.KindNodes, catalog.KindLSI} {
+	for _, kind := range []string{
+		catalog.KindEdges, catalog.KindReversed, catalog.KindHops, catalog.KindReversedHops,
+		catalog.KindNodes, catalog.KindLSI,
+	} {
 		if got[kind] != want[kind] && !(optional[kind] && got[kind] == 0) {
 			found = append(found, fmt.Errorf("coordinator: files of kind %s hold %d rows, %s says %d: %w",
 				kind, got[kind], shards.SummaryPath, want[kind], seal.ErrCorrupt))

@@ -51,7 +51,10 @@ type edgesURI struct {
 	text                                   source.Form
 }
 
-var edgesKeys = append([]string{"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split", "nulls"}, source.FormKeys...)
+var edgesKeys = append([]string{
+	"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split",
+	"nulls",
+}, source.FormKeys...)
 
 // headed are the files that may have a header.
 var headed = []string{"edges", "features", "labels", "splits"}
@@ -225,7 +228,10 @@ func openForm(kind string) func(ctx context.Context, rest string, o Options) (Da
 }
 
 func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
-	d := &edgeFiles{info: Info{Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes, Weighted: u.weight != "", AddRepeated: u.repeated != "", Directed: u.directed}}
+	d := &edgeFiles{info: Info{
+		Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes,
+		Weighted: u.weight != "", AddRepeated: u.repeated != "", Directed: u.directed,
+	}}
 	if o.NoFeatures {
 		u.features = ""
 	}
@@ -350,7 +356,9 @@ func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext strin
 }
 
 // openColumn opens a label or split file.
-func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
+func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string,
+	names []string,
+) (column.Column, error) {
 	if table.IsColumnar(ext) {
 		return d.openColumnarColumn(u, src, ext, what, want, names)
 	}

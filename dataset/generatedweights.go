@@ -36,7 +36,8 @@ func writeWeightedEdges(ctx context.Context, w *bufio.Writer, d Dataset) (err er
 		return err
 	}
 	f := file.NewParquetWriter(w, columns, file.WithWriterProps(parquet.NewWriterProperties(
-		parquet.WithDictionaryDefault(false), parquet.WithStats(false), parquet.WithCompression(compress.Codecs.Snappy), parquet.WithCreatedBy("ndls"))))
+		parquet.WithDictionaryDefault(false), parquet.WithStats(false), parquet.WithCompression(compress.Codecs.Snappy),
+		parquet.WithCreatedBy("ndls"))))
 	g := newWeightedGroup()
 	for {
 		err := g.read(r)
@@ -55,7 +56,8 @@ func writeWeightedEdges(ctx context.Context, w *bufio.Writer, d Dataset) (err er
 func weightedColumns() (*schema.GroupNode, error) {
 	var columns schema.FieldList
 	for _, name := range []string{"src", "dst"} {
-		node, err := schema.NewPrimitiveNodeLogical(name, parquet.Repetitions.Required, schema.NewIntLogicalType(32, false), parquet.Types.Int32, 0, -1)
+		node, err := schema.NewPrimitiveNodeLogical(name, parquet.Repetitions.Required, schema.NewIntLogicalType(32, false),
+			parquet.Types.Int32, 0, -1)
 		if err != nil {
 			return nil, err
 		}

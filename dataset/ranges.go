@@ -32,12 +32,15 @@ func EdgeRange(ctx context.Context, ds Dataset, first, last, of int) (EdgeReader
 
 // EachEdges visits the edges of a dataset in batches, in the order of the list.
 func EachEdges(ctx context.Context, ds Dataset, visit func([]Edge) error) error {
-	return ReadEdges(ctx, ds, graph.Share{Last: 1, Of: 1}, make([]Edge, 1<<14), nil, func(edges []Edge, _ []float32) error { return visit(edges) })
+	return ReadEdges(ctx, ds, graph.Share{Last: 1, Of: 1}, make([]Edge, 1<<14), nil,
+		func(edges []Edge, _ []float32) error { return visit(edges) })
 }
 
 // ReadEdges visits the edges of a share of the list in batches of up to len(batch), with their
 // weights where weights, which is then as long as batch, is not nil. It stops soon after ctx ends.
-func ReadEdges(ctx context.Context, ds Dataset, of graph.Share, batch []Edge, weights []float32, visit func([]Edge, []float32) error) (err error) {
+func ReadEdges(ctx context.Context, ds Dataset, of graph.Share, batch []Edge, weights []float32,
+	visit func([]Edge, []float32) error,
+) (err error) {
 	read, closeList, err := openShare(ctx, ds, of, weights)
 	if err != nil {
 		return err
@@ -63,7 +66,9 @@ func ReadEdges(ctx context.Context, ds Dataset, of graph.Share, batch []Edge, we
 }
 
 // openShare opens a share of the list for read, which also fills weights unless that is nil.
-func openShare(ctx context.Context, ds Dataset, of graph.Share, weights []float32) (read func([]Edge) (int, error), closeList func() error, err error) {
+func openShare(ctx context.Context, ds Dataset, of graph.Share, weights []float32) (read func([]Edge) (int, error),
+	closeList func() error, err error,
+) {
 	if weights == nil {
 		r, err := EdgeRange(ctx, ds, of.First, of.Last, of.Of)
 		if err != nil {

@@ -26,7 +26,9 @@ type textEdges struct {
 }
 
 // openTextEdges looks at the first data lines.
-func openTextEdges(ctx context.Context, src *source.Source, form *source.Form, limit graph.IDLimit, named ends, weight string) (_ *textEdges, err error) {
+func openTextEdges(ctx context.Context, src *source.Source, form *source.Form, limit graph.IDLimit, named ends,
+	weight string,
+) (_ *textEdges, err error) {
 	e := &textEdges{src: src, v: 1, w: -1, limit: limit}
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {

@@ -122,7 +122,9 @@ func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int
 	})
 }
 
-func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Stage, figures func(Stage, control.Resources) control.Figures) ([]control.Figures, error) {
+func run(c Counts, p control.Plan, r control.Resources, held int64, stages []Stage,
+	figures func(Stage, control.Resources) control.Figures,
+) ([]control.Figures, error) {
 	var list []control.Figures
 	var worst control.Figures
 	for _, s := range stages {
@@ -210,7 +212,10 @@ func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
 	if c.FewHops && c.LabelledHops == 0 {
 		c.LabelledHops, c.ValidationHops = c.hopsOf(c.Labelled, p.LSI.Epsilon), c.hopsOf(c.Validation, p.LSI.Epsilon)
 	}
-	return &Sheet{Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1, Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay}}
+	return &Sheet{
+		Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1,
+		Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay},
+	}
 }
 
 // figures returns the figures of a stage after its cost is written.
@@ -275,7 +280,8 @@ func (s *Sheet) Takes(peak, least int64) {
 // Partitioned returns the counts in the form of package partition.
 func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
-		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "", Weighted: s.Weighted, Directed: s.Directed,
+		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "",
+		Weighted: s.Weighted, Directed: s.Directed,
 		Features: s.Features, Half: s.Half, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
 		NoShards: s.Plan.Partition.NoShards(),
 	}

@@ -85,7 +85,9 @@ func (x swaps) seconds(workers, threads float64) float64 {
 // BestGroup returns the size of groups, at most `most`, with which so many workers need the fewest
 // seconds for the pieces of a stage that can do without groups. It considers the sizes that fit,
 // and returns 1 if no groups are worthwhile.
-func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, most, pieces int, rates control.Rates, fits func(size int) bool) int {
+func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, most, pieces int, rates control.Rates,
+	fits func(size int) bool,
+) int {
 	seconds := func(size int) float64 { return GroupSeconds(c, p, r, s, workers, size, pieces, rates) }
 	alone := seconds(1)
 	best, fewest := 1, alone

@@ -138,7 +138,8 @@ func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool
 			s.way = group.Listed
 		}
 	}
-	if sent := share * float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part, s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
+	if sent := share * float64(s.sharing) * float64(w.Passes) * float64(l.Fetched(s.Part,
+		s.Nodes)); sent < float64(hops.MostBytes-s.NetworkBytes) {
 		s.NetworkBytes += int64(sent)
 	} else {
 		s.NetworkBytes = hops.MostBytes

@@ -18,7 +18,9 @@ func Part(nodes int64, workers int) int64 {
 // the size of groups with the fewest seconds, without the time of the network, among the sizes
 // whose memory fits. Memory and temporary files count one worker; other figures count all workers
 // together.
-func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64, stages ...Stage) ([]control.Figures, error) {
+func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64,
+	stages ...Stage,
+) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}

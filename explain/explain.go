@@ -346,23 +346,24 @@ func (e *explanation) neighbours(ctx context.Context) error {
 	e.node.Neighbours = Neighbours{Count: len(beside), First: []Neighbour{}}
 	var numbers []int64
 	at, first := 0, min(len(beside), e.Neighbours)
-	if err := shards.VisitNodes(ctx, e.cat, shards.NodeID|shards.NodeDegree|shards.NodeLabel, e.readers(), func(lo int64, b shards.NodeBatch) error {
-		// Nodes are in descending order of degree.
-		for ; at < first && int64(beside[at]) < lo+int64(len(b.ID)); at++ {
-			i := int64(beside[at]) - lo
-			x := Neighbour{Degree: b.Degree[i], Label: e.class(b.Label[i])}
-			if e.sum.Weighted {
-				weight := e.weight.S[at]
-				x.Weight = &weight
+	if err := shards.VisitNodes(ctx, e.cat, shards.NodeID|shards.NodeDegree|shards.NodeLabel, e.readers(),
+		func(lo int64, b shards.NodeBatch) error {
+			// Nodes are in descending order of degree.
+			for ; at < first && int64(beside[at]) < lo+int64(len(b.ID)); at++ {
+				i := int64(beside[at]) - lo
+				x := Neighbour{Degree: b.Degree[i], Label: e.class(b.Label[i])}
+				if e.sum.Weighted {
+					weight := e.weight.S[at]
+					x.Weight = &weight
+				}
+				e.node.Neighbours.First = append(e.node.Neighbours.First, x)
+				numbers = append(numbers, b.ID[i])
 			}
-			e.node.Neighbours.First = append(e.node.Neighbours.First, x)
-			numbers = append(numbers, b.ID[i])
-		}
-		if at == first {
-			return errFound
-		}
-		return nil
-	}); err != nil && !errors.Is(err, errFound) {
+			if at == first {
+				return errFound
+			}
+			return nil
+		}); err != nil && !errors.Is(err, errFound) {
 		return err
 	}
 	texts, err := e.texts(ctx, numbers)

@@ -13,7 +13,8 @@ import (
 // arrowTypes are the types of scalar columns.
 var arrowTypes = []arrow.DataType{
 	int64Kind: arrow.PrimitiveTypes.Int64, int32Kind: arrow.PrimitiveTypes.Int32, uint32Kind: arrow.PrimitiveTypes.Uint32,
-	boolKind: arrow.FixedWidthTypes.Boolean, splitKind: arrow.BinaryTypes.String, classKind: arrow.BinaryTypes.String, float32Kind: arrow.PrimitiveTypes.Float32,
+	boolKind: arrow.FixedWidthTypes.Boolean, splitKind: arrow.BinaryTypes.String, classKind: arrow.BinaryTypes.String,
+	float32Kind: arrow.PrimitiveTypes.Float32,
 	int64IDKind: arrow.PrimitiveTypes.Int64, uint64IDKind: arrow.PrimitiveTypes.Uint64, textIDKind: arrow.BinaryTypes.String,
 }
 

@@ -208,7 +208,9 @@ const sortedNodes = 1 << 10
 
 // writeRange writes the edges of the nodes with the ranks lo, lo+1, …; counts has the number of
 // edges of each. The list has room for all of them. writeRange overwrites the counts.
-func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo uint32, counts []uint32, list edgeList, w writer, m *progress.Meter) error {
+func (r *ranks) writeRange(ctx context.Context, files *edgeFiles, lo uint32, counts []uint32, list edgeList, w writer,
+	m *progress.Meter,
+) error {
 	// counts[i] becomes the place of the next edge of node i. When all edges are read, it is the end of
 	// the node's edges.
 	first := uint32(0)

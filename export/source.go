@@ -60,7 +60,9 @@ func summary(ctx context.Context, cat *catalog.Catalog) (shards.Summary, error) 
 
 // eachFile opens the files of a kind in order; visit gets the number of rows
 // in the files before.
-func eachFile(ctx context.Context, cat *catalog.Catalog, kind string, visit func(e catalog.Entry, r storage.Reader, before int64) error) error {
+func eachFile(ctx context.Context, cat *catalog.Catalog, kind string,
+	visit func(e catalog.Entry, r storage.Reader, before int64) error,
+) error {
 	var before int64
 	for _, e := range cat.Entries(kind) {
 		r, err := cat.Open(ctx, e)
@@ -76,7 +78,9 @@ func eachFile(ctx context.Context, cat *catalog.Catalog, kind string, visit func
 }
 
 // eachVerified is eachFile that compares each file with its checksum once visit is done with it.
-func eachVerified(ctx context.Context, cat *catalog.Catalog, kind string, visit func(e catalog.Entry, r storage.Reader, before int64) error) error {
+func eachVerified(ctx context.Context, cat *catalog.Catalog, kind string,
+	visit func(e catalog.Entry, r storage.Reader, before int64) error,
+) error {
 	var before int64
 	for _, e := range cat.Entries(kind) {
 		v, err := cat.OpenVerified(ctx, e)

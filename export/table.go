@@ -46,7 +46,10 @@ type column struct {
 
 // size is the number of bytes of a row.
 func (c column) size() int {
-	bytes := []int{int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, classKind: 4, float32Kind: 4, int64IDKind: 8, uint64IDKind: 8, textIDKind: 8}[c.kind]
+	bytes := []int{
+		int64Kind: 8, int32Kind: 4, uint32Kind: 4, boolKind: 1, splitKind: 1, classKind: 4, float32Kind: 4, int64IDKind: 8,
+		uint64IDKind: 8, textIDKind: 8,
+	}[c.kind]
 	return bytes * max(c.list, 1)
 }
 

@@ -198,7 +198,10 @@ type npyWriter struct {
 }
 
 // numpyTypes spells the kinds as NumPy does, but for texts, which are padded with zero bytes.
-var numpyTypes = []string{int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", float32Kind: "<f4", int64IDKind: "<i8", uint64IDKind: "<u8"}
+var numpyTypes = []string{
+	int64Kind: "<i8", int32Kind: "<i4", uint32Kind: "<u4", boolKind: "|b1", float32Kind: "<f4",
+	int64IDKind: "<i8", uint64IDKind: "<u8",
+}
 
 // matrix gives the shape of a row where columns are written as an ordinary matrix, from column
 // first on: a list of numbers for each id, whose row number stands for the id; hops, each of

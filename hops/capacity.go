@@ -111,7 +111,8 @@ func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need in
 		if c.Asked != packed.HalfPanel {
 			least = packed.Panels(least) * packed.PanelColumns
 		}
-		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, spmv.Others{Listed: c.Listed, Pair: c.Pair}, least, c.Precision, c.Free, c.Threads, beside)
+		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, spmv.Others{Listed: c.Listed, Pair: c.Pair}, least, c.Precision, c.Free,
+			c.Threads, beside)
 		return l, l.Memory(c.Nodes, c.Threads) + beside(l), err
 	}
 	l, err = spmv.PlanLayout(c.Nodes, least, c.Columns, c.Precision, c.Free, c.Threads, beside)

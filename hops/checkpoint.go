@@ -66,7 +66,9 @@ func (g Graph) After(ctx context.Context, c Checkpoints, hop int, write func(io.
 // state: first its hop, then everything else that must be equal on all workers. If every worker has a state of the same position, body
 // loads it on all of them; body may exchange values. If any worker cannot load its state, Begin returns false on all workers, all start
 // from hop 0, and the effects of header and body are void. An error comes from the exchange.
-func (g Graph) Begin(ctx context.Context, c Checkpoints, header func(*StateReader) (position []int, err error), body func(*StateReader) error) (bool, error) {
+func (g Graph) Begin(ctx context.Context, c Checkpoints, header func(*StateReader) (position []int, err error),
+	body func(*StateReader) error,
+) (bool, error) {
 	var r *StateReader
 	var position []int
 	var why error

@@ -177,12 +177,12 @@ func (s *spread) step(ctx context.Context, early uint8) error {
 // mark marks the rows of a strip whose value is early, and reports whether there is one.
 func (s *spread) mark(marked *[packed.StripRows]bool, strip int, early uint8) bool {
 	lo := int64(strip) << packed.StripShift
-	any := false
+	some := false
 	for i, e := range s.early[lo:min(lo+packed.StripRows, s.Source.NumNodes())] {
 		marked[i] = e == early
-		any = any || e == early
+		some = some || e == early
 	}
-	return any
+	return some
 }
 
 // strip sets the bits of the source rows of edges into the marked rows of a strip.

@@ -114,7 +114,8 @@ func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64
 		most /= 2
 	}
 	s.idle += saved
-	if blocks*s.idle < c.edges || float64(active) > most*float64(c.edges) || float64(blocks)*float64(left)*float64(saved) <= float64(c.edges+active) ||
+	if blocks*s.idle < c.edges || float64(active) > most*float64(c.edges) ||
+		float64(blocks)*float64(left)*float64(saved) <= float64(c.edges+active) ||
 		blocks > 1 && len(s.copies) == mostCopies || !s.fits(active) {
 		return c, 0, nil
 	}

@@ -279,16 +279,17 @@ func eachEdge(ctx context.Context, ds dataset.Dataset, visit func(e dataset.Edge
 	if ds.Info().Weighted {
 		weights = make([]float32, edgeBatch)
 	}
-	return dataset.ReadEdges(ctx, ds, dataset.Share{Last: 1, Of: 1}, make([]dataset.Edge, edgeBatch), weights, func(edges []dataset.Edge, weights []float32) error {
-		for i, e := range edges {
-			weight := float32(1)
-			if weights != nil {
-				weight = weights[i]
+	return dataset.ReadEdges(ctx, ds, dataset.Share{Last: 1, Of: 1}, make([]dataset.Edge, edgeBatch), weights,
+		func(edges []dataset.Edge, weights []float32) error {
+			for i, e := range edges {
+				weight := float32(1)
+				if weights != nil {
+					weight = weights[i]
+				}
+				if err := visit(e, weight); err != nil {
+					return err
+				}
 			}
-			if err := visit(e, weight); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 }

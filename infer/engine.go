@@ -367,7 +367,9 @@ func (g *neighbours) patches(order, root, sizes []uint32) []uint32 {
 
 // run computes all new nodes. features puts X^(0) of some nodes, in order of nodes; done takes
 // what came out of a batch.
-func (e *engine) run(ctx context.Context, b *mem.Budget, features func(nodes []uint32, put func(i int, row []float32)) error, done func(*batch) error) error {
+func (e *engine) run(ctx context.Context, b *mem.Budget, features func(nodes []uint32, put func(i int, row []float32)) error,
+	done func(*batch) error,
+) error {
 	order, err := mem.Alloc[uint32](b, int64(e.m), "order of new nodes")
 	if err != nil {
 		return err

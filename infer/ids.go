@@ -32,7 +32,9 @@ type ids struct {
 }
 
 // openIDs numbers the new nodes, in ascending order of id, and commits their ids.
-func openIDs(ctx context.Context, out *catalog.Catalog, ds dataset.Keyed, ofRun inputid.Type, b *mem.Budget, scratch string) (_ *ids, err error) {
+func openIDs(ctx context.Context, out *catalog.Catalog, ds dataset.Keyed, ofRun inputid.Type, b *mem.Budget,
+	scratch string,
+) (_ *ids, err error) {
 	x := &ids{ds: ds}
 	if x.t, err = ds.KeyType(ctx); err != nil {
 		return nil, err

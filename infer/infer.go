@@ -64,7 +64,9 @@ type Report struct {
 
 // Run computes K, smoothed rows and predictions of the nodes of ds that a run does not have,
 // and commits them in out, which should be empty.
-func Run(ctx context.Context, cat *catalog.Catalog, plan control.Plan, ds dataset.Dataset, out *catalog.Catalog, o Options) (_ *Report, err error) {
+func Run(ctx context.Context, cat *catalog.Catalog, plan control.Plan, ds dataset.Dataset, out *catalog.Catalog,
+	o Options,
+) (_ *Report, err error) {
 	if _, done := out.Lookup(ReportPath); done {
 		return nil, failure.Of(control.ErrOption, "--out holds the output of ndls infer already: give another folder")
 	}

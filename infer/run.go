@@ -46,7 +46,9 @@ func (r *run) free() {
 }
 
 // openRun opens what a run has stored: hops of all nodes, degrees and components.
-func openRun(ctx context.Context, cat *catalog.Catalog, plan control.Plan, rule smooth.Rule, b *mem.Budget, threads int) (_ *run, err error) {
+func openRun(ctx context.Context, cat *catalog.Catalog, plan control.Plan, rule smooth.Rule, b *mem.Budget, threads int) (_ *run,
+	err error,
+) {
 	r := &run{cat: cat, plan: plan, budget: b, threads: threads, rule: rule}
 	defer func() {
 		if err != nil {

@@ -51,7 +51,9 @@ func SpectrumPlan(c hops.Capacity) (spmv.Layout, int64, error) {
 // in the inner product Σ d̃ x y, in which a hop is symmetric. After each hop it subtracts the part
 // along the eigenvector of the largest eigenvalue, 1; that vector is constant. One worker has all
 // rows.
-func SecondEigenvalue(ctx context.Context, g hops.Graph, component []uint32, number uint32, seed uint64, l spmv.Layout) (_ Spectrum, _ hops.Stats, err error) {
+func SecondEigenvalue(ctx context.Context, g hops.Graph, component []uint32, number uint32, seed uint64,
+	l spmv.Layout,
+) (_ Spectrum, _ hops.Stats, err error) {
 	z := &lanczos{g: g, n: g.Source.NumNodes(), within: func(i int64) bool { return component[i] == number }}
 	defer z.free()
 	if z.rows, err = g.NewBlock(l); err != nil {
@@ -120,7 +122,9 @@ type perColumn = [spectrumColumns]float64
 
 // sums adds up the values of `of` for each row, strip by strip in ascending order, so that the
 // result does not depend on threads. walk visits all rows, strips concurrently.
-func (z *lanczos) sums(walk func(visit func(first int64, rows []float32)) error, of func(i int64, row []float32, sum *[2]perColumn)) (all [2]perColumn, err error) {
+func (z *lanczos) sums(walk func(visit func(first int64, rows []float32)) error,
+	of func(i int64, row []float32, sum *[2]perColumn),
+) (all [2]perColumn, err error) {
 	parts := make([][2]perColumn, packed.Strips(z.n))
 	err = walk(func(first int64, rows []float32) {
 		part := &parts[first>>packed.StripShift]

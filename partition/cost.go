@@ -454,7 +454,8 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	final = graph + c.tileBytes()
 	peak = max(final, record*m) // the unique edges
 	if Tasks(workers) > 1 {
-		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph, record*m+c.turnedBytes()+16*(c.tallies(workers)+c.Nodes)+2*c.strengthsBytes())
+		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph,
+			record*m+c.turnedBytes()+16*(c.tallies(workers)+c.Nodes)+2*c.strengthsBytes())
 		peak = max(peak, record*m+16*c.Nodes+2*c.strengthsBytes()+c.rankedBytes(), 2*record*m+graph+NodeBytes(c))
 		if c.Features > 0 {
 			peak = max(peak, final+c.dealtBytes())

@@ -163,7 +163,8 @@ func (d *dealer) put(node uint32, values []float32, _ []byte) error {
 			defer d.mu.RUnlock()
 			d.nodes.S[row] = node
 			for panel := range int64(d.panels) {
-				if !shards.EncodeTile(d.values.S[(panel*d.rows+row)*d.rowBytes:], values[panel*packed.PanelColumns:][:packed.PanelColumns], d.index.Half) {
+				if !shards.EncodeTile(d.values.S[(panel*d.rows+row)*d.rowBytes:], values[panel*packed.PanelColumns:][:packed.PanelColumns],
+					d.index.Half) {
 					return errNotHalf
 				}
 			}

@@ -240,7 +240,10 @@ func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edges
 	files := j.ordered.files(piece)
 	w := &edgesWriter{
 		ctx: ctx, edge: edge,
-		meta: shards.EdgeMeta{Interval: files.number, Lo: files.lo, Hi: files.hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows, Weighted: j.info.Weighted},
+		meta: shards.EdgeMeta{
+			Interval: files.number, Lo: files.lo, Hi: files.hi, NumNodes: j.ordered.Nodes, BlockRows: BlockRows,
+			Weighted: j.info.Weighted,
+		},
 	}
 	defer func() {
 		if err != nil {

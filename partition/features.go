@@ -153,7 +153,10 @@ func (j *job) writeLots(ctx context.Context, p Piece, half bool, seen []uint64, 
 	matrix := j.tilesOf(half)
 	var commit errgroup.Group // commits a group of tiles while the next one is made
 	for first := p.First; first < p.Last && err == nil; first += lot {
-		w := &tileWriter{job: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first, last: min(first+lot, p.Last), seen: seen}
+		w := &tileWriter{
+			job: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first,
+			last: min(first+lot, p.Last), seen: seen,
+		}
 		err = w.run(ctx)
 	}
 	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide a failed disk
@@ -230,7 +233,10 @@ func (w *tileWriter) newBatches(n, width int) []featureRows {
 	rows := max(featureBatch/(4*width), 1)
 	batches := make([]featureRows, n)
 	for i := range batches {
-		batches[i] = featureRows{0, make([]uint32, 0, rows), make([]float32, rows*width), make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half))}
+		batches[i] = featureRows{
+			0, make([]uint32, 0, rows), make([]float32, rows*width),
+			make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half)),
+		}
 	}
 	return batches
 }

@@ -383,7 +383,9 @@ func (j *job) readers() shards.Readers {
 }
 
 // eachNodes visits columns of the node table in batches, or of its parts if they are not joined yet.
-func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
+func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers,
+	visit func(first int64, b shards.NodeBatch) error,
+) (err error) {
 	entries := j.nodeFiles()
 	if len(entries) == 0 {
 		return fmt.Errorf("%s is not in the catalogue: remove the run directory and run again: %w", NodesPath, seal.ErrCorrupt)
@@ -407,7 +409,9 @@ func (j *job) nodeFiles() []catalog.Entry {
 }
 
 // eachOfPart visits columns of a part of the node table whose first node is lo.
-func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers, visit func(first int64, b shards.NodeBatch) error) (err error) {
+func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers,
+	visit func(first int64, b shards.NodeBatch) error,
+) (err error) {
 	r, err := j.cat.Open(ctx, e)
 	if err != nil {
 		return err
@@ -498,7 +502,8 @@ func (j *job) summarise() (shards.Summary, error) {
 		Components: j.ordered.Components, LargestComponent: j.ordered.LargestComponent,
 		Labelled: j.ordered.Labelled, Splits: j.ordered.Splits, Blanked: j.ordered.Blanked,
 		Classes: j.info.Classes, HasSplits: j.info.HasSplits || j.split != nil,
-		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(), Weighted: j.info.Weighted, Directed: j.info.Directed, FewHops: j.info.FewHops,
+		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(), Weighted: j.info.Weighted,
+		Directed: j.info.Directed, FewHops: j.info.FewHops,
 	}
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32

@@ -86,18 +86,19 @@ func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 	}
 	defer f.Abort()
 	unique := ds.OwnNodes()
-	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest(), Doubts: strings.Join(ds.Doubts(), "\n")}, func(put func(key []byte) error) error {
-		n := int64(0)
-		return s.Each(ctx, func(key []byte, times uint32) error {
-			if times > 1 && unique {
-				return ds.Twice(ctx, key)
-			}
-			if n++; n > dataset.MaxID+1 {
-				return badData("%s has more than %d nodes, and node numbers have 32 bits", j.info.Name, int64(dataset.MaxID)+1)
-			}
-			return put(key)
+	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest(), Doubts: strings.Join(ds.Doubts(), "\n")},
+		func(put func(key []byte) error) error {
+			n := int64(0)
+			return s.Each(ctx, func(key []byte, times uint32) error {
+				if times > 1 && unique {
+					return ds.Twice(ctx, key)
+				}
+				if n++; n > dataset.MaxID+1 {
+					return badData("%s has more than %d nodes, and node numbers have 32 bits", j.info.Name, int64(dataset.MaxID)+1)
+				}
+				return put(key)
+			})
 		})
-	})
 	if err != nil {
 		return err
 	}

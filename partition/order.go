@@ -40,7 +40,8 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 
 	j.ordered = ordered{
 		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
-		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed, Weighted: j.info.Weighted, NoShards: j.o.NoShards,
+		Nodes: j.ids.n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(j.ids.n), Directed: j.info.Directed,
+		Weighted: j.info.Weighted, NoShards: j.o.NoShards,
 		counted: counted{Components: count, LargestComponent: largest},
 	}
 	j.ordered.cutEdges(j.intervalRows(), ends.S)

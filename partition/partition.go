@@ -315,14 +315,17 @@ func (j *job) eachEdges(ctx context.Context, threads int, visitor func() visitEd
 }
 
 // eachEdgeOf visits the edges of a part of the list.
-func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, weights []float32, meter *progress.Meter, visit visitEdges) error {
-	return dataset.ReadEdges(ctx, j.ds, dataset.Share{First: p.First, Last: p.Last, Of: Slices}, batch, weights, func(edges []dataset.Edge, weights []float32) error {
-		if err := visit(edges, weights); err != nil {
-			return err
-		}
-		meter.Add(int64(len(edges)))
-		return nil
-	})
+func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, weights []float32, meter *progress.Meter,
+	visit visitEdges,
+) error {
+	return dataset.ReadEdges(ctx, j.ds, dataset.Share{First: p.First, Last: p.Last, Of: Slices}, batch, weights,
+		func(edges []dataset.Edge, weights []float32) error {
+			if err := visit(edges, weights); err != nil {
+				return err
+			}
+			meter.Add(int64(len(edges)))
+			return nil
+		})
 }
 
 // intervalRows returns the number of rows of every interval but the last.

@@ -73,8 +73,9 @@ func (j *job) orderRanges(ctx context.Context) error {
 	}
 	j.ordered = ordered{
 		Rows: counts[0], Loops: counts[1], Dropped: j.dropped.Load(),
-		Nodes: n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(n), Directed: j.info.Directed, Weighted: j.info.Weighted, NoShards: j.o.NoShards,
-		Groups: int((n + j.named.GroupRows() - 1) / j.named.GroupRows()), Lonely: n,
+		Nodes: n, Stated: j.info.NumNodes >= 0, Intervals: j.intervalsOf(n), Directed: j.info.Directed, Weighted: j.info.Weighted,
+		NoShards: j.o.NoShards,
+		Groups:   int((n + j.named.GroupRows() - 1) / j.named.GroupRows()), Lonely: n,
 	}
 	if len(ends.S) > 1 {
 		j.ordered.Lonely -= int64(ends.S[1])
@@ -356,7 +357,8 @@ const sortedKnown = 1 << 22
 
 // sortKnown sorts the pairs of ids and numbers that each adds.
 func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
-	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch, extsort.Options{Want: min(sortedKnown, j.ordered.Nodes), Threads: j.o.Threads, Leave: math.MaxInt64})
+	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch,
+		extsort.Options{Want: min(sortedKnown, j.ordered.Nodes), Threads: j.o.Threads, Leave: math.MaxInt64})
 	if err != nil {
 		return nil, err
 	}

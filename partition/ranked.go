@@ -150,7 +150,10 @@ type ranker struct {
 }
 
 func (w *ranker) free() {
-	for _, a := range []*mem.Array[uint32]{w.degrees, w.next, w.starts, w.place, w.ids, w.degree, w.component, w.begins, w.order, w.sizes, w.space[0], w.space[1]} {
+	for _, a := range []*mem.Array[uint32]{
+		w.degrees, w.next, w.starts, w.place, w.ids, w.degree, w.component, w.begins, w.order,
+		w.sizes, w.space[0], w.space[1],
+	} {
 		a.Free()
 	}
 	w.labels.Free()
@@ -265,7 +268,8 @@ func (w *ranker) eachLot(ctx context.Context) (err error) {
 
 func (w *ranker) alloc() (err error) {
 	w.buffer = make([]byte, 0, recordBlock*(w.index.known()+w.index.Splits))
-	w.rows = max(min(w.o.Budget.Free()*7/8/rankedRow(w.index.Splits, w.info.Directed, w.info.Weighted), w.r.nodes), min(leastRanked, w.r.nodes))
+	w.rows = max(min(w.o.Budget.Free()*7/8/rankedRow(w.index.Splits, w.info.Directed, w.info.Weighted), w.r.nodes),
+		min(leastRanked, w.r.nodes))
 	arrays := []**mem.Array[uint32]{&w.ids, &w.degree, &w.component, &w.order, &w.sizes, &w.space[0], &w.space[1]}
 	if w.info.Directed {
 		arrays = append(arrays, &w.begins)

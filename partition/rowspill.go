@@ -50,7 +50,9 @@ type cell struct {
 }
 
 // newSpilledRows lays out cells for the given free bytes of the budget. Half of them hold the chunks being filled, and later one cell.
-func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, panels int, rowBytes int64) (_ *spilledRows, err error) {
+func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval int64, panels int, rowBytes int64) (_ *spilledRows,
+	err error,
+) {
 	r := &spilledRows{
 		budget: b, n: n, interval: interval, rowBytes: rowBytes, panels: panels, groups: (panels + tileGroup - 1) / tileGroup,
 	}

@@ -67,7 +67,9 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most in
 }
 
 // create writes such a run file without committing it.
-func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) (*catalog.File, error) {
+func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T],
+	counts [2]int64,
+) (*catalog.File, error) {
 	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32

@@ -133,7 +133,9 @@ func eachWinner(b *mem.Budget, seed uint64, classes int, most int64, ids []uint3
 
 // drawTraining replaces the training nodes of a split: of each class it takes the nodes with the smallest hashes among those with a label
 // that neither validate nor test. It warns of classes with too few nodes.
-func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
+func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, ids []uint32, labels []int32,
+	splits []uint8,
+) (warnings []string, err error) {
 	free, err := mem.Alloc[int32](b, int64(len(labels)), "labels of nodes that may train")
 	if err != nil {
 		return nil, err

@@ -203,7 +203,11 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Rank: Slices, Components: 1, Nodes: left.ordered.Groups, Relabel: Slices, Rows: left.ordered.rowPieces() + left.ordered.joins(), Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells()}[step]
+	most := map[string]int{
+		Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Rank: Slices,
+		Components: 1, Nodes: left.ordered.Groups, Relabel: Slices, Rows: left.ordered.rowPieces() + left.ordered.joins(),
+		Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells(),
+	}[step]
 	if p.First < 0 || p.First >= p.Last || p.Last > most {
 		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
 	}
@@ -212,7 +216,8 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return nil // another attempt has done the step
 	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order || step == Nodes || step == Columns || step == Deal || step == Tiles {
+	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order ||
+		step == Nodes || step == Columns || step == Deal || step == Tiles {
 		if ds, err = open(); err != nil {
 			return err
 		}

@@ -420,12 +420,14 @@ func (v *view) Hops() (list []*chart) {
 			Says: "Seconds of all passes over the edges for each hop of the stage.",
 		}
 		rows := &chart{
-			ID: "rows-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB of rows a second", Title: "Rows that passes of " + string(name) + " read, by hop",
-			Says: "Bytes of rows that passes have read for the edges of each hop, from memory or disk, in a second.",
+			ID: "rows-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB of rows a second",
+			Title: "Rows that passes of " + string(name) + " read, by hop",
+			Says:  "Bytes of rows that passes have read for the edges of each hop, from memory or disk, in a second.",
 		}
 		disk := &chart{
-			ID: "disk-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB", Title: "Files that passes of " + string(name) + " read and wrote, by hop",
-			Says: "Bytes of the run directory and of scratch files that were read and written during all passes for each hop. What is read and written before the first hop and after the last one is not among them.",
+			ID: "disk-" + string(name), Kind: "lines", FromZero: true, X: "hop", Y: "GB",
+			Title: "Files that passes of " + string(name) + " read and wrote, by hop",
+			Says:  "Bytes of the run directory and of scratch files that were read and written during all passes for each hop. What is read and written before the first hop and after the last one is not among them.",
 		}
 		var times, rates, moved table
 		for _, r := range v.Runs {

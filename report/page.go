@@ -268,7 +268,8 @@ func (r Named) Confusion() (rows []confusionRow) {
 			total += n
 		}
 		for j, n := range counts {
-			row.Cells = append(row.Cells, confusionCell{n, strconv.FormatFloat(float64(n)/float64(max(total, 1)), 'f', 3, 64), i == j && i < len(c.Classes)})
+			row.Cells = append(row.Cells, confusionCell{n, strconv.FormatFloat(float64(n)/float64(max(total, 1)), 'f', 3, 64), i == j &&
+				i < len(c.Classes)})
 		}
 		rows = append(rows, row)
 	}

@@ -278,7 +278,8 @@ func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
 func (w *EdgeWriter) beginGroup() (err error) {
 	w.group, w.bytes = w.footer.AppendRowGroup(), 0
 	for i := range w.columns {
-		w.columns[i], err = file.NewPageWriter(position{w.sink}, edgeCodec, w.props.CompressionLevelFor(w.meta.columns()[i].name), w.group.NextColumnChunk(),
+		w.columns[i], err = file.NewPageWriter(position{w.sink}, edgeCodec, w.props.CompressionLevelFor(w.meta.columns()[i].name),
+			w.group.NextColumnChunk(),
 			int16(w.groups), int16(i), allocator, false, nil, nil)
 		if err != nil {
 			return fmt.Errorf("shards: writing edges: %w", err)

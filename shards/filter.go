@@ -16,7 +16,9 @@ import (
 // FilterHops copies the edges of src whose destination keep accepts. Unless read is nil, it sets a bit of read for the source of each. The
 // copy goes to a nameless scratch file in dir or, if it has at most this number of bytes, to memory charged to b. Each thread holds two
 // frames beside what src reads ahead. Errors come from the source, the disk or ctx; ctx also ends the reads of later passes.
-func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget, bytes int64, threads int) (_ *HopStream, err error) {
+func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget,
+	bytes int64, threads int,
+) (_ *HopStream, err error) {
 	scratch, err := direct.NewScratch(dir)
 	if err != nil {
 		return nil, fmt.Errorf("shards: scratch file of filtered edges: %w", err)
@@ -80,13 +82,13 @@ func (f *filter) work() error {
 		if f.ctx.Err() != nil {
 			return context.Cause(f.ctx)
 		}
-		any := false
+		some := false
 		lo := int64(strip) << packed.StripShift
 		for i := lo; i < min(lo+packed.StripRows, f.src.NumNodes()); i++ {
 			kept[i-lo] = f.keep(i)
-			any = any || kept[i-lo]
+			some = some || kept[i-lo]
 		}
-		if any && f.src.Edges(strip) > 0 {
+		if some && f.src.Edges(strip) > 0 {
 			var err error
 			if enc, err = f.strip(enc, strip, &kept); err != nil {
 				return err

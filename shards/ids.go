@@ -159,7 +159,9 @@ func (b *keyBatch) readText(p *parquetReader, col file.ColumnChunkReader) (err e
 
 // openIDTable opens a table whose ids may have a column of their own. columns returns its columns, given the type of its ids and its
 // metadata.
-func openIDTable(r storage.Reader, name, format string, columns func(t inputid.Type, meta func(key string) string) []column) (_ *parquetReader, ids IDs, err error) {
+func openIDTable(r storage.Reader, name, format string,
+	columns func(t inputid.Type, meta func(key string) string) []column,
+) (_ *parquetReader, ids IDs, err error) {
 	p, err := openSealed(r, name)
 	if err != nil {
 		return nil, ids, err

@@ -105,7 +105,9 @@ type parquetWriter struct {
 }
 
 // newParquetWriter starts a file; pairs holds keys and values of its metadata.
-func newParquetWriter(w io.Writer, format string, columns []column, pairs []string, props *parquet.WriterProperties) (_ *parquetWriter, err error) {
+func newParquetWriter(w io.Writer, format string, columns []column, pairs []string,
+	props *parquet.WriterProperties,
+) (_ *parquetWriter, err error) {
 	p := &parquetWriter{sink: seal.NewWriter(w)}
 	defer p.recovered(&err)
 	root, err := parquetSchema(columns)

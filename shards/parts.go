@@ -135,7 +135,9 @@ func (j *joiner) add(g *partGroup) (err error) {
 		if err := col.Finish(metadata.ChunkMetaInfo{
 			NumValues: chunk.NumValues, IndexPageOffset: -1, DataPageOffset: at,
 			CompressedSize: size, UncompressedSize: chunk.TotalUncompressedSize,
-		}, false, false, metadata.EncodingStats{DataEncodingStats: map[parquet.Encoding]int32{parquet.Encoding(stats.Encoding): stats.Count}}, nil); err != nil {
+		}, false, false, metadata.EncodingStats{
+			DataEncodingStats: map[parquet.Encoding]int32{parquet.Encoding(stats.Encoding): stats.Count},
+		}, nil); err != nil {
 			return fmt.Errorf("shards: writing Parquet: %w", err)
 		}
 		if _, err := col.WriteTo(j.sink); err != nil {

@@ -286,7 +286,10 @@ func keyData(t inputid.Type, keys [][]byte) arrow.ArrayData {
 		text = append(text, key...)
 		ends = append(ends, int32(len(text)))
 	}
-	return array.NewData(idTypes[t], len(keys), []*memory.Buffer{nil, memory.NewBufferBytes(mem.AsBytes(ends)), memory.NewBufferBytes(text)}, nil, 0, 0)
+	return array.NewData(idTypes[t], len(keys), []*memory.Buffer{
+		nil, memory.NewBufferBytes(mem.AsBytes(ends)),
+		memory.NewBufferBytes(text),
+	}, nil, 0, 0)
 }
 
 // valueBytes returns the values of a list in stored form.

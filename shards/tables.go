@@ -112,35 +112,36 @@ func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumn
 	case NodeOutDegree:
 		all.OutDegree = make([]uint32, size)
 	}
-	return writeTable(w, catalog.KindNodes, columns, pairs, ids.GroupRows(), lo, hi, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
-		b := all.slice(0, rows)
-		if err := fill(first, b); err != nil {
-			return err
-		}
-		for i := range rows {
-			node[i] = uint32(first + int64(i))
-			if int(b.Split[i]) >= len(splitNames) {
-				return fmt.Errorf("shards: node %d: split %d is unknown", node[i], b.Split[i])
+	return writeTable(w, catalog.KindNodes, columns, pairs, ids.GroupRows(), lo, hi,
+		func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+			b := all.slice(0, rows)
+			if err := fill(first, b); err != nil {
+				return err
 			}
-			split[i] = splitNames[b.Split[i]]
-		}
-		rest := cols[1+len(idColumns(ids.Type)):]
-		columns := []func() error{
-			func() error { return writeIDs(p, cols[1:], ids.Type, b.Key, b.ID) }, // takes longest
-			func() error { return writeColumn(p, cols[0], asInt32(node[:rows])) },
-			func() error { return writeColumn(p, rest[0], asInt32(b.Degree)) },
-			func() error { return writeColumn(p, rest[1], asInt32(b.Component)) },
-			func() error { return writeColumn(p, rest[2], b.Label) },
-			func() error { return writeColumn(p, rest[3], split[:rows]) },
-		}
-		switch more {
-		case NodeStrength:
-			columns = append(columns, func() error { return writeColumn(p, rest[4], b.Strength) })
-		case NodeOutDegree:
-			columns = append(columns, func() error { return writeColumn(p, rest[4], asInt32(b.OutDegree)) })
-		}
-		return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
-	})
+			for i := range rows {
+				node[i] = uint32(first + int64(i))
+				if int(b.Split[i]) >= len(splitNames) {
+					return fmt.Errorf("shards: node %d: split %d is unknown", node[i], b.Split[i])
+				}
+				split[i] = splitNames[b.Split[i]]
+			}
+			rest := cols[1+len(idColumns(ids.Type)):]
+			columns := []func() error{
+				func() error { return writeIDs(p, cols[1:], ids.Type, b.Key, b.ID) }, // takes longest
+				func() error { return writeColumn(p, cols[0], asInt32(node[:rows])) },
+				func() error { return writeColumn(p, rest[0], asInt32(b.Degree)) },
+				func() error { return writeColumn(p, rest[1], asInt32(b.Component)) },
+				func() error { return writeColumn(p, rest[2], b.Label) },
+				func() error { return writeColumn(p, rest[3], split[:rows]) },
+			}
+			switch more {
+			case NodeStrength:
+				columns = append(columns, func() error { return writeColumn(p, rest[4], b.Strength) })
+			case NodeOutDegree:
+				columns = append(columns, func() error { return writeColumn(p, rest[4], asInt32(b.OutDegree)) })
+			}
+			return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
+		})
 }
 
 // NodeColumns is a set of columns of a node table.
@@ -363,23 +364,24 @@ func lsiColumns(t inputid.Type) []column {
 func WriteLSI(w io.Writer, n int64, names *IDReader, threads int, fill func(first int64, b LSIBatch) error) error {
 	all := newLSIBatch(int(min(max(n, 0), batchRows)))
 	ids := names.IDs()
-	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.GroupRows(), 0, n, func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
-		b := all.slice(0, rows)
-		if err := fill(first, b); err != nil {
-			return err
-		}
-		keys, err := names.Keys(b.ID)
-		if err != nil {
-			return err
-		}
-		rest := cols[len(idColumns(ids.Type)):]
-		columns := []func() error{
-			func() error { return writeIDs(p, cols, ids.Type, keys, b.ID) }, // takes longest
-			func() error { return writeColumn(p, rest[0], b.K) },
-			func() error { return writeColumn(p, rest[1], b.Capped) },
-		}
-		return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
-	})
+	return writeTable(w, catalog.KindLSI, lsiColumns(ids.Type), ids.pairs(), ids.GroupRows(), 0, n,
+		func(p *parquetWriter, cols []file.ColumnChunkWriter, first int64, rows int) error {
+			b := all.slice(0, rows)
+			if err := fill(first, b); err != nil {
+				return err
+			}
+			keys, err := names.Keys(b.ID)
+			if err != nil {
+				return err
+			}
+			rest := cols[len(idColumns(ids.Type)):]
+			columns := []func() error{
+				func() error { return writeIDs(p, cols, ids.Type, keys, b.ID) }, // takes longest
+				func() error { return writeColumn(p, rest[0], b.K) },
+				func() error { return writeColumn(p, rest[1], b.Capped) },
+			}
+			return share.Each(threads, len(columns), func(i int) error { return columns[i]() })
+		})
 }
 
 // ReadLSI reads a K table, like [ReadNodes].

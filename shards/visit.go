@@ -36,7 +36,9 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Re
 }
 
 // VisitK visits the K table in these files in order of node, and compares their bytes with their checksums.
-func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers, visit func(node int64, k int32, capped bool)) error {
+func VisitK(ctx context.Context, c *catalog.Catalog, files []catalog.Entry, by Readers,
+	visit func(node int64, k int32, capped bool),
+) error {
 	return VisitLSI(ctx, c, files, by, func(first int64, b LSIBatch) {
 		for i, k := range b.K {
 			visit(first+int64(i), k, b.Capped[i])

@@ -87,7 +87,9 @@ const (
 // rows, and move the limit until the deviation is close to the share.
 //
 // States are saved between two passes and between two trials, as c asks.
-func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share float64, panels int, x hops.Rows, c hops.Checkpoints) (_ *Choice, err error) {
+func Choose(ctx context.Context, g hops.Graph, o Options, all *Targets, share float64, panels int, x hops.Rows,
+	c hops.Checkpoints,
+) (_ *Choice, err error) {
 	p := &pilot{all: all, g: g, o: o, share: share, panels: panels, checkpoints: c}
 	defer p.free()
 	if err := p.start(ctx); err != nil {
@@ -139,7 +141,8 @@ func (p *pilot) settle(ctx context.Context) (_ *Choice, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit := under(bounds, firstBound*p.share); float64(float64(p.panels)*edges[limit])+float64(trialCost*edges[limit]) > gain*float64(p.panels)*p.exactEdges() {
+	if limit := under(bounds, firstBound*p.share); float64(float64(p.panels)*edges[limit])+float64(trialCost*edges[limit]) >
+		gain*float64(p.panels)*p.exactEdges() {
 		return p.exactly()
 	}
 	c := &Choice{Settles: true, Exact: p.exact}

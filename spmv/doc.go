@@ -22,12 +22,13 @@
 // the strip is in its cache. Where there are fewer strips than threads, several threads
 // share a strip in slices of columns.
 //
-// A [Layout] says where the rows of a [Block] are: float32 or float16; both hops in
-// memory, the next one on disk, or both on disk. With rows on disk, and with float16
-// rows of which other workers have some, strips are accumulated in groups, and the
-// windows are read once for each group. Where other workers have rows, a window is
-// fetched while the one before is added, or several, where there is one other worker and memory for them. Where these send the rows alone that are read, and there is memory for
-// all windows, those after the block's own rows are fetched first, and held until it is their turn.
+// A [Layout] says where the rows of a [Block] are: float32 or float16; both hops in memory, the
+// next one on disk, or both on disk. With rows on disk, and with float16 rows of which other
+// workers have some, strips are accumulated in groups, and the windows are read once for each
+// group. Where other workers have rows, a window is fetched while the one before is added, or
+// several, where there is one other worker and memory for them. Where these send the rows alone
+// that are read, and there is memory for all windows, those after the block's own rows are fetched
+// first, and held until it is their turn.
 //
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
 // strips of rows that no later hop needs are skipped.

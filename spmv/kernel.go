@@ -83,8 +83,10 @@ func (k *Kernel) over(values, n int) (l *rowLoops, bytes uintptr) {
 
 // Strides are in bytes; z is row base, the row of source id base.
 type (
-	accumulateFunc         func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64)
-	accumulateWeightedFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64, weights *byte)
+	accumulateFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src,
+		base uint32, buf *uint64)
+	accumulateWeightedFunc func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src,
+		base uint32, buf *uint64, weights *byte)
 )
 
 // Name is "go", "avx2" or "avx512".
@@ -211,7 +213,9 @@ func accumulateWeightedGo(cols int, add addTimesFunc) [2]accumulateWeightedFunc 
 }
 
 func accumulateWeightedWords(cols, width int, add addTimesFunc) accumulateWeightedFunc {
-	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64, weights *byte) {
+	return func(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src, base uint32, buf *uint64,
+		weights *byte,
+	) {
 		at := uintptr(0)
 		one := accumulateWords(cols, width, func(to *float32, from unsafe.Pointer, cols int) {
 			w := *(*uint32)(unsafe.Add(unsafe.Pointer(weights), at))
@@ -339,9 +343,11 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
 	if a.Cols == packed.HalfPanel {
 		if len(f.Weights) > 0 {
-			k.half.accumulateWeighted[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
+			k.half.accumulateWeighted[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0],
+				uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
 		} else {
-			k.half.accumulate[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+			k.half.accumulate[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges),
+				f.Src, a.First, &buf[0])
 		}
 		return
 	}
@@ -354,9 +360,11 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 			i, w = 1, 32
 		}
 		if len(f.Weights) > 0 {
-			k.accumulateWeighted[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
+			k.accumulateWeighted[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0],
+				uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
 		} else {
-			k.accumulate[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0], uint64(f.Edges), f.Src, a.First, &buf[0])
+			k.accumulate[p][i][f.Width-packed.Narrow](&a.Acc[col], stride*4, a.Rows.at(col), stride*uintptr(p.Bytes()), &f.Words[0],
+				uint64(f.Edges), f.Src, a.First, &buf[0])
 		}
 		col += w
 		cols -= w

@@ -186,7 +186,9 @@ type Others struct {
 
 // PlanShared is [PlanLayout] for a block of exactly so many columns of n rows, which
 // shares the rows of a graph with others.
-func PlanShared(n, nodes int64, others Others, columns int, p Precision, free int64, threads int, beside func(Layout) int64) (Layout, error) {
+func PlanShared(n, nodes int64, others Others, columns int, p Precision, free int64, threads int,
+	beside func(Layout) int64,
+) (Layout, error) {
 	var l Layout
 	for _, residency := range []Residency{Resident, External} {
 		l = Layout{Columns: columns, Precision: p, Residency: residency, Window: packed.StripRows, Accumulators: 1, Shared: true}

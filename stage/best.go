@@ -171,7 +171,9 @@ func (env *Env) mergedPanels() map[tiles.Place]bool {
 
 // eachBest visits the best class of each node of an interval among the first panels of a run, at most batch rows at a time. It reads the
 // file of best classes so far, then the tiles.
-func (env labelsRun) eachBest(ctx context.Context, m *tiles.Matrix, i, run, panels, batch int, logs bool, visit func(row int64, b bestClasses) error) error {
+func (env labelsRun) eachBest(ctx context.Context, m *tiles.Matrix, i, run, panels, batch int, logs bool,
+	visit func(row int64, b bestClasses) error,
+) error {
 	first := run * packed.Panels(len(env.Summary.Classes))
 	b, free, err := env.newBestClasses(int64(batch))
 	if err != nil {
@@ -290,7 +292,8 @@ func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval
 	lo, hi := m.Bounds(interval)
 	first := run * packed.Panels(len(env.Summary.Classes))
 	path := fmt.Sprintf("predictions/best/run-%03d/part-%05d.panels-%05d", run, interval, panels)
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first, first+panels).Holding(lo, hi).OfRun(run))
+	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first,
+		first+panels).Holding(lo, hi).OfRun(run))
 	if err != nil {
 		return err
 	}

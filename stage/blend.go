@@ -139,7 +139,11 @@ func (env smoothRun) blending(ctx context.Context, m *smoothedTiles, a assembly,
 	}
 	var k []uint16
 	if rule.NodeDependent {
-		if k, err = env.table(0, func() (*mem.Array[uint16], error) { return env.kTable(ctx, env.Summary.Nodes, env.Plan.LSI.Kmax) }); err != nil {
+		if k, err = env.table(0, func() (*mem.Array[uint16],
+			error,
+		) {
+			return env.kTable(ctx, env.Summary.Nodes, env.Plan.LSI.Kmax)
+		}); err != nil {
 			return a, err
 		}
 	}

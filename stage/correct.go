@@ -115,7 +115,10 @@ func (env labelsRun) isCorrection() bool {
 func (env labelsRun) correct(ctx context.Context) (err error) {
 	done := intervalsOf(env.Catalog, catalog.KindCorrection)
 	// An attempt that ended after its commit may have left the errors of an interval.
-	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindErrorTile && done[int(e.Interval)] }); err != nil {
+	if err := env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
+		return e.Kind == catalog.KindErrorTile &&
+			done[int(e.Interval)]
+	}); err != nil {
 		return err
 	}
 	if len(done) == intervals(env.Summary) {
@@ -204,13 +207,14 @@ func (env labelsRun) propagateErrors(ctx context.Context, first, last int, known
 	c := &clampedErrors{errorColumns: x, panels: all, alpha: float32(alpha)}
 	o.After = func(hop int) error { return c.after(ctx, hop) }
 	o.PanelBytes = known.count() * panelRow
-	return g.smoothBlocks(ctx, o, k, input{Columns: c, kinds: softKinds}, all+first, all+last, func(ctx context.Context, t *team, first, last int) error {
-		if err := c.begin(env.Env, t.s, first); err != nil {
-			return err
-		}
-		defer c.rows.Free()
-		return t.smoothBlock(ctx, out, -all, first, last)
-	})
+	return g.smoothBlocks(ctx, o, k, input{Columns: c, kinds: softKinds}, all+first, all+last,
+		func(ctx context.Context, t *team, first, last int) error {
+			if err := c.begin(env.Env, t.s, first); err != nil {
+				return err
+			}
+			defer c.rows.Free()
+			return t.smoothBlock(ctx, out, -all, first, last)
+		})
 }
 
 // errorTable marks the number under which the session holds the hops of errors.

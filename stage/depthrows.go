@@ -57,7 +57,9 @@ func (env depthRun) validation(ctx context.Context) (*chosenNodes, error) {
 }
 
 // someLabelled returns nodes that match in one of these splits: at most `most` nodes, spread evenly among all that match.
-func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(split uint8, label int32) bool, most int64) (_ *chosenNodes, err error) {
+func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(split uint8, label int32) bool,
+	most int64,
+) (_ *chosenNodes, err error) {
 	v := &chosenNodes{}
 	if v.targets, err = smooth.NewTargets(env.Budget, env.Summary.Nodes); err != nil {
 		return nil, err
@@ -444,9 +446,10 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 		x.o.Targets, x.o.After = mine, b.after
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
 		x.o.Ahead = !corrects(env.Plan) // otherwise soft labels are read beside the smoothed columns
-		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last, func(ctx context.Context, t *team, first, last int) error {
-			return env.sweepBlock(ctx, x, b, t, first, last)
-		})
+		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last,
+			func(ctx context.Context, t *team, first, last int) error {
+				return env.sweepBlock(ctx, x, b, t, first, last)
+			})
 	})
 }
 

@@ -272,7 +272,8 @@ func (g engine) passed(s hops.Stats, l spmv.Layout) {
 // capacity returns the limits that column blocks for this number of columns have to fit.
 func (g engine) capacity(columns int) hops.Capacity {
 	return hops.Capacity{
-		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Listed: g.Group.Listed(), Pair: g.Group.Size() == 2, Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
+		Nodes: g.hi - g.lo, Others: g.summary.Nodes - (g.hi - g.lo), Listed: g.Group.Listed(), Pair: g.Group.Size() == 2,
+		Components: g.summary.Components, Free: g.Budget.Free(), Resident: g.stream.Resident(),
 		Threads: g.Resources.Threads, Precision: g.precision(), Columns: columns, Asked: g.Resources.BlockColumns,
 	}
 }

@@ -57,7 +57,8 @@ const reportedFiles, replacedFiles = 340, 240
 // Cost implements estimate.Stage: it counts reading the soft labels of another model and sorting scores. The stages that computed the other
 // figures counted them.
 func (evaluateStage) Cost(s *estimate.Sheet) {
-	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(counted(s.Plan, s.Classes), s.Classes) + train.TalliesBytes(1, s.Classes) + reportedClass*int64(s.Classes)
+	held := confusedBytes*int64(s.Classes) + train.TalliesBytes(counted(s.Plan, s.Classes), s.Classes) + train.TalliesBytes(1,
+		s.Classes) + reportedClass*int64(s.Classes)
 	if !ownModel(s.Plan) {
 		held += 5*s.Nodes + 2*4096 + scoredBytes(s.Plan) + breaksDown(s, s.Nodes)
 		s.ReadsRows(held, s.Nodes, s.Classes, false)

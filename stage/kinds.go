@@ -191,7 +191,9 @@ func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
 }
 
 // newHeldRows allocates some rows and reads their ids, labels and splits.
-func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int, all bool) (h *HeldRows, err error) {
+func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int,
+	all bool,
+) (h *HeldRows, err error) {
 	h = &HeldRows{all: all}
 	defer func() {
 		if err != nil {

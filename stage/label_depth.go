@@ -74,7 +74,10 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 	splits := int64(s.Plan.NumSplits())
 	nodes := min(s.Validation*splits, max(s.Labelled, s.Validation), mostValidation)
 	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold only the depths that exist
-	o := smooth.Options{Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow, Ahead: !s.Plan.Labels.Corrects()}
+	o := smooth.Options{
+		Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow,
+		Ahead: !s.Plan.Labels.Corrects(),
+	}
 	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
 	most := s.Plan.Labels.Kmax
 	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {
@@ -210,7 +213,10 @@ func (d labelDepth) report(models int) *control.LabelDepthReport {
 			chosen = i
 		}
 	}
-	r := &control.LabelDepthReport{Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: nodes(d.Runs[chosen]), Run: chosen, Curve: []control.DepthAccuracy{}}
+	r := &control.LabelDepthReport{
+		Chosen: d.Runs[chosen].Depth, Kmax: d.Kmax, ValidationNodes: nodes(d.Runs[chosen]), Run: chosen,
+		Curve: []control.DepthAccuracy{},
+	}
 	for _, x := range d.Runs {
 		r.Depths = append(r.Depths, x.Depth)
 		if n := nodes(x); n > 0 {

@@ -57,26 +57,27 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 	}
 	// Without a budget for reading ahead, the block of hops keeps its memory.
 	beside := shards.Readers{Threads: c.Resources.Threads}
-	err = shards.VisitNodes(ctx, c.Catalog, shards.NodeID|shards.NodeLabel|shards.NodeSplit, beside, func(from int64, b shards.NodeBatch) error {
-		for i, label := range b.Label {
-			if node := from + int64(i); node < lo || node >= hi {
-				continue
-			}
-			row := buf.S[at : at+columns]
-			clear(row)
-			if isTraining(b.Split[i], label) {
-				if at := labelPart(c.Plan.Seed, b.ID[i], out.Parts)*out.Classes + int(label) - first; at >= 0 && at < columns {
-					row[at] = 1
+	err = shards.VisitNodes(ctx, c.Catalog, shards.NodeID|shards.NodeLabel|shards.NodeSplit, beside,
+		func(from int64, b shards.NodeBatch) error {
+			for i, label := range b.Label {
+				if node := from + int64(i); node < lo || node >= hi {
+					continue
+				}
+				row := buf.S[at : at+columns]
+				clear(row)
+				if isTraining(b.Split[i], label) {
+					if at := labelPart(c.Plan.Seed, b.ID[i], out.Parts)*out.Classes + int(label) - first; at >= 0 && at < columns {
+						row[at] = 1
+					}
+				}
+				if at += columns; at == len(buf.S) {
+					if err := flush(); err != nil {
+						return err
+					}
 				}
 			}
-			if at += columns; at == len(buf.S) {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
+			return nil
+		})
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,9 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 
 // readSplitNodes visits columns of the node table and the place of each node in each split. The first split is a column of the table; the
 // others are files with a byte per node.
-func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch, split [][]uint8)) (err error) {
+func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns,
+	visit func(first int64, b shards.NodeBatch, split [][]uint8),
+) (err error) {
 	splits := env.Plan.NumSplits()
 	files := make([]splitFile, splits-1)
 	defer func() {

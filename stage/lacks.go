@@ -63,7 +63,10 @@ const DepthGiven = "--label-depth gives the depth of label smoothing"
 
 // FactsOf returns the facts of an imported graph.
 func FactsOf(s shards.Summary) estimate.Facts {
-	return estimate.Facts{Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed, OneClass: len(s.Classes) == 1}
+	return estimate.Facts{
+		Features: s.Features > 0, Labels: s.Labelled > 0, Splits: s.HasSplits, Directed: s.Directed,
+		OneClass: len(s.Classes) == 1,
+	}
 }
 
 // CountsOf returns the counts of an imported graph from its summary and its catalogue.

@@ -47,7 +47,15 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 }
 
 func (lsiStage) Writes() []Kind {
-	return []Kind{{Name: catalog.KindLSI, Lasting: true, Rows: countLSI}, {Name: catalog.KindLSIPart}, {Name: catalog.KindLSISquares}, {Name: catalog.KindLSIRows}, {Name: catalog.KindLSIFound}, {Name: catalog.KindLSISample, Until: control.LSI}, {Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI}}
+	return []Kind{
+		{Name: catalog.KindLSI, Lasting: true, Rows: countLSI},
+		{Name: catalog.KindLSIPart},
+		{Name: catalog.KindLSISquares},
+		{Name: catalog.KindLSIRows},
+		{Name: catalog.KindLSIFound},
+		{Name: catalog.KindLSISample, Until: control.LSI},
+		{Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI},
+	}
 }
 
 func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {

@@ -169,7 +169,8 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 
 // rowsOf returns the files with the rows of a panel after a hop.
 func rowsOf(cat *catalog.Catalog, panel, hop int) []catalog.Entry {
-	return slices.DeleteFunc(cat.Entries(catalog.KindLSIRows), func(e catalog.Entry) bool { return int(e.Block) != panel || int(e.Hop) != hop })
+	return slices.DeleteFunc(cat.Entries(catalog.KindLSIRows),
+		func(e catalog.Entry) bool { return int(e.Block) != panel || int(e.Hop) != hop })
 }
 
 // agreed returns the progress on which all workers of a group agree: for each panel, the fewest hops that one of them finds committed.
@@ -374,7 +375,10 @@ func (env lsiRun) savedRows(ctx context.Context, panel, hop int, lo int64) (file
 	parts, _ := Cover(rowsOf(env.Catalog, panel, hop), env.Summary.Nodes)
 	for _, part := range parts {
 		first, end := holds(part.Entry, env.Summary.Nodes)
-		files = append(files, lsi.Saved{First: first - lo, Rows: end - first, Open: func() (io.ReadCloser, error) { return env.Catalog.Stream(ctx, part.Entry) }})
+		files = append(files, lsi.Saved{
+			First: first - lo, Rows: end - first,
+			Open: func() (io.ReadCloser, error) { return env.Catalog.Stream(ctx, part.Entry) },
+		})
 	}
 	return files
 }

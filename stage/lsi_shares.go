@@ -113,7 +113,8 @@ func (env lsiRun) commitInterval(ctx context.Context, kind, folder string, inter
 	}
 	defer f.Abort()
 	f.Rows = int64(len(ids))
-	if err := env.writeLSI(ctx, f, int64(interval)*env.Summary.IntervalRows, ids, func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 }); err != nil {
+	if err := env.writeLSI(ctx, f, int64(interval)*env.Summary.IntervalRows, ids,
+		func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 }); err != nil {
 		return err
 	}
 	return env.Catalog.Commit(ctx, f)

@@ -40,7 +40,8 @@ func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, lo, hi int64, f
 			f.free()
 		}
 	}()
-	if f.page, err = mem.Alloc[float64](env.Budget, direct.RoundUp(min(piecesOfLSI, x.nodes)+2*direct.Align), "squared distances of a piece"); err != nil {
+	if f.page, err = mem.Alloc[float64](env.Budget, direct.RoundUp(min(piecesOfLSI, x.nodes)+2*direct.Align),
+		"squared distances of a piece"); err != nil {
 		return nil, err
 	}
 	if x.from < 0 {
@@ -129,7 +130,8 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
 		return nil
 	}
 	path := fmt.Sprintf("lsi/squares/%05d-%05d-%05d%s", piece, panel, f.to, f.ofShare(first, end))
-	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel, panel+1).AtHop(f.to))
+	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel,
+		panel+1).AtHop(f.to))
 	if err != nil {
 		return err
 	}
@@ -361,7 +363,8 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi 
 		}
 	}()
 	for column, k := range f.Columns() {
-		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo, hi).AtHop(hop).Awaits(hop, hop+more).OfRun(column))
+		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo,
+			hi).AtHop(hop).Awaits(hop, hop+more).OfRun(column))
 		if err != nil {
 			return err
 		}

@@ -157,7 +157,9 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 
 // WrittenModels returns the models whose predictions, or whose mean, a run writes, with their numbers and the names of the classes. It
 // returns none if the run has no model of its own. The caller frees the models.
-func WrittenModels(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (models []*train.Model, numbers []int, classes []string, err error) {
+func WrittenModels(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (models []*train.Model,
+	numbers []int, classes []string, err error,
+) {
 	if _, ok := cat.Lookup(modelIndex); !ok || !ownModel(p) {
 		return nil, nil, nil, nil
 	}

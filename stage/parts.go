@@ -52,7 +52,9 @@ const ColumnShare = 0.95
 func panelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
 
 // inParts executes the task's part of a stage that can be cut. columns smooths panels; rows writes the rows of intervals.
-func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, columns, rows func(ctx context.Context, first, last int) error) error {
+func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, columns,
+	rows func(ctx context.Context, first, last int) error,
+) error {
 	t, panels, intervals := env.Task, out.Panels(), intervals(s)
 	switch {
 	case env.Whole():

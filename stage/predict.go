@@ -55,7 +55,8 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)
-	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 + scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes) + breaksDown(s, shape.Rows)
+	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 +
+		scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes) + breaksDown(s, shape.Rows)
 	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
@@ -188,7 +189,8 @@ func (p prediction) file(ctx context.Context, number int, models []*train.Model,
 	if p.counter != nil {
 		p.counter.breakdown = breakdown{}
 	}
-	err = train.Predict(ctx, p.src.Of(number), models, train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
+	err = train.Predict(ctx, p.src.Of(number), models,
+		train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]

@@ -172,7 +172,11 @@ func (p predictions) count(ctx context.Context, i int) error {
 func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row int64, labels []int32, soft []float32) error) error {
 	if p.Plan.Probabilities == control.BestProbability {
 		for run := range p.depths {
-			if err := p.readBest(ctx, i, run, func(row int64, labels []int32, values []float32) error { return visit(run, row, labels, values) }); err != nil {
+			if err := p.readBest(ctx, i, run, func(row int64, labels []int32,
+				values []float32,
+			) error {
+				return visit(run, row, labels, values)
+			}); err != nil {
 				return err
 			}
 		}
@@ -266,7 +270,8 @@ func writingBytes(plan control.Plan, classes int, rows int64) int64 {
 	}
 	models := modelsOfSplit(plan)
 	width := models * packed.Panels(classes) * packed.PanelColumns
-	mean := held + min(batch, rows)*4*int64(classes) + 4096 + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width, sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
+	mean := held + min(batch, rows)*4*int64(classes) + 4096 + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width,
+		sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
 	return max(one, mean)
 }
 

@@ -172,7 +172,9 @@ func (env smoothRun) readChoice(ctx context.Context, sum shards.Summary, parts [
 }
 
 // readPart reads a part of a choice and calls lasts with the last hops of its rows.
-func (env smoothRun) readPart(ctx context.Context, n int64, part Part, lasts func(first int64, last []uint16) error) (*smooth.Choice, error) {
+func (env smoothRun) readPart(ctx context.Context, n int64, part Part,
+	lasts func(first int64, last []uint16) error,
+) (*smooth.Choice, error) {
 	lo, hi := holds(part.Entry, n)
 	r, err := env.Catalog.Stream(ctx, part.Entry)
 	if err != nil {
@@ -275,7 +277,9 @@ func (env smoothRun) commitChoice(ctx context.Context, c *smooth.Choice, lo, hi,
 
 // onePanel calls use for smoothing one panel of a sample of the task's rows, with the memory that the choice of last hops needs if the plan
 // makes one.
-func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *smooth.Targets, use func(g hops.Graph, o smooth.Options) error) error {
+func (env smoothRun) onePanel(ctx context.Context, sum shards.Summary, sample *smooth.Targets,
+	use func(g hops.Graph, o smooth.Options) error,
+) error {
 	g, o, k, err := env.featureSmoothing(ctx, sum, sample, env.Plan.Directions()[0])
 	if err != nil {
 		return err

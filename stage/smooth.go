@@ -314,7 +314,9 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 }
 
 // smoothPanels commits the tiles of panels [first, last), none of which is complete.
-func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets *smooth.Targets, out *smoothedTiles, first, last int) error {
+func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets *smooth.Targets, out *smoothedTiles, first,
+	last int,
+) error {
 	lo, hi := env.Span(s.Nodes)
 	mine, err := targets.Part(env.Budget, lo, hi)
 	if err != nil {
@@ -335,7 +337,9 @@ func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets
 }
 
 // smoothDirection commits the tiles that hops of a direction yield from panels [first, last).
-func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine *smooth.Targets, out *smoothedTiles, d, first, last int) error {
+func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine *smooth.Targets, out *smoothedTiles, d, first,
+	last int,
+) error {
 	g, o, k, err := env.featureSmoothing(ctx, s, mine, out.out.Directions[d])
 	if err != nil {
 		return err
@@ -391,7 +395,9 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 }
 
 // featureSmoothing returns what smoothing feature columns needs: the graph, the rule, and K of each node if the rule reads it.
-func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets, direction string) (g engine, o smooth.Options, k []uint16, err error) {
+func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets, direction string) (g engine,
+	o smooth.Options, k []uint16, err error,
+) {
 	o.Targets = targets
 	if o.Rule, err = RuleOf(env.Plan); err != nil {
 		return g, o, nil, err

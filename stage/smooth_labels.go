@@ -400,7 +400,9 @@ const correctionShare = 0.5
 
 // smoothRuns prepares smoothing panels [first, last) of soft labels, and calls use for runs of the same depth and the same K, one after the
 // other. uncorrected says that use also reads the soft labels as they were before the correction.
-func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, uncorrected bool, use func(runColumns) error) (err error) {
+func (env labelsRun) smoothRuns(ctx context.Context, first, last int, depth func(run int) int, uncorrected bool,
+	use func(runColumns) error,
+) (err error) {
 	rule, err := labelRule(env.Plan)
 	if err != nil {
 		return err

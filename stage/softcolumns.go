@@ -215,7 +215,8 @@ func (m *modelColumns) Rows(ctx context.Context, first, columns int, put func(ro
 		return m.pass(ctx, panel, end, columns, put)
 	}
 	if panel < m.from || end > m.to {
-		if err := m.predict(ctx, panel, max(min(softGroup(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))), m.last), end)); err != nil {
+		if err := m.predict(ctx, panel, max(min(softGroup(m.scratch, m.hi-m.lo, panel, end, packed.Panels(len(m.Summary.Classes))),
+			m.last), end)); err != nil {
 			return err
 		}
 	}

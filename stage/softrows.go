@@ -103,7 +103,8 @@ func (w *softRows) fill(soft []float32) {
 
 // begin creates the file of an interval.
 func (w *softRows) begin(ctx context.Context, interval int) (err error) {
-	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels, fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(interval))
+	w.file, err = w.Catalog.Create(ctx, catalog.Describe(catalog.KindSoftLabels,
+		fmt.Sprintf("soft_labels/part-%05d.arrow", interval)).In(interval))
 	if err != nil {
 		return err
 	}

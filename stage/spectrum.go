@@ -206,6 +206,9 @@ func (b boundedNodes) bound(threads int, epsilon float64, found lsi.Spectrum) *c
 		}
 		return slacks[len(slacks)-1]
 	}
-	r.Slack = control.Quantiles{Least: slacks[0], Tenth: quantile(0.1), Median: quantile(0.5), Ninetieth: quantile(0.9), Most: slacks[len(slacks)-1]}
+	r.Slack = control.Quantiles{
+		Least: slacks[0], Tenth: quantile(0.1), Median: quantile(0.5), Ninetieth: quantile(0.9),
+		Most: slacks[len(slacks)-1],
+	}
 	return r
 }

@@ -169,7 +169,9 @@ func next(d *json.Decoder, want json.Token) error {
 
 // readTallies visits the first most tallies of a file, run by run; each is in t during the call. It adds breakdowns to sum and returns the
 // number of tallies.
-func (env *Env) readTallies(ctx context.Context, path string, most int, t *train.Tally, sum *breakdown, visit func(run int, loss float64)) (run int, err error) {
+func (env *Env) readTallies(ctx context.Context, path string, most int, t *train.Tally, sum *breakdown,
+	visit func(run int, loss float64),
+) (run int, err error) {
 	err = readFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		d := json.NewDecoder(r)
 		for range 3 { // written by tallyList before the first run

@@ -223,7 +223,10 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 		leave := progress.Enter(ctx, split, env.Plan.NumSplits())
 		err := train.FitEach(ctx,
 			train.Problem{Source: rows.source, Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
-			trainOptions(env.Plan), runs, train.Resources{Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel, Group: env.Group},
+			trainOptions(env.Plan), runs, train.Resources{
+				Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel,
+				Group: env.Group,
+			},
 			func(m *train.Model, h train.History) error { return env.commitModel(ctx, split, m, h) })
 		if leave(); err != nil {
 			return err
@@ -243,7 +246,10 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 		return err
 	}
 	defer weights.Abort()
-	line := trainedRun{Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy(), Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss}
+	line := trainedRun{
+		Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy(),
+		Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss,
+	}
 	if model < drawnModels {
 		line.Curve = curve(h)
 	}
@@ -283,7 +289,8 @@ func (env trainRun) commitIndex(ctx context.Context, s shards.Summary) error {
 			return err
 		}
 		index.Runs = append(index.Runs, line)
-		if best := index.Runs[index.Chosen]; splitOf(env.Plan, run) == 0 && (candidate{line.Measured, line.Loss}).better(candidate{best.Measured, best.Loss}) {
+		if best := index.Runs[index.Chosen]; splitOf(env.Plan, run) == 0 &&
+			(candidate{line.Measured, line.Loss}).better(candidate{best.Measured, best.Loss}) {
 			index.Chosen = run
 		}
 	}

@@ -29,18 +29,21 @@ func Trial(p control.Plan, smoothed bool) []control.Stage {
 // Try executes the stages of trials whose plans differ only in the options of label smoothing. It calls found with the figures of each
 // trial's models on the validation nodes: before label smoothing and, if smoothed, after it. The trials share the models, which equal those
 // of a run with the same plan. Try commits to files, which nobody else reads; the caller removes them.
-func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan, found func(i int, r *control.AccuracyReport) error) error {
+func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan,
+	found func(i int, r *control.AccuracyReport) error,
+) error {
 	below := env.Catalog
-	env.Catalog = catalog.NewView(storage.NewOver(files, below.Store()), below.All(), func(ctx context.Context, _ []catalog.Entry, removed []string, del bool) error {
-		for _, path := range removed {
-			if del {
-				if err := files.Remove(ctx, path); err != nil {
-					return err
+	env.Catalog = catalog.NewView(storage.NewOver(files, below.Store()), below.All(),
+		func(ctx context.Context, _ []catalog.Entry, removed []string, del bool) error {
+			for _, path := range removed {
+				if del {
+					if err := files.Remove(ctx, path); err != nil {
+						return err
+					}
 				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	env.Blind = true
 	defer env.Release()
 	for i, plan := range plans {
@@ -114,7 +117,10 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 		x, ok := measured(model, split)
 		return x, ok && split == train.Valid
 	}
-	r := &control.AccuracyReport{Runs: env.Plan.Train.Runs, Splits: env.Plan.Partition.Splits, Base: env.spreads(before), Smoothed: env.spreads(afterwards)}
+	r := &control.AccuracyReport{
+		Runs: env.Plan.Train.Runs, Splits: env.Plan.Partition.Splits, Base: env.spreads(before),
+		Smoothed: env.spreads(afterwards),
+	}
 	for m, x := range index.Runs {
 		r.Models = append(r.Models, control.ModelAccuracy{
 			Split: splitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,

@@ -218,7 +218,10 @@ func sideBySideBytes(models, classes int, rows int64) int64 {
 
 func (p predictions) newModelsReader(first, last int) (s *modelsReader, err error) {
 	classes := len(p.Summary.Classes)
-	s = &modelsReader{predictions: p, first: first, last: last, batch: sideBySideRows(last-first, classes, min(p.Summary.Nodes, p.Summary.IntervalRows))}
+	s = &modelsReader{
+		predictions: p, first: first, last: last,
+		batch: sideBySideRows(last-first, classes, min(p.Summary.Nodes, p.Summary.IntervalRows)),
+	}
 	n := int64(s.batch) * int64(classes)
 	var e1, e2, e3 error
 	s.soft, e1 = mem.Alloc[float32](p.Budget, n, "probabilities of a model")
@@ -239,7 +242,9 @@ func (s *modelsReader) free() {
 
 // read visits the predictions of an interval, some rows at a time: model by model and then, if mean is set, their mean, as set [labelRuns].
 // Probabilities are divided by their sum; without mean and probabilities, only on validation nodes.
-func (s *modelsReader) read(ctx context.Context, interval int, mean, probabilities bool, visit func(set int, row int64, labels []int32, soft []float32) error) error {
+func (s *modelsReader) read(ctx context.Context, interval int, mean, probabilities bool,
+	visit func(set int, row int64, labels []int32, soft []float32) error,
+) error {
 	classes := len(s.Summary.Classes)
 	per := packed.Panels(classes)
 	models := s.last - s.first
@@ -389,5 +394,6 @@ func countingBytes(p control.Plan, classes int, rows int64) int64 {
 	}
 	models := mostSideBySide(p, classes)
 	width := models * packed.Panels(classes) * packed.PanelColumns
-	return held + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width, sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
+	return held + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width, sideBySideRows(models, classes, rows),
+		int64(shards.TileRowBytes(false)))
 }

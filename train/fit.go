@@ -202,7 +202,10 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	if err := errors.Join(err, o.Validate(), p.Validate()); err != nil {
 		return nil, err
 	}
-	f := &fitting{problem: p, options: o, budget: res.Budget, kernel: kernel, workers: 1, train: newRowSet(p, Train), valid: newRowSet(p, Valid)}
+	f := &fitting{
+		problem: p, options: o, budget: res.Budget, kernel: kernel, workers: 1, train: newRowSet(p, Train),
+		valid: newRowSet(p, Valid),
+	}
 	f.validation = f.valid.count
 	if res.Group != nil && res.Group.Size() > 1 {
 		f.join(res.Group)

@@ -2,19 +2,22 @@
 //
 // # Model
 //
-// A [Space] says which options differ between trials, and which values they may have. [Search] draws the
-// trials, makes them, and chooses the one with the highest mean accuracy on the validation nodes over all
-// models: of equals the one that was drawn first. A trial does what ndls run does with its options up to that accuracy, bit for bit. Labels of test nodes take no part: whoever wants the test accuracy of the chosen
-// settings runs them ([Result.Command], [Result.Apply]).
+// A [Space] says which options differ between trials, and which values they may have. [Search]
+// draws the trials, makes them, and chooses the one with the highest mean accuracy on the
+// validation nodes over all models: of equals the one that was drawn first. A trial does what ndls
+// run does with its options up to that accuracy, bit for bit. Labels of test nodes take no part:
+// whoever wants the test accuracy of the chosen settings runs them ([Result.Command],
+// [Result.Apply]).
 //
 // # Algorithm
 //
-// Learning rates of the default space are divided by the root mean square of the lengths of the features of training nodes, where
-// that is above 1. A random search begins with trials that are known: for each rule the defaults of ndls run with the number of hops, ε or α of the
-// rule's paper, and then what its authors train with, network included. The trials after them are random. A value of a random
-// trial is a hash of the seed, of the number of the attempt and of the option's name. An attempt whose settings were drawn
-// before is drawn again. Options that decide nothing beside the others (the hops of rule ndls, say) are no part of a trial's
-// settings.
+// Learning rates of the default space are divided by the root mean square of the lengths of the
+// features of training nodes, where that is above 1. A random search begins with trials that are
+// known: for each rule the defaults of ndls run with the number of hops, ε or α of the rule's
+// paper, and then what its authors train with, network included. The trials after them are random.
+// A value of a random trial is a hash of the seed, of the number of the attempt and of the option's
+// name. An attempt whose settings were drawn before is drawn again. Options that decide nothing
+// beside the others (the hops of rule ndls, say) are no part of a trial's settings.
 //
 // The dataset is imported once. Trials that differ in ε, in the rule and its options, and in training share the hops of the
 // features: K is found for all their ε in the same passes, and their rows are added up side by side and stay in memory, of as many

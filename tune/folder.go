@@ -120,7 +120,8 @@ func (s *search) readTrials(ctx context.Context) error {
 			return err
 		}
 		if made && !slices.Equal(x.Settings, t.Settings) {
-			return seal.Corrupt(s.folder.path(trialName(t.Number)), "it is about the settings%s, and the trial has%s", words(x.Settings), words(t.Settings))
+			return seal.Corrupt(s.folder.path(trialName(t.Number)), "it is about the settings%s, and the trial has%s", words(x.Settings),
+				words(t.Settings))
 		}
 		if made {
 			t.Trial = x.Trial

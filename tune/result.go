@@ -48,7 +48,8 @@ func (r *Result) Best() Trial { return r.Trials[r.Chosen-1] }
 func (r *Result) Ranked() []Trial {
 	list := slices.Clone(r.Trials)
 	slices.SortStableFunc(list, func(a, b Trial) int {
-		return cmp.Or(cmp.Compare(len(b.Models), len(a.Models)), cmp.Compare(b.Patience, a.Patience), cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)))
+		return cmp.Or(cmp.Compare(len(b.Models), len(a.Models)), cmp.Compare(b.Patience, a.Patience),
+			cmp.Compare(b.ranking(r.Score), a.ranking(r.Score)))
 	})
 	return list
 }
@@ -110,8 +111,9 @@ func command(dataset, dir string, o ndls.Options) []string {
 	return list
 }
 
-// table has a line for each trial: its number, the settings, how many models it has, with Halving how patient they were, and what is known of the validation
-// nodes. Its bytes do not depend on how long trials took.
+// table has a line for each trial: its number, the settings, how many models it has, with Halving
+// how patient they were, and what is known of the validation nodes. Its bytes do not depend on how
+// long trials took.
 func (s *search) table(trials []Trial) []byte {
 	var text bytes.Buffer
 	w := csv.NewWriter(&text)

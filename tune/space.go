@@ -32,9 +32,11 @@ type Dimension struct {
 // DefaultWord stands among the dimensions that [ParseSpace] reads for those of [Default].
 const DefaultWord = "default"
 
-// Default is the space of a search that is given none, without the options that are named. The published settings of each
-// rule are in it. Where the features of training nodes are longer than 1, as a root mean square, a search divides its learning rates by that length:
-// gradients of the first layer grow with it, and a rate that is right for rows of length 1 leaves such a model at chance.
+// Default is the space of a search that is given none, without the options that are named. The
+// published settings of each rule are in it. Where the features of training nodes are longer than
+// 1, as a root mean square, a search divides its learning rates by that length: gradients of the
+// first layer grow with it, and a rate that is right for rows of length 1 leaves such a model at
+// chance.
 func Default(without ...string) Space {
 	s := Space{
 		{Name: "epsilon", Values: []string{"0.01", "0.03", "0.05", "0.1", "0.2", "0.3"}},

@@ -20,10 +20,22 @@ import (
 var published = map[string]struct{ rule, network map[string]string }{
 	"ndls":           {map[string]string{"epsilon": "0.03", "residual": "0"}, ownNetwork},
 	"ndls-reference": {map[string]string{"epsilon": "0.03", "alpha": "0.15"}, ownNetwork},
-	"sgc":            {map[string]string{"hops": "2"}, map[string]string{"dropout": "0", "input-dropout": "0", "lr": "0.2", "weight-decay": "5e-06"}},
-	"s2gc":           {map[string]string{"hops": "16", "alpha": "0.05"}, map[string]string{"dropout": "0", "input-dropout": "0", "lr": "0.2", "weight-decay": "1e-05"}},
-	"gbp":            {map[string]string{"alpha": "0.1"}, map[string]string{"hidden": "64", "dropout": "0.5", "input-dropout": "0.5", "lr": "0.01", "weight-decay": "0.0005"}},
-	"appnp":          {map[string]string{"hops": "10", "alpha": "0.1"}, map[string]string{"hidden": "64", "dropout": "0.5", "input-dropout": "0.5", "lr": "0.01", "weight-decay": "0.005"}},
+	"sgc": {
+		map[string]string{"hops": "2"},
+		map[string]string{"dropout": "0", "input-dropout": "0", "lr": "0.2", "weight-decay": "5e-06"},
+	},
+	"s2gc": {
+		map[string]string{"hops": "16", "alpha": "0.05"},
+		map[string]string{"dropout": "0", "input-dropout": "0", "lr": "0.2", "weight-decay": "1e-05"},
+	},
+	"gbp": {
+		map[string]string{"alpha": "0.1"},
+		map[string]string{"hidden": "64", "dropout": "0.5", "input-dropout": "0.5", "lr": "0.01", "weight-decay": "0.0005"},
+	},
+	"appnp": {
+		map[string]string{"hops": "10", "alpha": "0.1"},
+		map[string]string{"hidden": "64", "dropout": "0.5", "input-dropout": "0.5", "lr": "0.01", "weight-decay": "0.005"},
+	},
 }
 
 // ownNetwork is the network of the authors of NDLS.

@@ -95,5 +95,6 @@ func (s State) Rates() (list []rate) {
 			rate{"edges added", "million a second", now.Edges / 1e6, limit / rowBytes / 1e6},
 			rate{"rows read for that", "GB a second", now.Rows / 1e9, limit / 1e9})
 	}
-	return append(list, rate{"read", "GB a second", now.Read / 1e9, limitRead / 1e9}, rate{"written", "GB a second", now.Written / 1e9, limitWritten / 1e9})
+	return append(list, rate{"read", "GB a second", now.Read / 1e9, limitRead / 1e9},
+		rate{"written", "GB a second", now.Written / 1e9, limitWritten / 1e9})
 }

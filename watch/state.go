@@ -122,15 +122,15 @@ func follow(curve *[]Settled, s coordinator.Status, stage control.Stage, ahead b
 		*curve = nil
 		return nil
 	}
-	now, any := Settled{}, false
+	now, some := Settled{}, false
 	for _, x := range s.Workers {
 		p := x.Progress
-		if behind := p.Hop < now.Hop || p.Hop == now.Hop && p.Settled < now.Share; p.Hop > 0 && (!any || behind != ahead) {
-			now, any = Settled{p.Hop, p.Settled}, true
+		if behind := p.Hop < now.Hop || p.Hop == now.Hop && p.Settled < now.Share; p.Hop > 0 && (!some || behind != ahead) {
+			now, some = Settled{p.Hop, p.Settled}, true
 		}
 	}
 	list := *curve
-	if any {
+	if some {
 		for len(list) > 0 && list[len(list)-1].Hop >= now.Hop {
 			list = list[:len(list)-1] // another block, another model, or a state that was resumed
 		}

@@ -65,7 +65,10 @@ type checkpoint struct {
 
 // Open implements stage.States.
 func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (stage.State, hops.Checkpoints, error) {
-	s := &checkpoint{checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, side: c.Task.Side(), joint: c.Group.Size() > 1}
+	s := &checkpoint{
+		checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, side: c.Task.Side(),
+		joint: c.Group.Size() > 1,
+	}
 	name := fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi)
 	if s.side != packed.Both {
 		name += "/" + s.side.String()
@@ -164,7 +167,8 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 		hop = s.number
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).OfSide(s.side).AtHop(hop))
+	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first,
+		s.last).OfSide(s.side).AtHop(hop))
 	if err != nil {
 		return err
 	}

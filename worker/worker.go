@@ -84,7 +84,8 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	read, written := w.traffic()
 	threads := busy.Start(t.Resources.Threads, busy.ProcessTime)
 	start := time.Now()
-	traced, span := tracing.Span(ctx, "task", attribute.String("ndls.stage", string(t.Stage)), attribute.String("ndls.task", t.ID()), attribute.String("ndls.plan", t.Plan.Hash()))
+	traced, span := tracing.Span(ctx, "task", attribute.String("ndls.stage", string(t.Stage)), attribute.String("ndls.task", t.ID()),
+		attribute.String("ndls.plan", t.Plan.Hash()))
 	err := stage.Execute(traced, env)
 	span(err, attribute.Int64("ndls.edges", env.Report.EdgesStreamed))
 	env.Report.Seconds = time.Since(start).Seconds()

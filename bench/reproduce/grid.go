@@ -366,13 +366,13 @@ func (g grid) times(lines []line) Table {
 	for _, l := range lines {
 		cells := []string{l.Outcome.Set, l.Name}
 		for _, c := range columns {
-			sum, any := 0.0, false
+			sum, some := 0.0, false
 			for _, s := range l.Outcome.Stages {
 				if slices.Contains(c.stages, s.Stage) && (l.Ours || s.Stage != ndls.StageLSI) {
-					sum, any = sum+s.Seconds, true
+					sum, some = sum+s.Seconds, true
 				}
 			}
-			if any {
+			if some {
 				cells = append(cells, fmt.Sprintf("%.2f", sum))
 			} else {
 				cells = append(cells, "–")

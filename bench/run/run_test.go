@@ -62,15 +62,15 @@ func TestDifferenceOfNaNIsNoAgreement(t *testing.T) {
 // TestRace runs contenders that are quick, slow, dying and dead.
 func TestRace(t *testing.T) {
 	var order []string
-	make := func(name string, o outcome) contender {
+	contend := func(name string, o outcome) contender {
 		return contender{name, func(context.Context) outcome { order = append(order, name); return o }}
 	}
 	dead := map[string]bool{"dead": true}
 	done, err := race(t.Context(), []contender{
-		make("quick", outcome{Seconds: map[string]float64{"x": 2}, Peak: 7}),
-		make("slow", outcome{Wall: 2 * time.Second}),
-		make("dying", outcome{Died: "out of memory"}),
-		make("dead", outcome{}),
+		contend("quick", outcome{Seconds: map[string]float64{"x": 2}, Peak: 7}),
+		contend("slow", outcome{Wall: 2 * time.Second}),
+		contend("dying", outcome{Died: "out of memory"}),
+		contend("dead", outcome{}),
 	}, 2, time.Second, dead)
 	if err != nil {
 		t.Fatal(err)

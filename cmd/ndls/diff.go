@@ -124,7 +124,8 @@ func printFiles(w io.Writer, x ndls.Difference) error {
 			same = append(same, f.Kind)
 		} else {
 			other = append(other, fmt.Sprintf("%s (%s)", f.Kind, strings.Join(slices.DeleteFunc([]string{
-				some(f.Same, "the same"), some(len(f.Other), "other bytes"), some(len(f.OnlyA), "in the first only"), some(len(f.OnlyB), "in the second only"),
+				some(f.Same, "the same"), some(len(f.Other), "other bytes"), some(len(f.OnlyA), "in the first only"),
+				some(len(f.OnlyB), "in the second only"),
 			}, func(s string) bool { return s == "" }), ", ")))
 		}
 	}

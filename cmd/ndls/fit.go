@@ -158,7 +158,8 @@ func (t *fittedTable) lay(out *strings.Builder, rows [][]string) {
 	groups := [][]int{{0}}
 	for at := 1; at < len(widths); at++ {
 		last := len(groups) - 1
-		if side := append(groups[last][:len(groups[last]):len(groups[last])], at); len(groups[last]) == 1 || t.total(pick(widths, side)) <= t.columns {
+		if side := append(groups[last][:len(groups[last]):len(groups[last])], at); len(groups[last]) == 1 ||
+			t.total(pick(widths, side)) <= t.columns {
 			groups[last] = side
 		} else {
 			groups = append(groups, []int{0, at})
@@ -303,7 +304,8 @@ func markdown(text string, columns int) string {
 		fence := strings.HasPrefix(line, "```")
 		code = code != fence
 		switch {
-		case code || fence || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "":
+		case code || fence || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") ||
+			strings.TrimSpace(line) == "":
 			end()
 			out.WriteString(strings.Join(fold(line, columns), "\n") + "\n")
 		case strings.HasPrefix(line, "- "):

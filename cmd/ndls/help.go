@@ -103,7 +103,10 @@ var verbs = []struct {
 }{
 	{"COMMANDS: the whole job", []string{"inspect", "plan", "run", "status", "tune", "infer", "reproduce"}},
 	{"COMMANDS: what came out", []string{"list", "report", "explain", "diff", "export", "verify", "gc"}},
-	{"COMMANDS: the stages of a run, one by one", []string{"partition", "degrees", "spectrum", "lsi", "smooth", "train", "smooth-labels", "evaluate"}},
+	{"COMMANDS: the stages of a run, one by one", []string{
+		"partition", "degrees", "spectrum", "lsi", "smooth", "train",
+		"smooth-labels", "evaluate",
+	}},
 	{"COMMANDS: several machines", []string{"cluster-keys", "coordinator", "worker"}},
 	{"COMMANDS: more", []string{"datasets", "generate", "bench", "completion", "man", "version"}},
 }

@@ -82,7 +82,8 @@ func printSurvey(t io.Writer, g *ndls.Survey) {
 	if g.Dropped > 0 {
 		dropped = fmt.Sprintf(", %d dropped", g.Dropped)
 	}
-	fmt.Fprintf(t, "edges\t%d%s, of %s: %s, %s%s\n", g.Edges, kind, count(g.InputRows, "row"), count(g.SelfLoops, "self-loop"), count(g.Repeated, "repetition"), dropped)
+	fmt.Fprintf(t, "edges\t%d%s, of %s: %s, %s%s\n", g.Edges, kind, count(g.InputRows, "row"), count(g.SelfLoops, "self-loop"),
+		count(g.Repeated, "repetition"), dropped)
 	d := g.Degrees
 	fmt.Fprintf(t, "degrees\tmean %.1f, median %d, 90 %% at most %d, 99 %% at most %d, largest %d; %s without edges\n",
 		d.Mean, d.Median, d.P90, d.P99, d.Max, count(d.Isolated, "node"))

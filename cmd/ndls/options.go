@@ -204,7 +204,9 @@ func (f *planFlags) deviates(o *ndls.Options) {
 }
 
 // add registers a flag for a field; bind is one of pflag's Var methods.
-func add[T any](f *planFlags, bind func(p *T, name string, value T, usage string), name string, field func(*ndls.Options) *T, usage string) {
+func add[T any](f *planFlags, bind func(p *T, name string, value T, usage string), name string, field func(*ndls.Options) *T,
+	usage string,
+) {
 	p := field(&f.given)
 	bind(p, name, *p, usage)
 	inGroup(f.set, f.group, name)

@@ -103,7 +103,8 @@ func (a *app) printForecast(f ndls.Forecast, c ndls.PlanConfig) error {
 	}
 	if h := f.Float16; h != nil {
 		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
-			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds), duration(f.Total.Seconds))
+			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds),
+			duration(f.Total.Seconds))
 	}
 	if s := f.SameResults; s != nil {
 		fmt.Fprintf(a.stdout, "\n%s would save disk and leave results as they are:\n  peak disk %s in place of %s\n",

@@ -92,7 +92,8 @@ func (v *statusVerb) look(ctx context.Context) (view, error) {
 	return view{
 		json: map[string]any{
 			"problem": last.Problem(),
-			"run":     v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working, "stages": rec.Progress(),
+			"run":     v.runDir, "state": rec.State, "reason": rec.Reason, "stopped": rec.Stopped, "coordinator": false, "working": working,
+			"stages": rec.Progress(),
 		},
 		print: func(w io.Writer) error {
 			fmt.Fprintf(w, "%s: the run is %s\n", v.runDir, because(rec.Word(), rec.Reason))
@@ -237,7 +238,8 @@ func printStatus(w io.Writer, st ndls.Status) error {
 			seen = (time.Duration(x.LastSeen) * time.Second).String() + " ago"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%d\n", plain(x.Name), seen, memoryOf(x.Usage.Memory, x.Memory), x.Threads,
-			edgesASecond(x.Speed.Edges), bytesASecond(x.Speed.Read), bytesASecond(x.Speed.Written), plain(x.Task), describeProgress(x.Progress, x.Rate), x.Losses)
+			edgesASecond(x.Speed.Edges), bytesASecond(x.Speed.Read), bytesASecond(x.Speed.Written), plain(x.Task),
+			describeProgress(x.Progress, x.Rate), x.Losses)
 	}
 	if err := t.Flush(); err != nil {
 		return err

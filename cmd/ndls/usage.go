@@ -82,7 +82,8 @@ func runWord(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("%s takes one run directory and options, and %q is one word more", cmd.CommandPath(), args[1])
 	}
 	_, kinds := dataset.Formats()
-	if i := strings.IndexByte(args[0], ':'); i > 0 && slices.ContainsFunc(kinds, func(k dataset.Format) bool { return k.Name == args[0][:i+1] || k.Name == args[0][:i] }) {
+	if i := strings.IndexByte(args[0], ':'); i > 0 &&
+		slices.ContainsFunc(kinds, func(k dataset.Format) bool { return k.Name == args[0][:i+1] || k.Name == args[0][:i] }) {
 		return fmt.Errorf("%q is a dataset, and %s takes a run directory for a word; give --dataset %s", args[0], cmd.CommandPath(), report.Quoted(args[0]))
 	}
 	return cmd.Flags().Set("run", args[0])

@@ -29,8 +29,10 @@ func Number(text []byte, bits int) (v float64, ok bool) {
 
 // missing are the words that programs write for a missing value: those of pandas, and \N of databases. Blanks are none.
 var missing = map[string]bool{
-	"NA": true, "N/A": true, "n/a": true, "#N/A": true, "#NA": true, "#N/A N/A": true, "<NA>": true, "NaN": true, "nan": true, "-NaN": true, "-nan": true,
-	"NAN": true, "1.#IND": true, "-1.#IND": true, "1.#QNAN": true, "-1.#QNAN": true, "NULL": true, "Null": true, "null": true, "None": true, "NaT": true, `\N`: true,
+	"NA": true, "N/A": true, "n/a": true, "#N/A": true, "#NA": true, "#N/A N/A": true, "<NA>": true, "NaN": true, "nan": true,
+	"-NaN": true, "-nan": true,
+	"NAN": true, "1.#IND": true, "-1.#IND": true, "1.#QNAN": true, "-1.#QNAN": true, "NULL": true, "Null": true, "null": true,
+	"None": true, "NaT": true, `\N`: true,
 }
 
 // IsMissing reports whether programs write a word for a missing value.

@@ -11,7 +11,9 @@ import (
 
 // ArchiveList takes a list of edges from an array of an archive, and weights from its third column or
 // from another array, where w asks for them. rows is the number of edges.
-func ArchiveList(ctx context.Context, a *array.Archive, src *source.Source, w Weights, limit graph.IDLimit) (list graph.EdgeSource, rows int64, err error) {
+func ArchiveList(ctx context.Context, a *array.Archive, src *source.Source, w Weights, limit graph.IDLimit) (list graph.EdgeSource,
+	rows int64, err error,
+) {
 	third := w.Name == array.ThirdColumn && a.Has([]string{w.Name}) == 0
 	if w.Name == "" || third {
 		return array.OpenList(ctx, src, w.Name, limit)

@@ -88,7 +88,9 @@ func (g *Graph) SplitNumber(ctx context.Context, number int) (graph.SplitReader,
 
 // SplitNumber opens a split of a dataset whose splits after the first another opens, unless
 // it is nil.
-func SplitNumber(ctx context.Context, ds graph.Dataset, number int, another func(context.Context, int64) (SplitSource, error)) (graph.SplitReader, error) {
+func SplitNumber(ctx context.Context, ds graph.Dataset, number int,
+	another func(context.Context, int64) (SplitSource, error),
+) (graph.SplitReader, error) {
 	if number == 0 {
 		return ds.Splits(ctx)
 	}

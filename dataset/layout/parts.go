@@ -64,8 +64,17 @@ func (g *Graph) SetSparse(m *array.Sparse) error {
 // The names of the parts of a split in an archive: masks of several splits or of one, and
 // lists of nodes. A part may be missing.
 var (
-	MaskNames = [][3]string{{"train_masks", "val_masks", "test_masks"}, {"train_mask", "val_mask", "test_mask"}, {"train_mask", "valid_mask", "test_mask"}}
-	ListNames = [][3]string{{"train_idx", "valid_idx", "test_idx"}, {"train_idx", "val_idx", "test_idx"}, {"train", "valid", "test"}, {"train", "val", "test"}}
+	MaskNames = [][3]string{
+		{"train_masks", "val_masks", "test_masks"},
+		{"train_mask", "val_mask", "test_mask"},
+		{"train_mask", "valid_mask", "test_mask"},
+	}
+	ListNames = [][3]string{
+		{"train_idx", "valid_idx", "test_idx"},
+		{"train_idx", "val_idx", "test_idx"},
+		{"train", "valid", "test"},
+		{"train", "val", "test"},
+	}
 )
 
 // OpenSplits takes one of the splits of an archive, as lists of nodes or as masks. nodes is

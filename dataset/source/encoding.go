@@ -22,7 +22,8 @@ type Encoding struct {
 // encodings lists the encodings whose names differ between programs. Others have the names that the
 // WHATWG gives them.
 var encodings = map[string]Encoding{
-	"latin1": {form: charmap.ISO8859_1, known: true}, "iso88591": {form: charmap.ISO8859_1, known: true}, "l1": {form: charmap.ISO8859_1, known: true},
+	"latin1": {form: charmap.ISO8859_1, known: true}, "iso88591": {form: charmap.ISO8859_1, known: true},
+	"l1":      {form: charmap.ISO8859_1, known: true},
 	"utf16":   {form: unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), wide: true},
 	"utf16le": {form: unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), wide: true},
 	"utf16be": {form: unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), wide: true},

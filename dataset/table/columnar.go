@@ -37,8 +37,9 @@ func openArrow(src *source.Source) (*columnarFile, error) {
 
 // kindsOf are the kinds of columns by those of package columnar.
 var kindsOf = [...]kind{
-	columnar.Other: otherKind, columnar.Null: nullKind, columnar.Bool: boolKind, columnar.Int: intKind, columnar.Uint: uintKind, columnar.Decimal: decimalKind,
-	columnar.Float: floatKind, columnar.Text: textKind, columnar.Time: timeKind, columnar.List: listKind, columnar.Vector: vectorKind,
+	columnar.Other: otherKind, columnar.Null: nullKind, columnar.Bool: boolKind, columnar.Int: intKind, columnar.Uint: uintKind,
+	columnar.Decimal: decimalKind,
+	columnar.Float:   floatKind, columnar.Text: textKind, columnar.Time: timeKind, columnar.List: listKind, columnar.Vector: vectorKind,
 }
 
 func (c *columnarFile) titles() (titles []title) {
@@ -105,7 +106,10 @@ func (c *columnarFile) widthIn(ctx context.Context, unit, column int) (width int
 }
 
 func (c *columnarFile) open(_ context.Context, f *tableFile, unit int, w want) (cursor, error) {
-	r := &columnarCursor{f: f, columns: w.columns, widths: w.widths, kinds: make([]kind, len(w.columns)), names: make([]string, len(w.columns)), perBatch: batchRows}
+	r := &columnarCursor{
+		f: f, columns: w.columns, widths: w.widths, kinds: make([]kind, len(w.columns)),
+		names: make([]string, len(w.columns)), perBatch: batchRows,
+	}
 	if unit >= c.Units() {
 		return r, nil
 	}

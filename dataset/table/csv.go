@@ -104,7 +104,8 @@ func (c *csvFile) top(l *source.Lines) (first []byte, comments int, names []stri
 		c.separator = source.TableSeparator(first, "")
 	}
 	fields := titlesOf(bytes.Split(first, []byte{c.separator}))
-	if above := titlesOf(bytes.Split(last, []byte{c.separator})); comments > 0 && len(fields) > 1 && len(above) == len(fields) && (allNumbers(fields) || !strings.HasPrefix(string(last), "# ")) {
+	if above := titlesOf(bytes.Split(last, []byte{c.separator})); comments > 0 && len(fields) > 1 && len(above) == len(fields) &&
+		(allNumbers(fields) || !strings.HasPrefix(string(last), "# ")) {
 		names = above
 	}
 	return first, comments, names, nil

@@ -100,7 +100,10 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	if o.NoFeatures {
 		s.features = nil
 	}
-	g.info = graph.Info{Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "", AddRepeated: s.repeated != "", Directed: s.directed}
+	g.info = graph.Info{
+		Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "",
+		AddRepeated: s.repeated != "", Directed: s.directed,
+	}
 	if g.edges, err = openTable(ctx, &g.Files, s.edges, &s.form, "edges"); err != nil {
 		return err
 	}

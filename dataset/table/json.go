@@ -266,7 +266,8 @@ func (r *jsonLines) string(to, raw []byte) ([]byte, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return to, graph.BadData(r.Where(), "the string %s: %v", graph.Shorten(raw), err)
 	}
-	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) && !bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
+	if strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(raw, utf8.RuneError) &&
+		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`)) {
 		return to, graph.BadData(r.Where(), "the string %s has half of a surrogate pair: write the character as UTF-8", graph.Shorten(raw))
 	}
 	if strings.IndexByte(s, 0) >= 0 {

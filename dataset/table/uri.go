@@ -27,7 +27,10 @@ type spec struct {
 }
 
 // Keys are the keys of a URI.
-var Keys = append([]string{"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits", "directed", "relation", "nulls"}, source.FormKeys...)
+var Keys = append([]string{
+	"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits",
+	"directed", "relation", "nulls",
+}, source.FormKeys...)
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}

@@ -39,7 +39,8 @@ type Tensor struct {
 // types are the element types by the class of a storage.
 var types = map[string]npy.Type{
 	"FloatStorage": npy.Float32, "DoubleStorage": npy.Float64, "HalfStorage": npy.Float16, "BFloat16Storage": npy.BFloat16,
-	"LongStorage": npy.Int64, "IntStorage": npy.Int32, "ShortStorage": npy.Int16, "CharStorage": npy.Int8, "ByteStorage": npy.Uint8, "BoolStorage": npy.Bool,
+	"LongStorage": npy.Int64, "IntStorage": npy.Int32, "ShortStorage": npy.Int16, "CharStorage": npy.Int8, "ByteStorage": npy.Uint8,
+	"BoolStorage": npy.Bool,
 }
 
 // storage is the object of a persistent id.
@@ -109,7 +110,10 @@ func (f *File) read(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	if f.Value, err = pickle.ReadWith(st, pickle.Extension{Construct: construct, Persistent: persistent, Known: ", tensors and PyG's Data"}); err != nil {
+	if f.Value, err = pickle.ReadWith(st, pickle.Extension{
+		Construct: construct, Persistent: persistent,
+		Known: ", tensors and PyG's Data",
+	}); err != nil {
 		return graph.Damaged(f.pkl.Name, fmt.Errorf("%w; save a dict of tensors instead: torch.save({'edge_index': …, 'x': …, 'y': …}, file)", err))
 	}
 	return source.Skip(st, -1)

@@ -259,7 +259,8 @@ func (m *Member) Rows(ctx context.Context, t blocks.Ticket, send func(first int6
 
 // knows reports whether a ticket is of this group.
 func (m *Member) knows(t blocks.Ticket) bool {
-	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage}, t.Stage) || m.isRead(t) || m.isSwapped(t))
+	return t.Plan == m.o.Plan && (slices.Contains([]control.Stage{m.o.Name, m.o.Name + valuesStage, m.o.Name + relayStage},
+		t.Stage) || m.isRead(t) || m.isSwapped(t))
 }
 
 // isRead reports whether a ticket is for the rows that a worker reads.

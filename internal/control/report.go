@@ -73,7 +73,10 @@ type Findings struct {
 
 // Or returns f with its missing fields copied from g.
 func (f Findings) Or(g Findings) Findings {
-	return Findings{cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Spectrum, g.Spectrum), cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy)}
+	return Findings{
+		cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Spectrum, g.Spectrum),
+		cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy),
+	}
 }
 
 // DegreesReport describes the distribution of the degrees of nodes and of the sizes of components.

@@ -35,7 +35,10 @@ var (
 // Final reports whether a call that failed so would fail in the same way again. All other errors
 // concern the coordinator, its store or the network, and may pass.
 func Final(err error) bool {
-	for _, final := range []error{ErrLeaseLost, ErrEnded, ErrDrained, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget} {
+	for _, final := range []error{
+		ErrLeaseLost, ErrEnded, ErrDrained, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch,
+		seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget,
+	} {
 		if errors.Is(err, final) {
 			return true
 		}
@@ -137,10 +140,11 @@ type Inputs struct {
 	LabelEpsilons string `json:"label_epsilons,omitempty"`
 }
 
-// Over returns the names in in, and for all that in does not name the names in before.
+// Over returns the names that in has, and those of before where in has none.
 func (in Inputs) Over(before Inputs) Inputs {
 	return Inputs{
-		Dataset: cmp.Or(in.Dataset, before.Dataset), SoftLabels: cmp.Or(in.SoftLabels, before.SoftLabels), Targets: cmp.Or(in.Targets, before.Targets),
+		Dataset: cmp.Or(in.Dataset, before.Dataset), SoftLabels: cmp.Or(in.SoftLabels, before.SoftLabels),
+		Targets:   cmp.Or(in.Targets, before.Targets),
 		TrainRows: cmp.Or(in.TrainRows, before.TrainRows), ValidRows: cmp.Or(in.ValidRows, before.ValidRows),
 	}
 }

@@ -83,7 +83,8 @@ func (f *failed) Unwrap() []error { return []error{f.kind, f.text} }
 // packages matches the names of packages that stand before the text of an error for
 // those who work on the program.
 var packages = regexp.MustCompile(`(^|: |\n)(?:(?:` + strings.Join([]string{
-	"blocks", "catalog", "control", "coordinator", "dataset", "direct", "estimate", "evaluate", "export", "extsort", "group", "hops", "journal", "lsi", "mem", "member",
+	"blocks", "catalog", "control", "coordinator", "dataset", "direct", "estimate", "evaluate", "export", "extsort", "group", "hops",
+	"journal", "lsi", "mem", "member",
 	"packed", "partition", "predict", "rpc", "seal", "shards", "smooth", "smooth-labels", "spmv", "storage", "tiles", "train", "vfs", "worker",
 }, "|") + `): )+`)
 

@@ -197,7 +197,7 @@ func (e *Encoder) AddWeighted(src, dst uint32, weight float32) error {
 // skips returns the number of words that stand for a difference, without the word of the edge.
 func skips(diff, escape uint32) int { return int((diff/escape + rowMask - 1) / rowMask) }
 
-// put writes the words of an edge at at and returns where they end.
+// put writes the words of an edge at offset at and returns their end.
 func put(buf []byte, at, width int, diff, row uint32) int {
 	escape := Escape(width)
 	for units := diff / escape; units > 0; {
@@ -318,7 +318,10 @@ func seal(f Frame, buf []byte) []byte {
 	frame := buf[:frameSize(f.bytes())]
 	clear(frame[HeaderBytes+f.bytes():])
 	clear(frame[:HeaderBytes])
-	for i, v := range []uint32{uint32(len(f.Words) / f.Width), f.Edges, f.Src, f.Strip, f.Last, uint32(f.Width), uint32(len(f.Weights)) / f.Edges} {
+	for i, v := range []uint32{
+		uint32(len(f.Words) / f.Width), f.Edges, f.Src, f.Strip, f.Last, uint32(f.Width),
+		uint32(len(f.Weights)) / f.Edges,
+	} {
 		binary.LittleEndian.PutUint32(frame[4+4*i:], v)
 	}
 	binary.LittleEndian.PutUint32(frame, checksum(frame, f))

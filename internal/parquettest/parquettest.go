@@ -155,7 +155,8 @@ func write(w file.ColumnChunkWriter, a arrow.Array, l levels) (err error) {
 	case *array.Boolean:
 		_, err = w.(*file.BooleanColumnChunkWriter).WriteBatch(pick(l.at, a.Value, same), l.defined, l.repeated)
 	case *array.String:
-		_, err = w.(*file.ByteArrayColumnChunkWriter).WriteBatch(pick(l.at, a.Value, func(s string) parquet.ByteArray { return parquet.ByteArray(s) }), l.defined, l.repeated)
+		_, err = w.(*file.ByteArrayColumnChunkWriter).WriteBatch(pick(l.at, a.Value,
+			func(s string) parquet.ByteArray { return parquet.ByteArray(s) }), l.defined, l.repeated)
 	default:
 		err = fmt.Errorf("parquettest: no column of %T", a)
 	}
@@ -266,7 +267,9 @@ func readColumn(group *file.RowGroupReader, c int, rows [][]string) error {
 }
 
 // all reads what a column has. read is the ReadBatch of its reader.
-func all[T any](count int64, defined, repeated []int16, read func(int64, []T, []int16, []int16) (int64, int, error), text func(T) string) ([]string, error) {
+func all[T any](count int64, defined, repeated []int16, read func(int64, []T, []int16, []int16) (int64, int, error),
+	text func(T) string,
+) ([]string, error) {
 	var cells []string
 	values := make([]T, count)
 	for at := int64(0); at < count; {

@@ -157,8 +157,8 @@ func Around(path string) (dir string, inside bool) {
 		return "", false
 	}
 	for dir := path; ; dir = filepath.Dir(dir) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return above(real)
+		if target, err := filepath.EvalSymlinks(dir); err == nil {
+			return above(target)
 		}
 		if dir == filepath.Dir(dir) {
 			return "", false

@@ -100,7 +100,7 @@ func TestFaultsOfTheDisk(t *testing.T) {
 				}
 				unmount = after.Mount()
 				got := storagetest.Read(t, openLocal(t, disk+"/run"), "graph/edges/0")
-				if new := bytes.Equal(got, newer); !new && (err == nil || !bytes.Equal(got, older)) {
+				if replaced := bytes.Equal(got, newer); !replaced && (err == nil || !bytes.Equal(got, older)) {
 					t.Errorf("%s: %v: the store holds %d bytes", faults.Felt(), err, len(got))
 				}
 				unmount()

@@ -67,7 +67,9 @@ func Start(ctx context.Context, version string) (stop func() error, err error) {
 }
 
 // Span begins a span. The caller calls end when it is over, with the error of the work, and with what is known then.
-func Span(ctx context.Context, name string, about ...attribute.KeyValue) (_ context.Context, end func(err error, about ...attribute.KeyValue)) {
+func Span(ctx context.Context, name string, about ...attribute.KeyValue) (_ context.Context,
+	end func(err error, about ...attribute.KeyValue),
+) {
 	ctx, span := otel.Tracer("ndls").Start(ctx, name, trace.WithAttributes(about...))
 	return ctx, func(err error, about ...attribute.KeyValue) {
 		span.SetAttributes(about...)

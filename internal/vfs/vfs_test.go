@@ -33,17 +33,17 @@ func TestMemoryIsLikeADisk(t *testing.T) {
 }
 
 func isLikeADisk(t *testing.T, memory string) {
-	real := t.TempDir()
+	on := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 2))
 	names := []string{"a", "b", "c", "a/x", "a/y", "b/x", "a/x/deep", "none/x"}
 	for step := range 4000 {
 		op, from, to, n := r.IntN(9), names[r.IntN(len(names))], names[r.IntN(len(names))], r.IntN(9000)
 		got := operate(filepath.Join(memory, from), filepath.Join(memory, to), op, n)
-		want := operate(filepath.Join(real, from), filepath.Join(real, to), op, n)
+		want := operate(filepath.Join(on, from), filepath.Join(on, to), op, n)
 		if got != want {
 			t.Fatalf("step %d: operation %d of %s, %s: %s; the operating system: %s", step, op, from, to, got, want)
 		}
-		if got, want := tree(t, memory), tree(t, real); got != want {
+		if got, want := tree(t, memory), tree(t, on); got != want {
 			t.Fatalf("step %d: operation %d of %s, %s leaves\n%s\nthe operating system\n%s", step, op, from, to, got, want)
 		}
 	}

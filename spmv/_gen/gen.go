@@ -181,7 +181,7 @@ type decoder struct {
 
 func (d decoder) slot(disp int) Mem { return Mem{Base: d.buf, Index: d.at, Scale: 1, Disp: disp} }
 
-// decode puts the next edge in the ring at at and prefetches its rows. It returns the
+// decode puts the next edge in the ring at place at and prefetches its rows. It returns the
 // register that has the row of a word.
 func (d decoder) decode(label string) (row GPVirtual) {
 	src := d.src.(GPVirtual)

@@ -40,7 +40,7 @@ func largestAVX512(z *float32, n uintptr) float32
 // rectifyAVX512 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX512(x *float32, n uintptr)
 
-// sumAVX512 adds x[i] to to[i], for n values, a multiple of 16.
+// sumAVX512 adds x[i] onto to[i], for n values, a multiple of 16.
 func sumAVX512(to *float32, x *float32, n uintptr)
 
 // dropAVX512 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.
@@ -85,7 +85,7 @@ func largestAVX2(z *float32, n uintptr) float32
 // rectifyAVX2 sets what is below 0 to 0, of n values, a multiple of 16.
 func rectifyAVX2(x *float32, n uintptr)
 
-// sumAVX2 adds x[i] to to[i], for n values, a multiple of 16.
+// sumAVX2 adds x[i] onto to[i], for n values, a multiple of 16.
 func sumAVX2(to *float32, x *float32, n uintptr)
 
 // dropAVX2 sets to[i] to x[i]·scale, or to 0 where draw i after a state is below a bound, for n values, a multiple of 32.

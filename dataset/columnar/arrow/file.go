@@ -207,7 +207,8 @@ func (f *File) message(at block, kind int) (table, error) {
 
 // anyMessage is message of any kind. It returns the kind, and the size of the body.
 func (f *File) anyMessage(at block) (t table, kind int, body int64, err error) {
-	if at.metadata < 8 || at.metadata > maxMetadata || at.body < 0 || at.at < 0 || int64(at.metadata) > f.size-at.at || at.body > f.size-at.at-int64(at.metadata) {
+	if at.metadata < 8 || at.metadata > maxMetadata || at.body < 0 || at.at < 0 || int64(at.metadata) > f.size-at.at ||
+		at.body > f.size-at.at-int64(at.metadata) {
 		return t, 0, 0, errMessage
 	}
 	b := make([]byte, at.metadata)

@@ -18,7 +18,8 @@ const (
 
 var encodings = map[int]string{
 	plain: "PLAIN", plainDictionary: "PLAIN_DICTIONARY", runLengths: "RLE", bitPacked: "BIT_PACKED", deltaBinary: "DELTA_BINARY_PACKED",
-	deltaLengths: "DELTA_LENGTH_BYTE_ARRAY", deltaByteArray: "DELTA_BYTE_ARRAY", rleDictionary: "RLE_DICTIONARY", byteStreamSplit: "BYTE_STREAM_SPLIT",
+	deltaLengths: "DELTA_LENGTH_BYTE_ARRAY", deltaByteArray: "DELTA_BYTE_ARRAY", rleDictionary: "RLE_DICTIONARY",
+	byteStreamSplit: "BYTE_STREAM_SPLIT",
 }
 
 func encodingName(e int) string {

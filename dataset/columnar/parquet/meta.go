@@ -300,8 +300,9 @@ func (e *element) primitive() columnar.Type {
 
 // annotations are names of logical types that say how values are stored.
 var annotations = map[int]string{
-	logicalString: "string", logicalEnum: "enum", logicalDecimal: "decimal", logicalDate: "date", logicalTime: "time", logicalTimestamp: "timestamp",
-	logicalInteger: "integer", logicalJSON: "json", logicalUUID: "uuid", logicalHalf: "float16",
+	logicalString: "string", logicalEnum: "enum", logicalDecimal: "decimal", logicalDate: "date", logicalTime: "time",
+	logicalTimestamp: "timestamp",
+	logicalInteger:   "integer", logicalJSON: "json", logicalUUID: "uuid", logicalHalf: "float16",
 }
 
 // fits reports whether values of a logical type may be stored as these are. A file where they may

@@ -193,7 +193,8 @@ func (p *pages) head() (h head, err error) {
 		}
 		_, _ = p.in.Discard(n)
 		p.left -= int64(n)
-		if isData := h.kind == dataPage || h.kind == dictionaryPage || h.kind == dataPageV2; h.kind < 0 || h.size < 0 || h.stored < 0 || h.values < 0 || int64(h.stored) > p.left || isData && !h.known {
+		if isData := h.kind == dataPage || h.kind == dictionaryPage || h.kind == dataPageV2; h.kind < 0 || h.size < 0 || h.stored < 0 ||
+			h.values < 0 || int64(h.stored) > p.left || isData && !h.known {
 			return h, errors.New("the header of a page is damaged")
 		}
 		p.left -= int64(h.stored)

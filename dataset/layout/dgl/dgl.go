@@ -26,7 +26,10 @@ var Keys = []string{"relation", "features", "labels"}
 var (
 	FeatureNames = []string{"feat", "features", "node_feat", "x"}
 	LabelNames   = []string{"label", "labels", "node_label", "y"}
-	maskNames    = map[string]graph.Split{"train_mask": graph.Train, "val_mask": graph.Valid, "valid_mask": graph.Valid, "test_mask": graph.Test}
+	maskNames    = map[string]graph.Split{
+		"train_mask": graph.Train, "val_mask": graph.Valid, "valid_mask": graph.Valid,
+		"test_mask": graph.Test,
+	}
 )
 
 // Parquet opens edges in a Parquet file.
@@ -78,7 +81,10 @@ func Open(parquet Parquet, tables Tables) func(ctx context.Context, rest string,
 		if err != nil {
 			return nil, err
 		}
-		r := &reader{dir: t.Path, parquet: parquet, tables: tables, Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}}}
+		r := &reader{
+			dir: t.Path, parquet: parquet, tables: tables,
+			Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}},
+		}
 		for i, p := range t.Params {
 			value, err := graph.PathOf(p.Value)
 			if err != nil {

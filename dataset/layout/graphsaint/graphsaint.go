@@ -171,7 +171,10 @@ func openRoles(ctx context.Context, g *layout.Graph, src *source.Source, limit g
 			return j.Bad("role %s is unknown, or there twice: role.json has the lists tr, va and te", graph.Shorten([]byte(key)))
 		}
 		seen[key] = true
-		lists.Parts = append(lists.Parts, column.List{Split: split, Open: func(ctx context.Context) (column.IDs, error) { return openRole(ctx, src, key) }})
+		lists.Parts = append(lists.Parts, column.List{
+			Split: split,
+			Open:  func(ctx context.Context) (column.IDs, error) { return openRole(ctx, src, key) },
+		})
 		if err := j.Skip(); err != nil {
 			return err
 		}

@@ -105,7 +105,10 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 	}
 	limit := graph.AnyID
 	if r.Known.NumNodes >= 0 {
-		limit = graph.IDLimit{N: min(r.Known.NumNodes, graph.MaxID+1), Stated: fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes)}
+		limit = graph.IDLimit{
+			N:      min(r.Known.NumNodes, graph.MaxID+1),
+			Stated: fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes),
+		}
 	}
 	for _, edges := range EdgeNames {
 		src, err := r.Member(edges)

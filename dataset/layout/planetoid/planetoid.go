@@ -238,7 +238,10 @@ func (p *planetoid) Edges(ctx context.Context) (graph.EdgeReader, error) {
 	if !ok {
 		return nil, graph.BadData(p.lists.Name, "holds a %T, not a dict of lists: fetch it again", value)
 	}
-	return &dictEdges{name: p.lists.Name, pairs: dict.Pairs, limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"}}, nil
+	return &dictEdges{
+		name: p.lists.Name, pairs: dict.Pairs,
+		limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"},
+	}, nil
 }
 
 // dictEdges streams a dict of node → list of neighbours.

@@ -69,7 +69,10 @@ func listen(c *memberlist.Config) (*transport, error) {
 		c.BindPort = network.GetAutoBindPort()
 		c.AdvertisePort = c.BindPort
 	}
-	t := &transport{NetTransport: network, streams: make(chan net.Conn), open: conns.NewSet(mostStreams), stop: make(chan struct{}), gone: make(chan struct{})}
+	t := &transport{
+		NetTransport: network, streams: make(chan net.Conn), open: conns.NewSet(mostStreams), stop: make(chan struct{}),
+		gone: make(chan struct{}),
+	}
 	t.owned.Go(t.pass)
 	return t, nil
 }

@@ -62,7 +62,10 @@ func toHello(m *controlpb.Hello) control.Hello {
 	return control.Hello{
 		Worker: m.GetWorker(), Version: m.GetVersion(), Memory: m.GetMemory(), Threads: int(m.GetThreads()), Blocks: m.GetBlocks(),
 		Holds: m.GetHolds(),
-		Rates: control.Rates{Edges: m.GetRates().GetEdges(), Network: m.GetRates().GetNetwork(), Store: m.GetRates().GetStore(), Delay: m.GetRates().GetDelay()},
+		Rates: control.Rates{
+			Edges: m.GetRates().GetEdges(), Network: m.GetRates().GetNetwork(), Store: m.GetRates().GetStore(),
+			Delay: m.GetRates().GetDelay(),
+		},
 	}
 }
 
@@ -164,7 +167,8 @@ func toGang(m *controlpb.GangReply) control.Gang {
 func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
 	u := p.Usage
 	return &controlpb.RenewRequest{Fencing: fencing, Progress: &controlpb.Progress{
-		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved, Hop: int32(p.Hop), Settled: p.Settled, Where: readable(p.Where), Left: p.Left,
+		What: readable(p.What), Done: p.Done, Total: p.Total, Unit: readable(p.Unit), Saved: p.Saved, Hop: int32(p.Hop),
+		Settled: p.Settled, Where: readable(p.Where), Left: p.Left,
 		Usage: &controlpb.Usage{Memory: u.Memory, Disk: u.Disk, Read: u.Read, Written: u.Written, Edges: u.Edges, Rows: u.Rows},
 	}}
 }
@@ -172,8 +176,12 @@ func fromRenew(fencing uint64, p control.Progress) *controlpb.RenewRequest {
 func toProgress(m *controlpb.Progress) control.Progress {
 	u := m.GetUsage()
 	return control.Progress{
-		What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved(), Hop: int(m.GetHop()), Settled: m.GetSettled(), Where: m.GetWhere(), Left: m.GetLeft(),
-		Usage: control.Usage{Memory: u.GetMemory(), Disk: u.GetDisk(), Read: u.GetRead(), Written: u.GetWritten(), Edges: u.GetEdges(), Rows: u.GetRows()},
+		What: m.GetWhat(), Done: m.GetDone(), Total: m.GetTotal(), Unit: m.GetUnit(), Saved: m.GetSaved(), Hop: int(m.GetHop()),
+		Settled: m.GetSettled(), Where: m.GetWhere(), Left: m.GetLeft(),
+		Usage: control.Usage{
+			Memory: u.GetMemory(), Disk: u.GetDisk(), Read: u.GetRead(), Written: u.GetWritten(), Edges: u.GetEdges(),
+			Rows: u.GetRows(),
+		},
 	}
 }
 
@@ -194,7 +202,8 @@ func appendEntries(entries []catalog.Entry, messages []*controlpb.Entry) []catal
 		entries = append(entries, catalog.Entry{
 			Kind: m.GetKind(), Path: m.GetPath(), Rows: m.GetRows(), Bytes: m.GetBytes(), Checksum: m.GetChecksum(),
 			Interval: m.GetInterval(), Block: m.GetBlock(),
-			Stage: m.GetStage(), Plan: m.GetPlan(), Lo: m.GetLo(), Hi: m.GetHi(), First: m.GetFirst(), Last: m.GetLast(), Hop: m.GetHop(), Run: m.GetRun(),
+			Stage: m.GetStage(), Plan: m.GetPlan(), Lo: m.GetLo(), Hi: m.GetHi(), First: m.GetFirst(), Last: m.GetLast(), Hop: m.GetHop(),
+			Run:       m.GetRun(),
 			ValueType: m.GetValueType(),
 		})
 	}

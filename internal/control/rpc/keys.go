@@ -94,7 +94,8 @@ func makeFiles(hosts []string, valid time.Duration) ([]keyFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rpc: making the %s's keys: %w", role, err)
 		}
-		files = append(files, keyFile{string(role) + ".pem", encodePEM("CERTIFICATE", certificate)}, keyFile{string(role) + ".key", encodePEM("PRIVATE KEY", secret)})
+		files = append(files, keyFile{string(role) + ".pem", encodePEM("CERTIFICATE", certificate)},
+			keyFile{string(role) + ".key", encodePEM("PRIVATE KEY", secret)})
 	}
 	return files, nil
 }

@@ -279,7 +279,9 @@ var errFull = status.Error(codes.Aborted, "more arrives at the coordinator at th
 func collect[M any, P interface {
 	*M
 	proto.Message
-}](arriving *semaphore.Weighted, stream interface{ Recv() (*M, error) }, add func(all, piece *M) (files int)) (all *M, release func(), err error) {
+}](arriving *semaphore.Weighted, stream interface{ Recv() (*M, error) }, add func(all,
+	piece *M) (files int),
+) (all *M, release func(), err error) {
 	taken := int64(0)
 	release = func() { arriving.Release(taken) }
 	take := func(n int64) error {

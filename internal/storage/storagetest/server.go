@@ -97,7 +97,8 @@ func StartServer(t testing.TB) *Server {
 		}
 	}
 	address := freeAddress(t)
-	cmd := exec.Command(binary, "--port", address, "--health", "/health", "--quiet", "--iam-dir", filepath.Join(dir, "iam"), "posix", filepath.Join(dir, "root"))
+	cmd := exec.Command(binary, "--port", address, "--health", "/health", "--quiet", "--iam-dir", filepath.Join(dir, "iam"), "posix",
+		filepath.Join(dir, "root"))
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY=testkey", "ROOT_SECRET_KEY="+Secret)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// The kernel kills the server when the thread that started it ends. So that thread waits for the

@@ -404,7 +404,7 @@ func rectify(v isa) {
 func sum(v isa) {
 	name := "sum" + v.name
 	TEXT(name, NOSPLIT, "func(to, x *float32, n uintptr)")
-	Doc(fmt.Sprintf("%s adds x[i] to to[i], for n values, a multiple of 16.", name))
+	Doc(fmt.Sprintf("%s adds x[i] onto to[i], for n values, a multiple of 16.", name))
 	to := pointer("to")
 	x := pointer("x")
 	n := Load(Param("n"), GP64())
@@ -552,7 +552,8 @@ func adam(v isa) {
 		place++
 		return to
 	}
-	decay, beta1, rest1, beta2, rest2, size, root, small, magnitude := constant(), constant(), constant(), constant(), constant(), constant(), constant(), constant(), constant()
+	decay, beta1, rest1, beta2, rest2, size, root, small, magnitude := constant(), constant(), constant(), constant(), constant(),
+		constant(), constant(), constant(), constant()
 	var most []VecVirtual
 	for i := range 16 / v.lanes {
 		x := v.vector()
