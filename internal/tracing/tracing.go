@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -39,7 +38,7 @@ func Start(ctx context.Context, version string) (stop func() error, err error) {
 	if !wanted || os.Getenv("OTEL_SDK_DISABLED") == "true" {
 		return func() error { return nil }, nil
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	exporter, err := newExporter()
 	if err != nil {
 		return nil, fmt.Errorf("tracing: %w", err)
 	}
