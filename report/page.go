@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
-	"html/template"
 	"io"
 	"maps"
 	"math"
@@ -17,6 +16,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/page"
 )
 
 // Named is a report with the name of its run. A page of one run does not show the name.
@@ -32,11 +32,11 @@ func Page(w io.Writer, runs ...Named) error {
 	for i := range runs {
 		runs[i].several = v.Several
 	}
-	var page bytes.Buffer
-	if err := pages().ExecuteTemplate(&page, "page.html.tmpl", v); err != nil {
+	var text bytes.Buffer
+	if err := pages().Execute(&text, "page", v); err != nil {
 		return fmt.Errorf("report: making the page: %w", err)
 	}
-	_, err := w.Write(page.Bytes())
+	_, err := w.Write(text.Bytes())
 	return err
 }
 
@@ -58,26 +58,48 @@ func (r Named) series(name string) string {
 var files embed.FS
 
 // text is the text of an embedded file.
-func text(name string) (string, error) {
+func text(name string) (page.Raw, error) {
 	b, err := files.ReadFile(name)
-	return string(b), err
+	return page.Raw(b), err
+}
+
+var functions = page.Funcs{
+	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+	"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 2, 64) },
+	"share":   func(x *float64) string { return strconv.FormatFloat(100**x, 'f', 2, 64) },
+	"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
+	"seconds": func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) },
+	"count":   count,
+	"number":  number,
+	"raw":     raw,
+	"digest":  digest,
+	"css":     text,
+	"js":      text,
+}
+
+// methods are those that the template calls.
+var methods = map[string][]any{
+	"Against": {Named.Against}, "ByDegree": {(*view).ByDegree}, "ByK": {(*view).ByK}, "Compared": {(*view).Compared},
+	"Confusion": {Named.Confusion}, "Counted": {(*chart).Counted}, "Degrees": {(*view).Degrees}, "Depth": {(*view).Depth},
+	"Distances": {(*view).Distances}, "Finished": {Named.Finished}, "FirstInputs": {Named.FirstInputs}, "FirstLosses": {Named.FirstLosses},
+	"Has": {(*view).Has}, "Hops": {(*view).Hops}, "KByDegree": {(*view).KByDegree}, "KCDF": {(*view).KCDF},
+	"KHistogram": {(*view).KHistogram}, "Largest": {Named.Largest}, "Loss": {(*view).Loss}, "MoreInputs": {Named.MoreInputs},
+	"Of": {against.Of}, "Options": {(*view).Options}, "Pairs": {(*view).Pairs}, "Seconds": {Named.Seconds},
+	"ShareOf": {Named.ShareOf}, "Shown": {(*view).Shown}, "SmallClasses": {Named.SmallClasses}, "Splits": {Named.Splits},
+	"Title": {(*view).Title}, "Took": {Named.Took}, "Valid": {(*view).Valid},
 }
 
 // pages is parsed when a page is made first: most processes make none.
-var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("report").Funcs(template.FuncMap{
-		"bytes":   func(n int64) string { return mem.Bytes(n).String() },
-		"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 2, 64) },
-		"share":   func(x *float64) string { return strconv.FormatFloat(100**x, 'f', 2, 64) },
-		"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
-		"seconds": func(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) },
-		"count":   count,
-		"number":  number,
-		"raw":     raw,
-		"digest":  digest,
-		"css":     func(name string) (template.CSS, error) { s, err := text(name); return template.CSS(s), err },
-		"js":      func(name string) (template.JS, error) { s, err := text(name); return template.JS(s), err },
-	}).ParseFS(files, "page.html.tmpl"))
+var pages = sync.OnceValue(func() *page.Template {
+	source, err := text("page.html.tmpl")
+	if err != nil {
+		panic(err)
+	}
+	t, err := page.New("page", string(source), functions, methods)
+	if err != nil {
+		panic(err)
+	}
+	return t
 })
 
 // count is a whole number with narrow spaces between thousands.

@@ -63,6 +63,7 @@ func page(t *testing.T, runs ...report.Named) string {
 	if err := report.Page(&b, runs...); err != nil {
 		t.Fatal(err)
 	}
+	report.SamePage(t, runs...)
 	return b.String()
 }
 

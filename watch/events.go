@@ -150,7 +150,7 @@ func offer(c chan []byte, event []byte) {
 // encode makes an event of the main part of the page.
 func encode(s State) []byte {
 	var text, event bytes.Buffer
-	if err := pages().ExecuteTemplate(&text, "main", s); err != nil {
+	if err := pages().Execute(&text, "main", s); err != nil {
 		fmt.Fprintf(&text, "the page cannot be made: %v", err)
 	}
 	for line := range strings.SplitSeq(text.String(), "\n") {

@@ -3,7 +3,6 @@ package watch
 import (
 	"embed"
 	"fmt"
-	"html/template"
 	"math"
 	"slices"
 	"strconv"
@@ -14,32 +13,52 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/internal/page"
 	"ndls/internal/progress"
 )
 
 //go:embed page.html.tmpl page.css page.js
 var files embed.FS
 
+var functions = page.Funcs{
+	"bytes":   func(n int64) string { return mem.Bytes(n).String() },
+	"took":    took,
+	"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) },
+	"share":   func(x float64) string { return strconv.FormatFloat(min(max(x, 0), 1), 'f', 4, 64) },
+	"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
+	"css":     func() (page.Raw, error) { b, err := files.ReadFile("page.css"); return page.Raw(b), err },
+	"js":      func() (page.Raw, error) { b, err := files.ReadFile("page.js"); return page.Raw(b), err },
+	"short":   func(n int64) string { return progress.Number(n) },
+	"shorter": func(x float64) string {
+		if x < 1000 {
+			return strconv.FormatFloat(x, 'f', 1, 64)
+		}
+		return progress.Number(int64(x))
+	},
+	"utc":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"clock": func(t time.Time) string { return t.Format(time.TimeOnly) },
+}
+
+// methods are those that the templates call.
+var methods = map[string][]any{
+	"Class": {State.Class}, "Done": {progress.Course.Done}, "Filling": {State.Filling}, "FirstLosses": {State.FirstLosses},
+	"FirstWorkers": {State.FirstWorkers}, "Heading": {State.Heading, shown.Heading}, "JobRemaining": {progress.Course.JobRemaining},
+	"JobShare": {State.JobShare}, "Learning": {State.Learning}, "MoreWorkers": {State.MoreWorkers}, "Most": {State.Most},
+	"Of": {rate.Of}, "Part": {State.Part}, "Rates": {State.Rates}, "Remaining": {progress.Course.Remaining}, "Spent": {State.Spent},
+	"StageShare": {State.StageShare}, "Step": {State.Step}, "Timeline": {State.Timeline}, "Troubles": {State.Troubles}, "Under": {State.Under},
+}
+
 // pages is parsed when a page is made first: most processes make none.
-var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("watch").Funcs(template.FuncMap{
-		"bytes":   func(n int64) string { return mem.Bytes(n).String() },
-		"took":    took,
-		"percent": func(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) },
-		"share":   func(x float64) string { return strconv.FormatFloat(min(max(x, 0), 1), 'f', 4, 64) },
-		"million": func(x float64) string { return strconv.FormatFloat(x/1e6, 'f', 1, 64) },
-		"css":     func() (template.CSS, error) { b, err := files.ReadFile("page.css"); return template.CSS(b), err },
-		"js":      func() (template.JS, error) { b, err := files.ReadFile("page.js"); return template.JS(b), err },
-		"short":   func(n int64) string { return progress.Number(n) },
-		"shorter": func(x float64) string {
-			if x < 1000 {
-				return strconv.FormatFloat(x, 'f', 1, 64)
-			}
-			return progress.Number(int64(x))
-		},
-		"utc":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"clock": func(t time.Time) string { return t.Format(time.TimeOnly) },
-	}).ParseFS(files, "page.html.tmpl"))
+var pages = sync.OnceValue(func() *page.Template {
+	source, err := files.ReadFile("page.html.tmpl")
+	if err != nil {
+		panic(err)
+	}
+	t, err := page.New("watch", string(source), functions, methods)
+	if err != nil {
+		panic(err)
+	}
+	return t
 })
 
 // took is a time in its two largest units: "1 h 2 min", "3 min 4 s", "5.6 s".

@@ -79,14 +79,14 @@ func New(run Run, o Options) *Server {
 	w := newWatcher(run, o)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(to http.ResponseWriter, _ *http.Request) {
-		var page bytes.Buffer
-		if err := pages().ExecuteTemplate(&page, "page", shown{w.state(), o.Token != ""}); err != nil {
+		var text bytes.Buffer
+		if err := pages().Execute(&text, "page", shown{w.state(), o.Token != ""}); err != nil {
 			http.Error(to, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		to.Header().Set("Content-Type", "text/html; charset=utf-8")
 		to.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
-		_, _ = to.Write(page.Bytes())
+		_, _ = to.Write(text.Bytes())
 	})
 	mux.HandleFunc("GET /healthz", func(to http.ResponseWriter, _ *http.Request) {
 		if !run.Leading() {

@@ -27,6 +27,7 @@ import (
 
 	"ndls/coordinator"
 	"ndls/internal/control"
+	"ndls/internal/page/pagetest"
 	"ndls/internal/progress"
 )
 
@@ -134,6 +135,23 @@ func TestPage(t *testing.T) {
 	}
 	if code := get(h, "/else").Code; code != http.StatusNotFound {
 		t.Errorf("status %d of a page that is not there", code)
+	}
+}
+
+// TestPageIsThatOfHTMLTemplate compares its bytes, and the methods that it may call with those that it is given.
+func TestPageIsThatOfHTMLTemplate(t *testing.T) {
+	source, err := files.ReadFile("page.html.tmpl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := pagetest.Page{Source: string(source), Funcs: functions, Methods: methods, Fields: []string{"Rows"}}
+	p.Complete(t, reflect.TypeFor[State]())
+	empty := &fake{}
+	empty.status.Store(&coordinator.Status{State: "running", WantedWorkers: 3})
+	for _, run := range []*fake{running(), empty} {
+		for _, steering := range []bool{false, true} {
+			p.Same(t, "page", shown{newWatcher(run, Options{}).state(), steering})
+		}
 	}
 }
 
