@@ -24,8 +24,11 @@ FUZZ_LIMIT ?= $(FUZZ_COUNT)x
 FUZZ_ONLY ?= .
 BENCH_COUNT ?= 10
 
+# What of other modules is left out of the program: pages of gRPC about its requests, and a library for JSON in Arrow,
+# which then takes that of Go (no other module knows the tag tinygo).
+TAGS := grpcnotrace,tinygo
 # How the program is built: without the C library, without tables for debuggers, and with the commit where git knows it.
-STATIC := CGO_ENABLED=0 $(GO) build -buildvcs=auto -ldflags='-s -w'
+STATIC := CGO_ENABLED=0 $(GO) build -tags=$(TAGS) -buildvcs=auto -ldflags='-s -w'
 
 DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
 

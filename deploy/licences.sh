@@ -31,7 +31,7 @@ shopt -s nocasematch
 
 # A program for another processor has other packages, and perhaps other modules.
 packages=$(for arch in amd64 arm64; do
-  CGO_ENABLED=0 GOOS=linux GOARCH=$arch "$go" list -deps \
+  CGO_ENABLED=0 GOOS=linux GOARCH=$arch "$go" list -deps -tags=grpcnotrace,tinygo \
     -f '{{with .Module}}{{if not .Main}}{{.Path}}	{{.Version}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}' ./cmd/ndls
 done | LC_ALL=C sort -u)
 
