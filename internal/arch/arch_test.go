@@ -81,7 +81,6 @@ var exclusive = map[string][]string{
 	"github.com/xitongsys/parquet-go":   {"catalog"},
 	"github.com/hashicorp/memberlist":   {"internal/control"},
 	"google.golang.org/grpc":            {"internal/control"},
-	"gocloud.dev":                       {"internal/storage"},
 	"github.com/aws":                    {"internal/storage"},
 	"github.com/spf13/cobra":            {"cmd/ndls"},
 	"go.yaml.in/yaml/v3":                {"cmd/ndls", "dataset/layout/graphbolt"},

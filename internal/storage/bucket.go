@@ -5,36 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
 
 	"ndls/internal/mem"
 )
 
-// attemptKey is the metadata that says which attempt wrote an object.
-const attemptKey = "ndls-attempt"
-
 // Bucket is a Store in an object store. An attempt is an upload that the server
 // publishes at its end, so attempts are never listed.
 type Bucket struct {
-	bucket    *blob.Bucket
-	uri       string
-	client    *s3.Client // nil unless the server speaks S3
-	transport *http.Transport
-}
-
-// NewBucket returns the store in an open bucket; uri names it in messages.
-func NewBucket(b *blob.Bucket, uri string) *Bucket {
-	s := &Bucket{bucket: b, uri: uri}
-	b.As(&s.client)
-	return s
+	client *client
+	prefix string // of the keys of its files: "" or with a slash at the end
+	uri    string
 }
 
 // URI is the bucket and the prefix, without parameters.
@@ -42,11 +25,8 @@ func (b *Bucket) URI() string { return b.uri }
 
 // Close drops the connections to the server. Nothing may be open.
 func (b *Bucket) Close() error {
-	err := b.bucket.Close()
-	if b.transport != nil {
-		b.transport.CloseIdleConnections()
-	}
-	return err
+	b.client.http.CloseIdleConnections()
+	return nil
 }
 
 // explain turns an error of the server into one of this package.
@@ -55,7 +35,7 @@ func (b *Bucket) explain(ctx context.Context, doing, name string, err error) err
 	switch hint := wayOut(err); {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", at, ctx.Err())
-	case gcerrors.Code(err) == gcerrors.NotFound && hint == "":
+	case notThere(err) && hint == "":
 		return fmt.Errorf("%s: %w", at, ErrNotExist)
 	default:
 		return fmt.Errorf("%s: %w%s", at, err, hint)
@@ -76,38 +56,24 @@ func (b *Bucket) create(ctx context.Context, name string, fresh bool) (Writer, e
 	if err := errors.Join(ctx.Err(), checkNew(name)); err != nil {
 		return nil, err
 	}
-	w := &bucketWriter{store: b, name: name, fresh: fresh, attempt: newAttempt()}
+	w := &bucketWriter{store: b, name: name, fresh: fresh, attempt: newAttempt(), sum: newHasher()}
 	w.ctx, w.cancel = context.WithCancel(ctx)
-	opts := &blob.WriterOptions{
-		ContentType: "application/octet-stream",
-		IfNotExist:  fresh,
-		Metadata:    map[string]string{attemptKey: w.attempt},
-	}
-	if b.client != nil {
-		opts.BeforeWrite = boundUpload(b.client)
-	}
-	var body *io.PipeReader
-	body, w.body = io.Pipe()
-	w.sum, w.ended = newHasher(), make(chan struct{})
-	go func() {
-		defer close(w.ended)
-		w.err = b.bucket.Upload(w.ctx, name, body, opts)
-		_ = body.CloseWithError(w.err) // for writes that wait
-	}()
 	return w, nil
 }
 
+// bucketWriter holds a part that is filled while the one before is sent. A file that fits into one is sent by Commit.
 type bucketWriter struct {
 	store         *Bucket
 	name, attempt string
 	fresh         bool // the file must not exist
 	ctx           context.Context
 	cancel        context.CancelFunc
-	body          *io.PipeWriter
-	ended         chan struct{} // closed when the upload ended with err
-	err           error
+	part, spare   []byte     // the one being filled, and the one that was sent
+	sending       chan error // of the part on its way, nil if there is none
+	upload        *upload    // nil before the first part was sent
 	sum           *hasher
 	size          int64
+	err           error // of a part
 	done          bool
 }
 
@@ -120,15 +86,61 @@ func (w *bucketWriter) Write(p []byte) (int, error) {
 			w.name, w.store.uri, mem.Bytes(maxUpload))
 	}
 	total := len(p)
-	for len(p) > 0 { // some at a time, so that they are summed while others are sent
-		n, err := w.body.Write(p[:min(len(p), hashBuffer)])
-		w.size += int64(n)
-		_, _ = w.sum.Write(p[:n])
-		if p = p[n:]; err != nil {
-			return total - len(p), w.store.explain(w.ctx, "write", w.name, err)
+	for len(p) > 0 {
+		if err := w.ctx.Err(); err != nil {
+			w.err = err
 		}
+		if len(w.part) == uploadPart && w.err == nil {
+			w.send()
+		}
+		if w.err != nil {
+			return total - len(p), w.store.explain(w.ctx, "write", w.name, w.err)
+		}
+		n := min(len(p), uploadPart-len(w.part))
+		w.part = append(w.room(n), p[:n]...)
+		_, _ = w.sum.Write(p[:n])
+		w.size += int64(n)
+		p = p[n:]
 	}
 	return total, nil
+}
+
+// room is the part being filled, with room for n bytes more. Its buffer doubles, and never exceeds a part.
+func (w *bucketWriter) room(n int) []byte {
+	need := len(w.part) + n
+	if need <= cap(w.part) {
+		return w.part
+	}
+	return append(make([]byte, 0, min(max(need, 2*cap(w.part)), uploadPart)), w.part...)
+}
+
+// send has the part that is full sent, once the one before is.
+func (w *bucketWriter) send() {
+	if w.wait(); w.err != nil {
+		return
+	}
+	full := w.part
+	w.part, w.spare = w.spare[:0], full
+	sending := make(chan error, 1)
+	w.sending = sending
+	go func() {
+		if w.upload == nil {
+			var err error
+			if w.upload, err = w.store.client.begin(w.ctx, w.store.prefix+w.name, w.attempt); err != nil {
+				sending <- err
+				return
+			}
+		}
+		sending <- w.upload.send(w.ctx, full)
+	}()
+}
+
+// wait waits for the part on its way.
+func (w *bucketWriter) wait() {
+	if w.sending != nil {
+		w.err = errors.Join(w.err, <-w.sending)
+		w.sending = nil
+	}
 }
 
 // Sum implements Writer.
@@ -147,21 +159,48 @@ func (w *bucketWriter) Commit(ctx context.Context) (Digest, error) {
 	defer w.cancel()
 	defer context.AfterFunc(ctx, w.cancel)()
 	digest := Digest{Bytes: w.size, SHA256: w.sum.finish()}
-	_ = w.body.Close()
-	<-w.ended
-	if w.err == nil {
+	err := w.publish()
+	if err == nil {
 		return digest, nil
 	}
 	// The server may have done it and the reply was lost, so that the request
 	// was sent again and refused: what is there tells.
-	attrs, found := w.store.bucket.Attributes(w.ctx, w.name)
+	there, found := w.store.client.head(w.ctx, w.store.prefix+w.name)
 	switch {
-	case found == nil && attrs.Metadata[attemptKey] == w.attempt:
+	case found == nil && there.attempt == w.attempt:
 		return digest, nil
-	case w.fresh && (found == nil || gcerrors.Code(w.err) == gcerrors.FailedPrecondition):
+	case w.fresh && (found == nil || code(err) == "PreconditionFailed"):
 		return Digest{}, fmt.Errorf("storage: commit %s in %s: %w", w.name, w.store.uri, ErrExist)
 	}
-	return Digest{}, w.store.explain(w.ctx, "commit", w.name, w.err)
+	return Digest{}, w.store.explain(w.ctx, "commit", w.name, err)
+}
+
+// publish sends what is left and has the server publish the file. After an error no upload is left.
+func (w *bucketWriter) publish() error {
+	if w.wait(); w.err == nil && w.upload == nil {
+		return w.store.client.put(w.ctx, w.store.prefix+w.name, w.attempt, w.part, w.fresh)
+	}
+	err := w.err
+	if err == nil {
+		err = w.upload.send(w.ctx, w.part)
+	}
+	if err == nil {
+		err = w.upload.complete(w.ctx, w.fresh)
+	}
+	if err != nil {
+		w.drop()
+	}
+	return err
+}
+
+// drop removes the upload, if there is one.
+func (w *bucketWriter) drop() {
+	if w.upload == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), abortTimeout)
+	defer cancel()
+	_ = w.upload.abort(ctx) // a rule of the bucket ends what is left
 }
 
 // Abort implements Writer.
@@ -171,45 +210,44 @@ func (w *bucketWriter) Abort() {
 	}
 	w.done = true
 	w.sum.finish()
-	w.cancel() // before the body ends, since some servers' drivers publish what they got
-	_ = w.body.CloseWithError(context.Canceled)
-	<-w.ended
+	w.cancel()
+	w.wait()
+	w.drop()
 }
 
 // Open implements Store.
 func (b *Bucket) Open(ctx context.Context, name string) (Reader, error) {
-	attrs, err := b.attributes(ctx, "open", name)
+	o, err := b.head(ctx, "open", name)
 	if err != nil {
 		return nil, err
 	}
-	return &bucketReader{store: b, ctx: ctx, name: name, size: attrs.Size, modTime: attrs.ModTime, etag: attrs.ETag}, nil
+	return &bucketReader{store: b, ctx: ctx, name: name, size: o.size, etag: o.etag}, nil
 }
 
-func (b *Bucket) attributes(ctx context.Context, doing, name string) (*blob.Attributes, error) {
+func (b *Bucket) head(ctx context.Context, doing, name string) (object, error) {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
-		return nil, err
+		return object{}, err
 	}
-	attrs, err := b.bucket.Attributes(ctx, name)
+	o, err := b.client.head(ctx, b.prefix+name)
 	if err != nil {
-		return nil, b.explain(ctx, doing, name, err)
+		return object{}, b.explain(ctx, doing, name, err)
 	}
-	return attrs, nil
+	return o, nil
 }
 
 // bucketReader reads one version of an object.
 type bucketReader struct {
-	store   *Bucket
-	ctx     context.Context
-	name    string
-	size    int64
-	modTime time.Time
-	etag    string
+	store *Bucket
+	ctx   context.Context
+	name  string
+	size  int64
+	etag  string
 }
 
 func (r *bucketReader) Size() int64 { return r.size }
 
 // Version returns Info.Version of the opened version.
-func (r *bucketReader) Version() string { return versionOf(r.etag, r.modTime) }
+func (r *bucketReader) Version() string { return r.etag }
 
 func (r *bucketReader) Close() error { return nil }
 
@@ -232,17 +270,9 @@ func (r *bucketReader) stream() io.ReadCloser { return &bucketStream{r: r, end: 
 
 // request asks for a range of the version that was opened.
 func (r *bucketReader) request(off, end int64) (io.ReadCloser, error) {
-	body, err := r.store.bucket.NewRangeReader(r.ctx, r.name, off, end-off, &blob.ReaderOptions{
-		BeforeRead: func(as func(any) bool) error {
-			var get *s3.GetObjectInput
-			if as(&get) && r.etag != "" {
-				get.IfMatch = &r.etag
-			}
-			return nil
-		},
-	})
-	replaced := gcerrors.Code(err) == gcerrors.FailedPrecondition
-	if err == nil && (body.Size() != r.size || !body.ModTime().Equal(r.modTime)) {
+	body, size, err := r.store.client.get(r.ctx, r.store.prefix+r.name, r.etag, off, end)
+	replaced := code(err) == "PreconditionFailed"
+	if err == nil && size != r.size {
 		replaced = true
 		_ = body.Close()
 	}
@@ -308,19 +338,11 @@ func (s *bucketStream) Close() error {
 
 // Stat implements Store.
 func (b *Bucket) Stat(ctx context.Context, name string) (Info, error) {
-	attrs, err := b.attributes(ctx, "stat", name)
+	o, err := b.head(ctx, "stat", name)
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: attrs.Size, Version: versionOf(attrs.ETag, attrs.ModTime)}, nil
-}
-
-// versionOf changes when an object is replaced.
-func versionOf(etag string, modified time.Time) string {
-	if etag != "" {
-		return etag
-	}
-	return modified.UTC().Format(time.RFC3339Nano)
+	return Info{Name: name, Size: o.size, Version: o.etag}, nil
 }
 
 // List implements Store.
@@ -329,28 +351,33 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]Info, error) {
 		return nil, err
 	}
 	var out []Info
-	for it := b.bucket.List(&blob.ListOptions{Prefix: prefix}); ; {
-		object, err := it.Next(ctx)
-		if err == io.EOF {
-			break
-		}
+	for token := ""; ; {
+		page, err := b.client.list(ctx, b.prefix+prefix, token, listPage, retryable)
 		if err != nil {
 			return nil, b.explain(ctx, "list", prefix+"*", err)
 		}
-		if checkNew(object.Key) == nil { // others put there
-			out = append(out, Info{Name: object.Key, Size: object.Size})
+		for _, object := range page.Contents {
+			if name := strings.TrimPrefix(object.Key, b.prefix); checkNew(name) == nil { // others put there
+				out = append(out, Info{Name: name, Size: object.Size})
+			}
+		}
+		if token = page.NextContinuationToken; !page.IsTruncated || token == "" {
+			break
 		}
 	}
 	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
+// listPage is the most that a server gives of a list at a time.
+const listPage = 1000
+
 // Remove implements Store.
 func (b *Bucket) Remove(ctx context.Context, name string) error {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
 		return err
 	}
-	if err := b.bucket.Delete(ctx, name); err != nil {
+	if err := b.client.remove(ctx, b.prefix+name); err != nil {
 		if err = b.explain(ctx, "remove", name, err); !errors.Is(err, ErrNotExist) {
 			return err
 		}

@@ -14,8 +14,7 @@
 // [Local] is a folder: an attempt is name.<16 hex digits>.tmp beside the file,
 // and commit is fsync, rename, fsync of the folder. Where the file must be new,
 // [vfs.PublishNew] stands in place of the rename, which would replace. [Bucket] is a
-// prefix of a bucket of S3, or of what else gocloud.dev opens: an attempt is an
-// upload, which the server publishes at its end, under the condition
+// prefix of a bucket of S3: an attempt is an upload, which the server publishes at its end, under the condition
 // If-None-Match if the file must be new. [Mem] has the same contract in memory.
 // [Faulty] fails one operation of another store, [Counting] counts the bytes
 // that pass. [Cached] keeps whole files of a remote store in a local folder;
@@ -27,7 +26,7 @@
 //
 // A request to S3 is sent again after 503 and other 5xx, 429, broken connections
 // and replies that end too soon, up to 14 times with random pauses whose bound
-// doubles from 50 ms to 20 s: a minute or so. The retryer of the client alone
+// doubles from 50 ms to 20 s: a minute or so. The client alone
 // decides. What it cannot see, a body that breaks off after its head, the reader
 // resumes with a range request under If-Match, so that a file that is replaced
 // meanwhile gives an error and never a mixture. Refused credentials and missing
@@ -49,7 +48,7 @@
 // MiB; a reader what package direct says.
 //
 // A Bucket writer holds as many bytes as were written, up to [UploadMemory]: the
-// first part, the part on its way and the part being filled, of 5 MiB each. As
+// part on its way and the part being filled, of 5 MiB each. As
 // S3 takes 10 000 parts, a file has at most 48.8 GiB. A reader holds nothing
 // between reads.
 //

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"encoding/xml"
 	"errors"
@@ -11,21 +12,19 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
-	gcaws "gocloud.dev/aws"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/s3blob"
 )
 
 const (
@@ -55,9 +54,9 @@ const (
 	maxUpload = 10_000 * uploadPart
 )
 
-// UploadMemory bounds the heap bytes that one open writer of a Bucket holds: two
-// parts, and the first one, whose buffer grows by quarters.
-const UploadMemory = 2*uploadPart + uploadPart*3/2
+// UploadMemory bounds the heap bytes that one open writer of a Bucket holds: the part on its way and the part being
+// filled. Half a part more is there while the buffer of the first one grows.
+const UploadMemory = 2*uploadPart + uploadPart/2
 
 // delay is the pause before the try after attempt, counted from 0: random below
 // a bound that doubles, so that many clients do not come back together.
@@ -86,33 +85,35 @@ func pause(ctx context.Context, d time.Duration) error {
 //	s3://bucket/prefix?region=eu-central-1
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&use_path_style=true
 //
-// The other parameters belong to gocloud.dev/aws. Credentials are taken from
-// where the AWS tools look for them, the environment first, never from the URI.
+// The other parameters are profile, role (an ARN), anonymous, dualstack, fips and hostname_immutable. Credentials are
+// taken from where the AWS tools look for them, the environment first, never from the URI.
 func OpenBucket(ctx context.Context, uri string) (*Bucket, error) {
 	name, prefix, query, err := parseBucket(uri)
 	if err != nil {
 		return nil, err
 	}
 	shown := strings.TrimSuffix("s3://"+name+"/"+prefix, "/")
-	client, transport, err := dial(ctx, query)
+	c, err := dial(ctx, name, query)
 	if err != nil {
-		return nil, fmt.Errorf("storage: open %s: %w", shown, err)
-	}
-	_, err = client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &name, Prefix: &prefix, MaxKeys: aws.Int32(1)},
-		func(o *s3.Options) { o.Retryer = &probe{RetryerV2: newRetryer()} })
-	if err != nil {
-		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("storage: open %s: %w%s", shown, err, wayOut(err))
 	}
-	opened, err := s3blob.OpenBucket(ctx, client, name, nil)
-	if err != nil {
-		return nil, fmt.Errorf("storage: open %s: %w", shown, err)
-	}
+	b := &Bucket{client: c, uri: shown}
 	if prefix != "" {
-		opened = blob.PrefixedBucket(opened, prefix+"/")
+		b.prefix = prefix + "/"
 	}
-	b := NewBucket(opened, shown)
-	b.transport = transport
+	dials := 0 // that failed
+	_, err = c.list(ctx, b.prefix, "", 1, func(err error) bool {
+		// What a server that is busy answers is waited for as elsewhere: workers may start while it is.
+		var unanswered *net.OpError
+		if errors.As(err, &unanswered) && unanswered.Op == "dial" {
+			dials++
+		}
+		return dials < probeAttempts && retryable(err)
+	})
+	if err != nil {
+		c.http.CloseIdleConnections()
+		return nil, fmt.Errorf("storage: open %s: %w%s", shown, err, wayOut(err))
+	}
 	return b, nil
 }
 
@@ -134,74 +135,190 @@ func parseBucket(uri string) (name, prefix string, query url.Values, err error) 
 	return u.Host, prefix, query, nil
 }
 
-// dial makes the client of a bucket's server. Its retryer is the one place that
-// decides which requests are sent again; bodies that break off are resumed by
-// the reader.
-func dial(ctx context.Context, query url.Values) (*s3.Client, *http.Transport, error) {
-	pathStyle := false
-	if v := query.Get("use_path_style"); v != "" {
-		var err error
-		if pathStyle, err = strconv.ParseBool(v); err != nil {
-			return nil, nil, fmt.Errorf("use_path_style=%s: it is true or false", v)
-		}
-	}
-	query.Del("use_path_style")
-	cfg, err := gcaws.V2ConfigFromURLParams(ctx, query)
+// dial makes the client of a bucket. It alone decides which requests are sent again; bodies that break off are resumed
+// by the reader.
+func dial(ctx context.Context, bucket string, query url.Values) (*client, error) {
+	o, err := parseOptions(query)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, append(o.load, config.WithLogger(logging.Nop{}))...) // errors are returned
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("no region is known")
+	}
+	if o.role != "" {
+		cfg.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), o.role))
+	}
+	server, err := o.server(ctx, cfg)
+	if err != nil {
+		return nil, err
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if configured, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
 		transport = configured.GetTransport() // with AWS_CA_BUNDLE
 	}
 	transport.ResponseHeaderTimeout = replyTimeout
-	cfg.HTTPClient = &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	transport.DisableCompression = true
+	c := &client{
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		credentials: cfg.Credentials,
+		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }), // S3 escapes once
+		region:      cfg.Region,
+		base:        addressed(server, bucket, o.pathStyle),
+		checksums:   cfg.RequestChecksumCalculation != aws.RequestChecksumCalculationWhenRequired,
 	}
-	cfg.Retryer = func() aws.Retryer { return newRetryer() }
-	cfg.Logger = logging.Nop{} // errors are returned
-	return s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.UsePathStyle = pathStyle
-		// Ranges have no checksum to compare; their reader knows what to expect.
-		o.DisableLogOutputChecksumValidationSkipped = true
-	}), transport, nil
+	if o.anonymous {
+		c.credentials = nil
+	}
+	return c, nil
 }
 
-// probe is the retryer of the first request to a server.
-type probe struct {
-	aws.RetryerV2
-	dials int // that failed
+// options are the parameters of a bucket's URI.
+type options struct {
+	load                 []func(*config.LoadOptions) error
+	endpoint, role       string
+	pathStyle, anonymous bool
 }
 
-// IsErrorRetryable is true for what a server that is busy answers as often as
-// elsewhere: workers may start while it is.
-func (p *probe) IsErrorRetryable(err error) bool {
-	var unanswered *net.OpError
-	if errors.As(err, &unanswered) && unanswered.Op == "dial" {
-		p.dials++
+func parseOptions(query url.Values) (o options, err error) {
+	var immutable, dual, fips bool
+	truth := map[string]*bool{
+		"use_path_style": &o.pathStyle, "hostname_immutable": &immutable, "anonymous": &o.anonymous, "dualstack": &dual, "fips": &fips,
 	}
-	return p.dials < probeAttempts && p.RetryerV2.IsErrorRetryable(err)
+	for name, values := range query {
+		value := values[0]
+		if flag, ok := truth[name]; ok {
+			if *flag, err = strconv.ParseBool(value); err != nil {
+				return o, fmt.Errorf("%s=%s: it is true or false", name, value)
+			}
+			continue
+		}
+		switch name {
+		case "region":
+			o.load = append(o.load, config.WithRegion(value))
+		case "profile":
+			o.load = append(o.load, config.WithSharedConfigProfile(value))
+		case "endpoint":
+			o.endpoint = value
+		case "role":
+			if !strings.HasPrefix(value, "arn:") {
+				return o, fmt.Errorf("role=%s: it begins with arn:", value)
+			}
+			o.role = value
+		case "request_checksum_calculation":
+			switch strings.ToLower(value) {
+			case "when_supported":
+				o.load = append(o.load, config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenSupported))
+			case "when_required":
+				o.load = append(o.load, config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired))
+			default:
+				return o, fmt.Errorf("%s=%s: it is when_supported or when_required", name, value)
+			}
+		default:
+			return o, fmt.Errorf("unknown parameter %q of the URI", name)
+		}
+	}
+	o.pathStyle = o.pathStyle || immutable && o.endpoint != ""
+	if dual {
+		o.load = append(o.load, config.WithUseDualStackEndpoint(aws.DualStackEndpointStateEnabled))
+	}
+	if fips {
+		o.load = append(o.load, config.WithUseFIPSEndpoint(aws.FIPSEndpointStateEnabled))
+	}
+	if o.anonymous {
+		o.load = append(o.load, config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+	}
+	return o, nil
+}
+
+// server is the address of the server: that of the URI, else that of AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or a shared
+// file, else that of Amazon S3 in the region.
+func (o options) server(ctx context.Context, cfg aws.Config) (*url.URL, error) {
+	endpoint := o.endpoint
+	if endpoint == "" {
+		endpoint = configured(ctx, cfg)
+	}
+	if endpoint == "" {
+		dual, err := fromSources(cfg, func(s dualSource) (aws.DualStackEndpointState, bool, error) { return s.GetUseDualStackEndpoint(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		fips, err := fromSources(cfg, func(s fipsSource) (aws.FIPSEndpointState, bool, error) { return s.GetUseFIPSEndpoint(ctx) })
+		if err != nil {
+			return nil, err
+		}
+		return amazon(cfg.Region, dual == aws.DualStackEndpointStateEnabled, fips == aws.FIPSEndpointStateEnabled), nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("the endpoint of the server has the form https://host:port")
+	}
+	return u, nil
+}
+
+// configured is the endpoint that the environment or a shared file names, "" if none does.
+func configured(ctx context.Context, cfg aws.Config) string {
+	general := aws.ToString(cfg.BaseEndpoint)
+	if os.Getenv("AWS_ENDPOINT_URL") != "" && os.Getenv("AWS_ENDPOINT_URL_S3") == "" {
+		return general
+	}
+	if ignored, found, err := config.GetIgnoreConfiguredEndpoints(ctx, cfg.ConfigSources); found && err == nil && ignored {
+		return general
+	}
+	own, err := fromSources(cfg, func(s endpointSource) (string, bool, error) { return s.GetServiceBaseEndpoint(ctx, "S3") })
+	if err != nil {
+		return general
+	}
+	return cmp.Or(own, general)
+}
+
+// The sources of a configuration: options, the environment and shared files.
+type (
+	endpointSource interface {
+		GetServiceBaseEndpoint(ctx context.Context, service string) (string, bool, error)
+	}
+	dualSource interface {
+		GetUseDualStackEndpoint(ctx context.Context) (aws.DualStackEndpointState, bool, error)
+	}
+	fipsSource interface {
+		GetUseFIPSEndpoint(ctx context.Context) (aws.FIPSEndpointState, bool, error)
+	}
+)
+
+// fromSources is what the first source says that knows a value.
+func fromSources[S, T any](cfg aws.Config, get func(S) (T, bool, error)) (value T, err error) {
+	for _, source := range cfg.ConfigSources {
+		if s, ok := source.(S); ok {
+			v, found, err := get(s)
+			if err != nil || found {
+				return v, err
+			}
+		}
+	}
+	return value, nil
 }
 
 // momentary are errors of calls that met another one. A server that keeps objects as files, such as
 // versitygw, answers ExistingObjectIsDirectory also where another call removes the empty folder just then.
 var momentary = map[string]struct{}{"ConditionalRequestConflict": {}, "OperationAborted": {}, "ExistingObjectIsDirectory": {}}
 
-func newRetryer() aws.RetryerV2 {
-	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.MaxBackoff = maxAttempts, maxDelay
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return delay(attempt), nil })
-		// A quota of retries would fail a worker's many readers together.
-		o.RateLimiter = ratelimit.None
-		o.Retryables = append(
-			o.Retryables,
-			retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}},
-			retry.RetryableErrorCode{Codes: momentary},
-			retry.IsErrorRetryableFunc(brokenReply),
-		)
-	})
-}
+// retryable tells which requests are sent again. There is no quota of retries, which would fail a worker's many
+// readers together.
+func retryable(err error) bool { return retryables.IsErrorRetryable(err) == aws.TrueTernary }
+
+var retryables = append(
+	retry.IsErrorRetryables(retry.DefaultRetryables)[:len(retry.DefaultRetryables):len(retry.DefaultRetryables)],
+	retry.RetryableHTTPStatusCode{Codes: map[int]struct{}{http.StatusTooManyRequests: {}}},
+	retry.RetryableErrorCode{Codes: momentary},
+	retry.IsErrorRetryableFunc(brokenReply),
+	retry.IsErrorRetryableFunc(clockSet),
+)
 
 // brokenReply recognises replies that ended too soon.
 func brokenReply(err error) aws.Ternary {
@@ -212,76 +329,29 @@ func brokenReply(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// boundUpload is a hook of blob.WriterOptions. Left alone the transfer manager
-// gathers 16 MiB before the first part, holds six parts of 8 MiB, and leaves the
-// parts of an aborted upload on the server.
-func boundUpload(client *s3.Client) func(as func(any) bool) error {
-	return func(as func(any) bool) error {
-		var uploads *transfermanager.Client
-		if as(&uploads) {
-			*uploads = *transfermanager.New(uploadClient{client}, func(o *transfermanager.Options) {
-				o.PartSizeBytes, o.MultipartUploadThreshold = uploadPart, uploadPart
-				o.Concurrency = 1
-				o.FailTimeout = abortTimeout
-				o.RequestChecksumCalculation = client.Options().RequestChecksumCalculation
-			})
-		}
-		return nil
+// clockSet recognises requests that were refused for their time, and have another one next time.
+func clockSet(err error) aws.Ternary {
+	var reply *replyError
+	if errors.As(err, &reply) && reply.skewed {
+		return aws.TrueTernary
 	}
-}
-
-// uploadClient is a client whose aborted uploads are gone.
-type uploadClient struct{ *s3.Client }
-
-// AbortMultipartUpload aborts until the server does not know the upload: a server
-// that still writes a part of a canceled request may keep that part, and with it
-// the upload (S3 API reference, AbortMultipartUpload). ctx bounds the attempts.
-func (c uploadClient) AbortMultipartUpload(
-	ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options),
-) (*s3.AbortMultipartUploadOutput, error) {
-	for pause := firstDelay; ; pause *= 2 {
-		out, err := c.Client.AbortMultipartUpload(ctx, in, opts...)
-		switch {
-		case gone(err):
-			return &s3.AbortMultipartUploadOutput{}, nil
-		case err != nil:
-			return nil, err
-		}
-		// An error says that it is gone, or that the server does not let us ask.
-		if _, err := c.ListParts(ctx, &s3.ListPartsInput{Bucket: in.Bucket, Key: in.Key, UploadId: in.UploadId}, opts...); err != nil {
-			return out, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(pause):
-		}
-	}
-}
-
-// gone tells whether a server says that it knows no such upload.
-func gone(err error) bool {
-	var api smithy.APIError
-	return errors.As(err, &api) && api.ErrorCode() == "NoSuchUpload"
+	return aws.UnknownTernary
 }
 
 // wayOut returns what a user can do about an error of a server, as the end of a message.
 func wayOut(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		switch api.ErrorCode() {
-		case "NoSuchBucket":
-			return "; make the bucket, or mend the URI"
-		case "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
-			return "; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_PROFILE in the environment and what they may do in the bucket"
-		case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
-			return "; give the bucket's region in the URI: region=..."
-		}
+	switch code(err) {
+	case "NoSuchBucket":
+		return "; make the bucket, or mend the URI"
+	case "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken":
+		return "; check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or AWS_PROFILE in the environment and what they may do in the bucket"
+	case "PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException":
+		return "; give the bucket's region in the URI: region=..."
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "get credentials"):
 		return "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, in the environment"
-	case strings.Contains(text, "resolve endpoint"):
+	case strings.Contains(text, "no region is known"):
 		return "; give the region in the URI (region=...) or in AWS_REGION"
 	case strings.Contains(text, "connection refused"), strings.Contains(text, "no such host"):
 		return "; check endpoint=... in the URI and that the server runs"

@@ -3,7 +3,10 @@ package storage_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -14,7 +17,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"ndls/internal/storage"
 	"ndls/internal/storage/storagetest"
@@ -177,20 +180,7 @@ func TestS3UploadsAreBounded(t *testing.T) {
 	if _, err := w.Write(random(16 << 20)); err != nil {
 		t.Fatal(err)
 	}
-	client := s3.New(s3.Options{
-		BaseEndpoint: aws.String(server.String()), Region: "us-east-1", UsePathStyle: true,
-		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "testkey", SecretAccessKey: storagetest.Secret}, nil
-		}),
-	})
-	unfinished := func() int {
-		out, err := client.ListMultipartUploads(ctx, &s3.ListMultipartUploadsInput{Bucket: aws.String(storagetest.Bucket)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(out.Uploads)
-	}
+	unfinished := func() int { return bytes.Count(askServer(t, server, "uploads="), []byte("<Upload>")) }
 	if n := unfinished(); n != 1 {
 		t.Errorf("%d uploads under way, want 1", n)
 	}
@@ -198,6 +188,32 @@ func TestS3UploadsAreBounded(t *testing.T) {
 	if n := unfinished(); n != 0 {
 		t.Errorf("%d uploads are left after the abort", n)
 	}
+}
+
+// askServer is what the server answers to a question about the bucket.
+func askServer(t *testing.T, server *url.URL, query string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.JoinPath(storagetest.Bucket).String()+"?"+query, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(nil)
+	digest := hex.EncodeToString(sum[:])
+	req.Header.Set("X-Amz-Content-Sha256", digest)
+	key := aws.Credentials{AccessKeyID: "testkey", SecretAccessKey: storagetest.Secret}
+	if err := v4.NewSigner().SignHTTP(t.Context(), key, req, digest, "s3", "us-east-1", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	reply, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != http.StatusOK {
+		t.Fatalf("%s %v: %s", reply.Status, err, body)
+	}
+	return body
 }
 
 // TestS3EndOfContextEndsTheAttempt: nothing appears, whichever context ends.

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"gocloud.dev/blob/memblob"
 	"golang.org/x/sys/unix"
 
 	"ndls/internal/storage"
@@ -47,17 +46,6 @@ func TestContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { storagetest.Run(t, open) })
 	}
-	t.Run("any bucket", func(t *testing.T) {
-		storagetest.RunRemote(t, func(t *testing.T) storage.Store {
-			b := storage.NewBucket(memblob.OpenBucket(nil), "mem://")
-			t.Cleanup(func() {
-				if err := b.Close(); err != nil {
-					t.Error(err)
-				}
-			})
-			return b
-		})
-	})
 }
 
 // TestOver reads the files of two stores, and leaves the one below as it was.
