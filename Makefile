@@ -24,11 +24,14 @@ FUZZ_LIMIT ?= $(FUZZ_COUNT)x
 FUZZ_ONLY ?= .
 BENCH_COUNT ?= 10
 
+# Nothing is built with the C library but tests under the race detector, so that all targets share what is compiled.
+export CGO_ENABLED := 0
+
 # What of other modules is left out of the program: pages of gRPC about its requests, and a library for JSON in Arrow,
 # which then takes that of Go (no other module knows the tag tinygo).
 TAGS := grpcnotrace,tinygo
-# How the program is built: without the C library, without tables for debuggers, and with the commit where git knows it.
-STATIC := CGO_ENABLED=0 $(GO) build -tags=$(TAGS) -buildvcs=auto -ldflags='-s -w'
+# How the program is built: without tables for debuggers, and with the commit where git knows it.
+STATIC := $(GO) build -tags=$(TAGS) -buildvcs=auto -ldflags='-s -w'
 
 DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
 
@@ -73,19 +76,19 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 	rm -rf $(BUILD)/demo
 	$(BUILD)/ndls run --dataset $(DEMO) --run $(BUILD)/demo --memory 1GiB --runs 3 --epochs 60
 
-# Tests and the program are built without the C library, so that they share what is compiled. The tag "small" makes blocks and
-# strips of rows small, so that a graph of ten thousand nodes has several; -short draws fewer of the cases that are drawn.
-TEST := CGO_ENABLED=0 $(GO) test -vet=off -timeout 20m
+# The tag "small" makes blocks and strips of rows small, so that a graph of ten thousand nodes has several; -short draws fewer
+# of the cases that are drawn.
+TEST := $(GO) test -vet=off -timeout 20m
 
 .PHONY: test
 test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
-	$(TEST) -short -tags=small ./...
+	$(TEST) -short -tags=$(TAGS),small ./...
 
 .PHONY: test-all
 test-all: ## all cases of all tests, with small blocks and strips, and then with those of users; tests of bench/
-	$(TEST) -tags=small ./...
-	$(TEST) ./...
-	cd bench && $(TEST) ./...
+	$(TEST) -tags=$(TAGS),small ./...
+	$(TEST) -tags=$(TAGS) ./...
+	cd bench && $(TEST) -tags=$(TAGS) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -122,12 +125,13 @@ test-site: site ## the pages of the site, opened in Chromium at two widths; scre
 	NODE_FOLDER=.tools/browser node e2e/site.mjs $(BUILD)/site/html $(BUILD)/site/shots
 
 .PHONY: race
+race: export CGO_ENABLED := 1
 race: ## tests under the race detector, where goroutines share memory
-	$(GO) test -vet=off -timeout 20m -race -short -tags=small $(SHARED)
+	$(GO) test -vet=off -timeout 20m -race -short -tags=$(TAGS),small $(SHARED)
 
 .PHONY: invariants
 invariants: ## tests with the checks that release builds leave out
-	$(TEST) -short -tags=small,invariants $(SHARED)
+	$(TEST) -short -tags=$(TAGS),small,invariants $(SHARED)
 
 FAULTS ?= 1
 
@@ -145,12 +149,12 @@ metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from 
 
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly
-	$(TEST) -short -tags=noasm,small $(TWINS)
-	cd bench && $(TEST) -short -tags=noasm,small ./pass
+	$(TEST) -short -tags=$(TAGS),noasm,small $(TWINS)
+	cd bench && $(TEST) -short -tags=$(TAGS),noasm,small ./pass
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(TEST) -short -tags=small ./spmv ./smooth ./train/...
+	GOAMD64=v3 $(TEST) -short -tags=$(TAGS),small ./spmv ./smooth ./train/...
 
 .PHONY: tools
 tools: ## pinned linters in .tools/bin
@@ -243,7 +247,7 @@ file-systems: build ## runs on exFAT, mergerfs, bindfs, tmpfs, overlay, and with
 .PHONY: arm64
 arm64: ## the program for arm64: it fuses no products and sums, and whole runs of it under qemu-aarch64 (qemu-user) have the same bytes
 	@command -v qemu-aarch64 >/dev/null || { echo "make arm64 was skipped: qemu-aarch64 is not installed (package qemu-user)"; exit 0; }; \
-	  set -x; GOOS=linux GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(BUILD)/arm64/ndls ./cmd/ndls; \
+	  set -x; GOOS=linux GOARCH=arm64 $(GO) build -o $(BUILD)/arm64/ndls ./cmd/ndls; \
 	  qemu-aarch64 $(BUILD)/arm64/ndls --version; \
 	  NDLS_ARM64=$(CURDIR)/$(BUILD)/arm64/ndls $(GO) test -count=1 -v -timeout 0 -run Arm64 ./e2e
 
@@ -323,7 +327,6 @@ chart: helm ## dist/ndls-*-chart.tgz, the Helm chart
 
 # Bills of materials name the checksum of the program that made them, so this is built in one way.
 .PHONY: release-tools
-release-tools: export CGO_ENABLED = 0
 release-tools: export GOFLAGS = -trimpath
 release-tools: ## pinned GoReleaser and cyclonedx-gomod in .tools/bin; takes ten minutes
 	[ -x $(TOOLS)/bin/goreleaser ] || GOBIN=$(TOOLS)/bin $(GO) install $(GORELEASER)

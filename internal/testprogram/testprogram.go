@@ -26,7 +26,7 @@ const Small = packed.StripShift < packed.RowBits
 func Build() (string, error) {
 	_, file, _, _ := runtime.Caller(0)
 	root := filepath.Join(filepath.Dir(file), "..", "..")
-	name, tags := "ndls", "hooks"
+	name, tags := "ndls", "grpcnotrace,tinygo,hooks"
 	if Small {
 		name, tags = name+"-small", tags+",small"
 	}
