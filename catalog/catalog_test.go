@@ -340,6 +340,17 @@ func TestMade(t *testing.T) {
 	}
 }
 
+func TestIsOutput(t *testing.T) {
+	for name, want := range map[string]bool{
+		"graph/nodes.parquet": true, "model/run-000.mlp": true,
+		"scratch/scratch-123.tmp": false, "run.json": false, "catalog.parquet": false, "catalog/0000000001.json": false, "journal/00000001.json": false, "cluster/key": false,
+	} {
+		if IsOutput(name) != want {
+			t.Errorf("%s is output: %v", name, !want)
+		}
+	}
+}
+
 func TestRemoveDeletesFilesToo(t *testing.T) {
 	ctx := context.Background()
 	store := storage.NewMem()

@@ -41,6 +41,9 @@ func TestDamagedCatalog(t *testing.T) {
 		if _, _, err := readCatalog(storage.NewBytesReader(data[:at]), Name); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("cut at %d: %v, want ErrCorrupt", at, err)
 		}
+		if _, _, err := readCatalog(storage.NewBytesReader(slices.Insert(slices.Clone(data), at, 0)), Name); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("a byte more at %d: %v, want ErrCorrupt", at, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -73,6 +74,25 @@ func TestSnapshotsReplaceChanges(t *testing.T) {
 	}
 }
 
+// A snapshot does not remove a change that was written while it was made.
+func TestSnapshotKeepsLaterChanges(t *testing.T) {
+	ctx := context.Background()
+	store := storage.NewMem()
+	c := openCatalog(t, store)
+	mustPut(t, c, KindEdges, "e", "x", 0, -1)
+	data, err := encodeCatalog(c.All(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, c, KindEdges, "f", "x", 1, -1)
+	if err := c.log.snapshot(ctx, 1, data); err != nil {
+		t.Fatal(err)
+	}
+	if got := openCatalog(t, store).All(); !slices.Equal(got, c.All()) {
+		t.Errorf("reopened: %v, not %v", got, c.All())
+	}
+}
+
 func TestDamagedLog(t *testing.T) {
 	ctx := context.Background()
 	for name, damage := range map[string]func(s *storage.Mem) error{
@@ -80,7 +100,20 @@ func TestDamagedLog(t *testing.T) {
 		"a byte of a change":     func(s *storage.Mem) error { return s.FlipByte(changeName(4), 40) },
 		"the snapshot is gone":   func(s *storage.Mem) error { return errors.Join(s.Remove(ctx, snapshotName(3)), s.Remove(ctx, Name)) },
 		"a byte of the snapshot": func(s *storage.Mem) error { return s.FlipByte(snapshotName(3), 40) },
-		"another file":           func(s *storage.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
+		"a change under the name of the next one": func(s *storage.Mem) error {
+			text := storeBytes(t, s, changeName(4))
+			return s.Corrupt(changeName(5), func([]byte) []byte { return text })
+		},
+		"a snapshot under the name of the next one": func(s *storage.Mem) error {
+			data, err := encodeCatalog(nil, 2)
+			return errors.Join(err, s.Corrupt(snapshotName(3), func([]byte) []byte { return data }))
+		},
+		"a change without a seal": func(s *storage.Mem) error {
+			return s.Corrupt(changeName(4), func(b []byte) []byte {
+				return regexp.MustCompile("crc32c:[0-9a-f]{8}").ReplaceAll(b, []byte(seal.Unsealed))
+			})
+		},
+		"another file": func(s *storage.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := storage.NewMem()
@@ -394,5 +427,12 @@ func TestDeletesWhatItKnows(t *testing.T) {
 	}
 	if _, err := store.Stat(ctx, "a"); !errors.Is(err, storage.ErrNotExist) {
 		t.Errorf("a file that was listed: %v", err)
+	}
+	mustPut(t, owner, KindModel, "a", "x", -1, -1)
+	if err := owner.delete(ctx, "a"); err != nil { // it was listed again in the meantime
+		t.Fatal(err)
+	}
+	if _, err := store.Stat(ctx, "a"); err != nil {
+		t.Errorf("a file that is listed again: %v", err)
 	}
 }

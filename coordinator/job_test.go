@@ -486,6 +486,32 @@ func TestRecordOfAnother(t *testing.T) {
 	}
 }
 
+// TestRecordOfAnotherPlan is sealed, but its hash is that of another plan.
+func TestRecordOfAnotherPlan(t *testing.T) {
+	store := storage.NewMem()
+	plan := control.DefaultPlan()
+	text, err := seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: plan, PlanHash: plan.Hash()})
+	if err == nil {
+		err = replace(t.Context(), store, RecordName, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRecord(t.Context(), store); err != nil {
+		t.Error(err)
+	}
+	plan.Seed++
+	if text, err = seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: plan, PlanHash: control.DefaultPlan().Hash()}); err == nil {
+		err = replace(t.Context(), store, RecordName, text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRecord(t.Context(), store); !errors.Is(err, seal.ErrCorrupt) {
+		t.Errorf("error %v, want ErrCorrupt", err)
+	}
+}
+
 func TestForeignFolder(t *testing.T) {
 	for _, tc := range []struct {
 		name, file, text, want string

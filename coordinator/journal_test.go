@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -226,6 +227,42 @@ func TestOwnRecordIsNotAnothers(t *testing.T) {
 	}
 }
 
+// A caller that goes away does not end the journal.
+func TestJournalOutlivesItsCallers(t *testing.T) {
+	store := storage.NewMem()
+	j := openJournal(t, store)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := j.wait(ctx, j.add(leaseEvent(1))); err != nil {
+		t.Error(err)
+	}
+	if err := appendTo(j, leaseEvent(2)); err != nil || names(t, store) != "1 2 3" {
+		t.Errorf("records %s: %v", names(t, store), err)
+	}
+}
+
+// looked is a store that does something before it answers whether a file exists.
+type looked struct {
+	storage.Store
+	before func()
+}
+
+func (l *looked) Stat(ctx context.Context, name string) (storage.Info, error) {
+	l.before()
+	return l.Store.Stat(ctx, name)
+}
+
+// A record that the coordinator writes while it looks for records of others is its own.
+func TestLookDuringAWrite(t *testing.T) {
+	store := &looked{Store: storage.NewMem()}
+	j := openJournal(t, store)
+	var wrote error
+	store.before = func() { wrote = appendTo(j, leaseEvent(1)) }
+	if err := j.look(context.Background()); err != nil || wrote != nil {
+		t.Error(err, wrote)
+	}
+}
+
 func TestDamagedJournal(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -245,6 +282,11 @@ func TestDamagedJournal(t *testing.T) {
 		}, "it holds record 2"},
 		{"a changed digit", func(s *storage.Mem) error {
 			return s.Corrupt(journalName(3), func(b []byte) []byte { return bytes.Replace(b, []byte(`"fencing":2`), []byte(`"fencing":7`), 1) })
+		}, "its bytes have the sum"},
+		{"no sum", func(s *storage.Mem) error {
+			return s.Corrupt(journalName(3), func(b []byte) []byte {
+				return regexp.MustCompile(`"crc32c":"\w+"`).ReplaceAll(b, []byte(`"crc32c":""`))
+			})
 		}, "its bytes have the sum"},
 		{"a foreign file", func(s *storage.Mem) error {
 			return replace(context.Background(), s, journalPrefix+"notes.txt", []byte("hello"))

@@ -455,6 +455,41 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
+// TestPlaces finds the places of rows in order of id, and refuses rows that are not those of the catalogue.
+func TestPlaces(t *testing.T) {
+	b := budget(t, 1<<20)
+	for _, c := range []struct {
+		rows    int64
+		ids     []int64
+		want    []uint32
+		refused string
+	}{
+		{3, []int64{5, 1, 3}, []uint32{2, 0, 1}, ""},
+		{3, []int64{5, 1}, nil, "2 rows"},
+		{2, []int64{5, 1, 3}, nil, "rows 0 to 3"},
+		{3, []int64{1, 5, 1}, nil, "id 1 has two rows"},
+		{2, []int64{5, 5}, nil, "id 5 has two rows"},
+		{1, []int64{-1}, nil, "impossible id -1"},
+		{1, []int64{1 << 32}, nil, "impossible id"},
+	} {
+		place, err := places(t.Context(), &source{rows: c.rows, ids: func(_ context.Context, visit func(int64, []int64) error) error { return visit(0, c.ids) }}, b)
+		if c.refused != "" {
+			if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("ids %d of %d: %v, want %q", c.ids, c.rows, err, c.refused)
+			}
+			continue
+		}
+		must(t, err)
+		if !slices.Equal(place.S, c.want) {
+			t.Errorf("ids %d: places %d, want %d", c.ids, place.S, c.want)
+		}
+		place.Free()
+	}
+	if b.Free() != 1<<20 {
+		t.Errorf("%d bytes of the budget were not given back", 1<<20-b.Free())
+	}
+}
+
 // byName counts the bytes that are read of each file.
 type byName struct {
 	storage.Store

@@ -57,12 +57,12 @@ func TestTrueLabels(t *testing.T) {
 
 // TestClassNamesInCSV quotes names that a comma or a quote would divide.
 func TestClassNamesInCSV(t *testing.T) {
-	n := &names{classes: []string{"plain", `a "b", c`, " d"}}
+	n := &names{classes: []string{"plain", `a "b", c`, " d", "e\rf"}}
 	line := []byte{}
-	for class := int32(-1); class < 3; class++ {
+	for class := int32(-1); class < 4; class++ {
 		line = n.appendText(line, column{"label_name", classKind, 0}, binary.LittleEndian.AppendUint32(nil, uint32(class)))
 	}
-	if want := `,plain,"a ""b"", c"," d",`; string(line) != want {
+	if want := ",plain,\"a \"\"b\"\", c\",\" d\",\"e\rf\","; string(line) != want {
 		t.Errorf("%s, want %s", line, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
@@ -75,6 +76,36 @@ func TestCuts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCutsAreFull: a file takes the blocks that fill it, and none behind a part of a divided block.
+func TestCutsAreFull(t *testing.T) {
+	edges := func(blocks ...[]int64) (all []int64) {
+		for _, b := range blocks {
+			all = append(all, append(b, make([]int64, packed.BlockStrips-len(b))...)...)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		edges []int64
+		want  cuts
+	}{
+		{edges([]int64{3}, []int64{3, 4}), cuts{0, 2 * BlockRows}},
+		{edges([]int64{3}, []int64{4, 4}), cuts{0, BlockRows, 2 * BlockRows}},
+		{edges([]int64{6, 6}, nil), cuts{0, packed.StripRows, BlockRows, 2 * BlockRows}},
+	} {
+		if got := cutAt(2*BlockRows, 4*BlockRows, c.edges, 10); !slices.Equal(got, c.want) {
+			t.Errorf("strips of %d edges: cuts %d, want %d", c.edges, got, c.want)
+		}
+	}
+}
+
+// TestLastKey: no key is that of rows behind the last group, where the groups fill the keys.
+func TestLastKey(t *testing.T) {
+	k := &edgeKeys{shift: 62, groups: []uint16{0, 1}, base: []uint32{0, BlockRows}}
+	if got := k.first(2*packed.StripRows, true); got != extsort.End {
+		t.Errorf("the key behind all others is %x", got)
+	}
 }
 
 // TestCutsLeaveRoomForKeys: in the largest graphs keys have no room for as many groups as there

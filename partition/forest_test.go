@@ -32,9 +32,17 @@ func TestForest(t *testing.T) {
 			}
 		}
 		component := make([]uint32, n)
-		f.number(nodeOf, component)
-		if want := naiveComponents(byNode); !slices.Equal(component, want) {
+		count, largest := f.number(nodeOf, component)
+		want := naiveComponents(byNode)
+		if !slices.Equal(component, want) {
 			t.Fatalf("components %d, want %d", component, want)
+		}
+		sizes := make([]int64, n)
+		for _, c := range want {
+			sizes[c]++
+		}
+		if count != int64(slices.Max(want))+1 || largest != slices.Max(sizes) {
+			t.Fatalf("%d components, the largest has %d nodes; they have %d", count, largest, sizes)
 		}
 	})
 }

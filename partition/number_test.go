@@ -112,6 +112,15 @@ func TestNumberedGraph(t *testing.T) {
 	}
 }
 
+// TestNodeTwice refuses a table that has a node in two rows.
+func TestNodeTwice(t *testing.T) {
+	uri := keyedTables(t, 10, 20, func(i int) string { return fmt.Sprint("n", max(i, 1)) })
+	_, err := Run(t.Context(), openTables(t, uri), openCatalog(t, storage.NewMem()), Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t)})
+	if !errors.Is(err, dataset.ErrData) || !strings.Contains(err.Error(), "n1") {
+		t.Errorf("a node in two rows: %v", err)
+	}
+}
+
 // checkNumbered compares a graph with the plain one, and its ids with name.
 func checkNumbered(t *testing.T, cat *catalog.Catalog, s shards.Summary, plain *catalog.Catalog, want shards.Summary, typ string, name func(int) string) {
 	t.Helper()

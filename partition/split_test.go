@@ -50,6 +50,17 @@ func TestParseSplit(t *testing.T) {
 	}
 }
 
+func TestDrawn(t *testing.T) {
+	for _, c := range []struct {
+		split                  string
+		labelled, train, valid int64
+	}{{"", 9, 0, 0}, {"random:20,30", 9, 80, 120}, {"share:0.5,0.25", 8, 4, 2}, {"share:0.5,0.5", 3, 2, 1}} {
+		if train, valid, err := Drawn(c.split, 4, c.labelled); err != nil || train != c.train || valid != c.valid {
+			t.Errorf("%q of %d nodes: %d, %d, %v", c.split, c.labelled, train, valid, err)
+		}
+	}
+}
+
 func FuzzParseSplit(f *testing.F) {
 	f.Add("random:20,30")
 	f.Fuzz(func(t *testing.T, s string) {

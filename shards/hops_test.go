@@ -481,10 +481,97 @@ func TestHopStreamDamage(t *testing.T) {
 	for cut := 0; cut < len(good); cut += 5009 {
 		try(fmt.Sprint("cut to ", cut), good[:cut])
 	}
+	h, err := OpenHops(storage.NewBytesReader(good), "part.hops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenHops(storage.NewBytesReader(slices.Concat(good[:h.Bytes()], make([]byte, packed.Align), good[h.Bytes():])), "part.hops"); !errors.Is(err, seal.ErrCorrupt) {
+		t.Errorf("a page that belongs to no frame: %v", err)
+	}
+	h.meta.NumNodes = 10 // of which the sources are not
+	for range 2 {
+		frames := h.open(t.Context(), 0, 0, uint32(n))
+		if _, err := frames.Next(); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("a frame with sources outside of the graph: %v", err)
+		}
+		if err := frames.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	for at := 0; at < len(good); at += step(at, len(good)) {
 		bad := bytes.Clone(good)
 		bad[at] ^= 0x41
 		try(fmt.Sprint("byte ", at), bad)
+	}
+}
+
+// TestFilterHopsKeepsWeights: each edge that is kept has its own weight.
+func TestFilterHopsKeepsWeights(t *testing.T) {
+	n := packed.StripRows + 100
+	m := EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows, Weighted: true}
+	src, dst := hopEdges(1, n, 0, n, 3000)
+	weight := func(src, dst uint32) float32 { return 1 + float32((31*src+dst)%1000) }
+	keep := func(d int64) bool { return d%3 == 1 }
+	weights, kept := make([]float32, len(src)), 0
+	for i := range src {
+		weights[i] = weight(src[i], dst[i])
+		if keep(int64(dst[i])) {
+			kept++
+		}
+	}
+	var file bytes.Buffer
+	w, err := NewHopWriter(&file, m)
+	if err == nil {
+		err = w.WriteWeighted(src, dst, weights)
+	}
+	if err == nil {
+		_, err = w.Close("")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := OpenHops(storage.NewBytesReader(file.Bytes()), "part.hops")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewHopStream(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b, err := mem.NewBudget(256 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := FilterHops(t.Context(), s, keep, nil, t.TempDir(), b, b.Free()/4, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer some.Close()
+	for strip := range some.Strips() {
+		frames, err := some.Open(t.Context(), strip, 0, uint32(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for f, err := frames.Next(); err != io.EOF; f, err = frames.Next() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := 0
+			f.Visit(func(src, row uint32) {
+				if dst := uint32(strip*packed.StripRows) + row; f.Weight(at) != weight(src, dst) {
+					t.Errorf("edge %d → %d has weight %v", src, dst, f.Weight(at))
+				}
+				at++
+			})
+			kept -= at
+		}
+		if err := frames.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if kept != 0 {
+		t.Errorf("%d edges are missing", kept)
 	}
 }
 

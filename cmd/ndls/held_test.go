@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"ndls"
 	"ndls/internal/testgraph"
 )
@@ -25,6 +27,43 @@ func TestOptionsThatHold(t *testing.T) {
 	}
 	expect(t, 0, "", "lsi", "--run", run)
 	expect(t, 0, "smooth: 600 rows", "smooth", "--run", run, "--rule", "nafs", "--keep-hops=", "--resume=false")
+}
+
+// TestOptionsOverEarlierOnes lays options of a command over those of a run directory: what belongs to another choice goes with it.
+func TestOptionsOverEarlierOnes(t *testing.T) {
+	for _, c := range []struct {
+		args          string
+		earlier, want func(*ndls.Options)
+	}{
+		{"--epsilon 0.2", func(o *ndls.Options) { o.Seed = 7 }, func(o *ndls.Options) { o.Seed, o.LSI.Epsilon = 7, 0.2 }},
+		{"--active settled", func(*ndls.Options) {}, func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", ndls.DefaultDeviation }},
+		{"--slack 4", func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", 0.01 }, func(o *ndls.Options) { o.LSI.Active, o.LSI.Slack = "settled", 4 }},
+		{"--active exact", func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", 0.01 }, func(*ndls.Options) {}},
+		{"--rule sgc", func(o *ndls.Options) { o.Smooth.Residual = 0.3 }, func(o *ndls.Options) { o.Smooth.Rule = "sgc" }},
+		{"--rule ndls --residual 0.2", func(o *ndls.Options) { o.Smooth.Rule, o.Smooth.Depth = "nafs", "node" }, func(o *ndls.Options) { o.Smooth.Residual = 0.2 }},
+		{"--rule ndls", func(o *ndls.Options) {
+			s := &o.Smooth
+			s.Rule, s.Dimensions, s.HopWeights, s.DegreePower, s.Sparsity = ndls.FastRP, 32, "1,1", -0.5, 2
+		}, func(*ndls.Options) {}},
+		{"--label-rule ndls", func(o *ndls.Options) {
+			l := &o.Labels
+			l.Rule, l.CorrectScale, l.CorrectAlpha, l.CorrectHops, l.SmoothAlpha = "cs", "2", 0.5, 7, 0.3
+		}, func(*ndls.Options) {}},
+		{"--label-rule cs", func(o *ndls.Options) { o.Labels.Epsilon = 0.1 }, func(o *ndls.Options) { o.Labels.Rule = "cs" }},
+		{"--keep-features=false", func(*ndls.Options) {}, func(o *ndls.Options) { o.DropFeatures = true }},
+	} {
+		cmd := &cobra.Command{}
+		f := newPlanFlags(cmd).lsi().smooth().labels()
+		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		got, want := ndls.DefaultOptions(), ndls.DefaultOptions()
+		c.earlier(&got)
+		c.want(&want)
+		if f.over(&got); got != want {
+			t.Errorf("%s: %+v, want %+v", c.args, got, want)
+		}
+	}
 }
 
 // TestFewOfOneClass: on a graph with four fifths of one class, where accuracy does not move, the area chooses weights that tell the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -58,6 +59,69 @@ func TestValidate(t *testing.T) {
 	p.Partition.Split = "random:20,30"
 	if err := p.Validate(); err != nil {
 		t.Errorf("random:20,30 refused: %v", err)
+	}
+}
+
+// TestRanges sets each option that is a number to the ends of its range, and to values beyond them.
+func TestRanges(t *testing.T) {
+	ranges := map[string]struct{ good, bad string }{
+		"splits":           {"0 1000", "-1 1001"},
+		"labels-per-class": {"0 2147483647", "-1 2147483648"},
+		"interval-blocks":  {"1 4096", "0 4097"},
+		"drop-edges":       {"0 0.99", "-0.1 1"},
+		"blank-features":   {"0 1", "-0.1 1.1"},
+		"probes":           {"0 1048576", "-1 1048577"},
+		"epsilon":          {"0.001 1e300", "0 -1 Inf"},
+		"label-epsilon":    {"0 1e300", "-0.1 Inf"},
+		"r":                {"0 1", "-0.1 1.1"},
+		"kmax":             {"1 32767", "0 32768"},
+		"label-kmax":       {"1 32767", "0 32768"},
+		"alpha":            {"0 1", "-0.1 1.1"},
+		"residual":         {"0 1", "-0.1 1.1"},
+		"label-alpha":      {"0 1", "-0.1 1.1"},
+		"cs-correct-alpha": {"0 1", "-0.1 1.1"},
+		"cs-correct-hops":  {"0 32767", "-1 32768"},
+		"cs-smooth-alpha":  {"0 1", "-0.1 1.1"},
+		"hops":             {"0 32767", "-1 32768"},
+		"dimensions":       {"0 1048576", "-1 1048577"},
+		"degree-power":     {"-1 1", "-1.1 1.1"},
+		"sparsity":         {"0 4294967296", "-1 4294967297"},
+		"label-columns":    {"0 2 64", "-1 1 65"},
+		"deviation":        {"0 0.99", "-0.1 1"},
+		"slack":            {"0 32767", "-1 32768"},
+		"hidden":           {"1 1048576", "0 1048577"},
+		"layers":           {"1 64", "0 65"},
+		"dropout":          {"0 0.99", "-0.1 1"},
+		"input-dropout":    {"0 0.99", "-0.1 1"},
+		"lr":               {"1e-9 1e9", "0 -1 Inf"},
+		"weight-decay":     {"0 1e9", "-1 Inf"},
+		"epochs":           {"1 16777216", "0 16777217"},
+		"patience":         {"0 16777216", "-1 16777217"},
+		"batch-size":       {"0 16777216", "-1 16777217"},
+		"runs":             {"1 10000", "0 10001"},
+	}
+	for _, name := range OptionNames() {
+		c, known := ranges[name]
+		if !known && OptionType(name) != "text" && name != "seed" {
+			t.Errorf("--%s has no range here", name)
+		}
+		bad := strings.Fields(c.bad)
+		for _, value := range append(strings.Fields(c.good), bad...) {
+			p := DefaultPlan()
+			if strings.HasPrefix(name, "cs-") {
+				p.Labels.Rule = CorrectSmooth
+			}
+			if name == "deviation" {
+				p.LSI.Active = "settled"
+			}
+			if err := p.Set(name, value); err != nil {
+				t.Fatal(err)
+			}
+			err := p.Validate()
+			if refused := slices.Contains(bad, value); refused != errors.Is(err, ErrOption) || refused && !strings.Contains(err.Error(), "--"+name+" ") {
+				t.Errorf("--%s %s: %v", name, value, err)
+			}
+		}
 	}
 }
 

@@ -67,6 +67,12 @@ func TestRunFile(t *testing.T) {
 		if err != nil || !slices.Equal(got, keys[lo:hi]) {
 			t.Errorf("keys in %v: %d, want %d, %v", c, len(got), hi-lo, err)
 		}
+		r, err := OpenRun[uint64](budget(t, 1<<20), storage.NewBytesReader(file), "run")
+		must(t, err)
+		if most := r.within(c[0], c[1]); most < int64(hi-lo) || most > int64(hi-lo)+2*blockKeys {
+			t.Errorf("keys in %v: at most %d, and there are %d", c, most, hi-lo)
+		}
+		r.Close()
 	}
 	for _, at := range []int{0, blockKeys*8 - 1, 3 * blockKeys * 8, len(keys) * 8, len(file) - 33, len(file) - 32, len(file) - 9, len(file) - 5, len(file) - 1} {
 		damaged := slices.Clone(file)
@@ -78,6 +84,11 @@ func TestRunFile(t *testing.T) {
 	for _, size := range []int{0, 8, 31, 32, len(file) / 2, len(file) - 32, len(file) - 1} {
 		if _, err := readRun(t, storage.NewBytesReader(file[:size]), 0, End); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%d bytes of %d: %v", size, len(file), err)
+		}
+	}
+	for _, at := range []int{0, len(keys) * 8, len(file) - footerBytes} {
+		if _, err := readRun(t, storage.NewBytesReader(slices.Insert(slices.Clone(file), at, make([]byte, 16)...)), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+			t.Errorf("16 bytes more at byte %d: %v", at, err)
 		}
 	}
 }
