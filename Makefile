@@ -147,6 +147,10 @@ DRAWS ?= 500
 metamorphic: ## DRAWS runs with resources, workers, kills and faults drawn from a seed (NDLS_DRAW_SEED): the same bytes; half an hour (make s3-server, for draws of object stores)
 	NDLS_DRAWS=$(DRAWS) $(GO) test -count=1 -v -timeout 0 -parallel 8 -run TestMetamorphic ./cmd/ndls
 
+.PHONY: mutants
+mutants: ## a small mistake after the other in a copy of the code, each of which a test has to notice; half an hour (MUTANTS="-only lease" for some)
+	$(GO) run -C bench ./mutants $(MUTANTS)
+
 .PHONY: noasm
 noasm: ## tests of the pure Go twins of the assembly
 	$(TEST) -short -tags=$(TAGS),noasm,small $(TWINS)
