@@ -160,8 +160,8 @@ var mutants = []mutant{
 	{area: frames, file: "internal/packed/packed.go", what: "skips bytes of weights in place of weights", from: "f.Weights = f.Weights[WeightBytes*skipped:]", to: "f.Weights = f.Weights[skipped:]", tests: []string{"internal/packed"}},
 	{area: frames, file: "internal/packed/packed.go", what: "> for >=: accepts a row behind the last one", from: "int64(row) >= rows {", to: "int64(row) > rows {", tests: []string{"internal/packed"}},
 	{area: frames, file: "internal/packed/packed.go", what: "accepts a weight of 0", from: "return w > 0 && w <= math.MaxFloat32", to: "return w >= 0 && w <= math.MaxFloat32", tests: []string{"internal/packed"}},
-	{area: frames, file: "internal/packed/packed.go", what: "forgets the space for one weight", from: "int(e.end)+len(e.weights)+e.weight+Narrow*", to: "int(e.end)+len(e.weights)+Narrow*", tests: []string{"internal/packed"}},
-	{area: frames, file: "internal/packed/packed.go", what: "> for >=: writes a gap that is the escape as a difference", from: "diff >= narrowEscape {", to: "diff > narrowEscape {", tests: []string{"internal/packed", "shards TestHopStreamRoundTrip"}},
+	{area: frames, file: "internal/packed/packed.go", what: "forgets the space for one weight", from: "int(e.end)+len(e.weights)+e.weight+Narrow*", to: "int(e.end)+len(e.weights)+Narrow*", tests: []string{"internal/packed TestWeightedFramesAreFull"}},
+	{area: frames, file: "internal/packed/packed.go", what: "> for >=: writes a gap that is the escape as a difference", from: "diff >= narrowEscape {", to: "diff > narrowEscape {", tests: []string{"internal/packed TestFramesAreFull"}},
 	{area: frames, file: "internal/packed/select.go", what: "moves the source by one unit of a long gap", from: "return row, src + row*escape, false", to: "return row, src + escape, false", tests: []string{"internal/packed"}},
 
 	{area: sorting, file: "internal/extsort/sort.go", what: "notes ones for zeros", from: "zeros |= ^k", to: "zeros |= k", tests: []string{"internal/extsort TestSorter TestSortsAnything"}},

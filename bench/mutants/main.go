@@ -235,23 +235,75 @@ func (r *runner) try(ctx context.Context, m mutant) (by string, err error) {
 	}
 	for _, t := range m.tests {
 		pkg, names, some := strings.Cut(t, " ")
-		args := []string{"-count=1", "./" + pkg}
+		var args []string
 		if some {
 			args = append(args, "-run=^("+strings.Join(strings.Fields(names), "|")+")$")
 		}
-		if by, err = r.test(ctx, overlay, args...); by != "" || err != nil {
+		draws, err := r.draws(pkg)
+		if err == nil {
+			by, err = r.test(ctx, overlay, []string{pkg}, draws, args...)
+		}
+		if by != "" || err != nil {
 			return by, err
 		}
 	}
-	if r.all { // the go command has the results of packages that do not depend on the file
-		return r.test(ctx, overlay, "./...")
+	if !r.all {
+		return "", nil
 	}
-	return "", nil
+	plain, drawing, err := r.packages()
+	if err == nil {
+		by, err = r.test(ctx, overlay, plain, false)
+	}
+	if by != "" || err != nil {
+		return by, err
+	}
+	return r.test(ctx, overlay, drawing, true)
 }
 
-// test runs go test with the overlay.
-func (r *runner) test(ctx context.Context, overlay string, args ...string) (by string, err error) {
-	args = append([]string{"test", "-json", "-overlay=" + overlay, "-tags=small", "-short", "-vet=off", "-failfast", "-timeout=" + r.timeout.String()}, args...)
+// draws reports whether tests of a package draw their cases by rapid, which would keep those that fail in the
+// folder of the package.
+func (r *runner) draws(pkg string) (bool, error) {
+	files, err := filepath.Glob(filepath.Join(r.root, pkg, "*_test.go"))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil || bytes.Contains(text, []byte("pgregory.net/rapid")) {
+			return err == nil, err
+		}
+	}
+	return false, err
+}
+
+// packages lists the packages of the program that have tests, those apart that draw their cases.
+func (r *runner) packages() (plain, drawing []string, err error) {
+	list := exec.Command("go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}", "./...")
+	list.Dir = r.root
+	out, err := list.Output()
+	for _, folder := range strings.Fields(string(out)) {
+		pkg, _ := filepath.Rel(r.root, folder)
+		draws, err := r.draws(pkg)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case draws:
+			drawing = append(drawing, pkg)
+		default:
+			plain = append(plain, pkg)
+		}
+	}
+	return plain, drawing, err
+}
+
+// test runs go test on packages with the overlay. draws says that all of them draw their cases.
+func (r *runner) test(ctx context.Context, overlay string, packages []string, draws bool, args ...string) (by string, err error) {
+	args = append([]string{
+		"test", "-json", "-overlay=" + overlay, "-tags=small", "-short", "-vet=off", "-count=1", "-failfast", "-timeout=" + r.timeout.String(),
+	}, args...)
+	for _, pkg := range packages {
+		args = append(args, "./"+pkg)
+	}
+	if draws {
+		args = append(args, "-args", "-rapid.nofailfile")
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = r.root, append(os.Environ(), "CGO_ENABLED=0")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -86,7 +86,7 @@ var large = []uint32{
 // TestFramesAreFull packs more than fits one frame, with a large difference at each
 // place around the end of a frame, and through an encoder of a block as well.
 func TestFramesAreFull(t *testing.T) {
-	for _, leap := range append(slices.Clone(large[:5]), narrowEscape+10) {
+	for _, leap := range append(slices.Clone(large[:5]), narrowEscape-1, narrowEscape+10) {
 		for shift := range 5 {
 			var edges []edge
 			for i := range FrameWords + 5000 {

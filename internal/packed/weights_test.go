@@ -109,6 +109,28 @@ func TestWeights(t *testing.T) {
 	})
 }
 
+// TestWeightedFramesAreFull packs more edges with weights than fit one frame.
+func TestWeightedFramesAreFull(t *testing.T) {
+	edges := make([]weightedEdge, FrameWords)
+	for i := range edges {
+		edges[i] = weightedEdge{edge{uint32(i), uint32(i) % StripRows}, float32(i) + 0.25}
+	}
+	var got []weightedEdge
+	for data, first := packWeighted(t, edges, false), true; len(data) > 0; first = false {
+		f, n, err := Decode(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := Narrow * FrameWords / (Narrow + WeightBytes); first && int(f.Edges) != most {
+			t.Errorf("a frame of %d edges, %d fit", f.Edges, most)
+		}
+		got, data = append(got, weightedOf(f)...), data[n:]
+	}
+	if !slices.Equal(got, edges) {
+		t.Error("other edges came back")
+	}
+}
+
 // TestBadWeights: weights that no edge can have, and damage to them, are found.
 func TestBadWeights(t *testing.T) {
 	edges := []weightedEdge{{edge{1, 3}, 2}, {edge{5, 2}, 0.5}, {edge{900, 1}, 3}}
