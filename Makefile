@@ -6,8 +6,7 @@ SHELL := bash
 GO ?= go
 BUILD := build
 TOOLS := $(CURDIR)/.tools
-STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 S3_SERVER := github.com/versity/versitygw/cmd/versitygw@v1.8.0
 HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
@@ -161,23 +160,22 @@ v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not cha
 	GOAMD64=v3 $(TEST) -short -tags=$(TAGS),small ./spmv ./smooth ./train/...
 
 .PHONY: tools
-tools: ## pinned linters in .tools/bin
-	GOBIN=$(TOOLS)/bin $(GO) install $(STATICCHECK)
-	GOBIN=$(TOOLS)/bin $(GO) install $(GOFUMPT)
+tools: ## golangci-lint, pinned, in .tools/bin; takes minutes the first time
+	GOBIN=$(TOOLS)/bin $(GO) install $(GOLANGCI)
 
 .PHONY: s3-server
 s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
 	GOBIN=$(TOOLS)/bin $(GO) install $(S3_SERVER)
 
 .PHONY: lint
-lint: tools ## gofumpt, go vet, staticcheck
-	@unformatted=$$($(TOOLS)/bin/gofumpt -l $$(find . -name '*.go' -not -path './.tools/*' -not -path './$(BUILD)/*' -not -name '*.pb.go')); \
-	  if [ -n "$$unformatted" ]; then echo "run gofumpt -w on:"; echo "$$unformatted"; exit 1; fi
+lint: tools ## the linters and the format of .golangci.yaml, and go vet
+	@$(TOOLS)/bin/golangci-lint fmt --diff || { echo "run .tools/bin/golangci-lint fmt"; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags=noasm $(TWINS)
 	$(GO) vet -tags=hooks,invariants ./...
-	$(TOOLS)/bin/staticcheck ./...
-	cd bench && $(GO) vet ./... && $(GO) vet -tags=noasm ./pass && $(TOOLS)/bin/staticcheck ./...
+	cd bench && $(GO) vet ./... && $(GO) vet -tags=noasm ./pass
+	$(TOOLS)/bin/golangci-lint run
+	cd bench && $(TOOLS)/bin/golangci-lint run
 
 GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
