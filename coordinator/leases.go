@@ -522,7 +522,7 @@ func (l *leases) reports() []control.StageReport {
 	return all
 }
 
-// counts counts the tasks of the phase by state.
+// counts returns the number of tasks of the phase in each state.
 func (l *leases) counts() (c TaskCounts) {
 	for _, t := range l.tasks {
 		switch {

@@ -30,15 +30,18 @@
 //
 // # Parts
 //
-// A part ([Options].Part) is a range of places: of r rows, part i of N has those from r(i-1)/N to r·i/N. Of
-// m edges it has all of each u whose first edge, counted in the order of the export, is in such a range of m: so the edges of a u are in one
-// part, and where one u has more than m/N a part may be empty. Nobody needs to know of other parts.
+// A part ([Options].Part) is a range of places: of r rows, part i of N has those from r(i-1)/N to
+// r·i/N. Of m edges it has all of each u whose first edge, counted in the order of the export, is
+// in such a range of m: so the edges of a u are in one part, and where one u has more than m/N a
+// part may be empty. Nobody needs to know of other parts.
 //
-// The rows of a range of ids are scattered over the files, whose rows are in order of node: with ids in no order, one in N of any N
-// rows that follow each other. A part reads what the whole reads, but for the ranges that are not its own: all ids, and all rows once for each time that
-// rows of its range fit the budget. An artifact of k times the memory for its rows is read k times by the whole, and
-// max(1, k/N) times by each of N parts, so that N parts read max(k, N) times in all. Edges are read twice more, to verify and to count
-// them, by each part. docs/decisions/0003 has what was measured.
+// The rows of a range of ids are scattered over the files, whose rows are in order of node: with
+// ids in no order, one in N of any N rows that follow each other. A part reads what the whole
+// reads, but for the ranges that are not its own: all ids, and all rows once for each time that
+// rows of its range fit the budget. An artifact of k times the memory for its rows is read k times
+// by the whole, and max(1, k/N) times by each of N parts, so that N parts read max(k, N) times in
+// all. Edges are read twice more, to verify and to count them, by each part. docs/decisions/0003
+// has what was measured.
 //
 // # Memory
 //

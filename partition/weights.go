@@ -332,7 +332,7 @@ func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
 		return err
 	}
 	defer pairs.Close()
-	add := func(edges []T) error {
+	add := func(edges []T) error { //nolint:unparam // as its callers take it
 		for i := range edges {
 			id, _ := pairOfKey(extsort.Key(&edges[i]))
 			rank, _ := j.ids.rank(id)

@@ -189,7 +189,7 @@ func eachGroup[B any](p *parquetReader, by Readers, t table[B], visit func(first
 				return nil
 			}
 			if err == nil {
-				err = s.sum(g)
+				err = s.sum()
 			}
 			order.done(summed, nil)
 			if err == nil {
@@ -244,8 +244,8 @@ func (s *slot) fetch(g int) error {
 	return s.readGroup(s.src.group, g)
 }
 
-// sum adds row group g to the checksum of the file, if its reader has one.
-func (s *slot) sum(g int) error {
+// sum adds the row group of the slot to the checksum of the file, if its reader has one.
+func (s *slot) sum() error {
 	if v, ok := s.src.Reader.(inOrder); ok {
 		return v.Add(s.src.group, s.src.first)
 	}

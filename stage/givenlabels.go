@@ -105,7 +105,7 @@ func givenBlock(free int64, panels int, rows int64) (int, int64) {
 	return int(min(fit/max(rows, 1), int64(panels), tiles.Together)), rows
 }
 
-// tiles commits panels [first, last) of an interval, up to rows rows at a time.
+// tiles commits panels [first, last) of an interval, up to `rows` rows at a time.
 func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, last int, rows int64) error {
 	g, err := out.Create(ctx, interval, first, last)
 	if err != nil {

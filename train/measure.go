@@ -177,7 +177,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	m, net := t.measuring, t.net
 	m.begin()
 	at, piece := t.validFrom, 0
-	measure := func(p microbatch) error {
+	measure := func(p microbatch) error { //nolint:unparam // a visitor
 		n := p.len()
 		net.pool.rows(n, func(thread, lo, hi int) {
 			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)

@@ -170,7 +170,7 @@ func TestEveryOperation(t *testing.T) {
 					tries = append(tries, try{f, at})
 				}
 			}
-			var next, clear, well atomic.Int64
+			var next, free, well atomic.Int64
 			t.Run("faults", func(t *testing.T) {
 				for lane := range lanes {
 					t.Run(strconv.Itoa(lane), func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestEveryOperation(t *testing.T) {
 						for i := next.Add(1) - 1; i < int64(len(tries)); i = next.Add(1) - 1 {
 							felt, code := disturb(t, drive(fmt.Sprint(faultyDisk, lane)), s, start.Clone(), tries[i].fault, tries[i].at, want)
 							if felt == "" {
-								clear.Add(1)
+								free.Add(1)
 							}
 							if code == 0 {
 								well.Add(1)
@@ -188,9 +188,9 @@ func TestEveryOperation(t *testing.T) {
 				}
 			})
 			t.Logf("%d operations %v, %d faults: %d runs ended well, %d with a reason and then well; the run did not come to %d",
-				count.Ops(), count.Kinds(), len(tries), well.Load(), int64(len(tries))-well.Load(), clear.Load())
-			if clear.Load() > int64(len(tries)/20) {
-				t.Errorf("of %d faults the run did not come to %d", len(tries), clear.Load())
+				count.Ops(), count.Kinds(), len(tries), well.Load(), int64(len(tries))-well.Load(), free.Load())
+			if free.Load() > int64(len(tries)/20) {
+				t.Errorf("of %d faults the run did not come to %d", len(tries), free.Load())
 			}
 		})
 	}

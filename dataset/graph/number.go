@@ -1,6 +1,9 @@
 package graph
 
-import "strconv"
+import (
+	"errors"
+	"strconv"
+)
 
 // numberByte marks the bytes of a number as users of CSV write it.
 var numberByte = func() (is [256]bool) {
@@ -21,8 +24,7 @@ func Number(text []byte, bits int) (v float64, ok bool) {
 	}
 	v, err := strconv.ParseFloat(string(text), bits)
 	if err != nil {
-		e, _ := err.(*strconv.NumError)
-		return v, e != nil && e.Err == strconv.ErrRange
+		return v, errors.Is(err, strconv.ErrRange)
 	}
 	return v, true
 }

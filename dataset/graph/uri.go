@@ -63,11 +63,11 @@ func ParseParams(text, separator string, known []string) ([]Param, error) {
 	return params, nil
 }
 
-// ParseCount reads a number of things from min to max.
-func ParseCount(key, value string, min, max int64) (int64, error) {
+// ParseCount reads a number of things from least to most.
+func ParseCount(key, value string, least, most int64) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || n < min || n > max {
-		return 0, BadURI("%s=%s: a whole number from %d to %d is needed", key, value, min, max)
+	if err != nil || n < least || n > most {
+		return 0, BadURI("%s=%s: a whole number from %d to %d is needed", key, value, least, most)
 	}
 	return n, nil
 }

@@ -439,7 +439,7 @@ func discard(r *bufio.Reader, n int64) error {
 func (m *machine) line() string {
 	s, err := m.r.ReadSlice('\n')
 	if err != nil {
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			m.fail("endless name")
 		} else {
 			m.readFailed(err)

@@ -80,7 +80,7 @@ func Open(src *source.Source) (*File, error) {
 	switch {
 	case err == nil || errors.As(err, &fault):
 		return f, err
-	case err == errEndian:
+	case errors.Is(err, errEndian):
 		return nil, graph.BadData(src.Name, "%v", err)
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return nil, graph.Damaged(src.Name, err)

@@ -95,7 +95,7 @@ func (t table) i32(number, other int) int {
 	return other
 }
 
-func (t table) i16(number, other int) int {
+func (t table) i16(number, other int) int { //nolint:unparam // as its siblings: other fields of the format are no shorts
 	if at := t.field(number); at != 0 {
 		return t.of.u16(at)
 	}

@@ -157,7 +157,7 @@ func (p *partition) openEdges(ctx context.Context, path string) (*array.Edges, e
 	p.Known.NumNodes = nodes
 	ends := make([]array.Vector, 2)
 	for i, name := range []string{"row", "col"} {
-		if ends[i], _, err = vectorOf(f, f.Value, path, name); err != nil {
+		if ends[i], err = vectorOf(f, f.Value, path, name); err != nil {
 			return nil, err
 		}
 	}
@@ -168,13 +168,14 @@ func (p *partition) limit() graph.IDLimit {
 	return graph.IDLimit{N: p.Known.NumNodes, Stated: fmt.Sprintf("graph.pt states %d nodes", p.Known.NumNodes)}
 }
 
-// vectorOf opens an entry of a dict, and gives its shape.
-func vectorOf(f *torch.File, dict any, path, name string) (v array.Vector, shape []int64, err error) {
+// vectorOf opens an entry of a dict.
+func vectorOf(f *torch.File, dict any, path, name string) (v array.Vector, err error) {
 	value, _ := torch.Get(dict, name)
 	if value == nil {
-		return v, nil, graph.BadData(path, "has no tensor %q: PyG has not written it so; partition the graph again", name)
+		return v, graph.BadData(path, "has no tensor %q: PyG has not written it so; partition the graph again", name)
 	}
-	return f.Array(value, name)
+	v, _, err = f.Array(value, name)
+	return v, err
 }
 
 // openWeights takes the weights of the edges of a part, which are in the order of its edges.
@@ -231,7 +232,7 @@ func (p *partition) openRows(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	nodes, _, err := vectorOf(f, f.Value, path, "global_id")
+	nodes, err := vectorOf(f, f.Value, path, "global_id")
 	switch {
 	case err != nil:
 		return err
