@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -26,6 +27,19 @@ func exact(x, y, z float32) float32 {
 }
 
 func TestAdd(t *testing.T) {
+	check := func(x, y, z float32) {
+		t.Helper()
+		want := exact(x, y, z)
+		product, addend := float64(x)*float64(y), float64(z)
+		if got := add(product, addend); !same(got, want) {
+			t.Fatalf("%b * %b + %b is %b, want %b", x, y, z, got, want)
+		}
+		if sum := product + addend; !roundsTwice(sum) && !same(float32(sum), want) {
+			t.Fatalf("%b * %b + %b, rounded twice, is %b, want %b", x, y, z, float32(sum), want)
+		}
+	}
+	// Below 2^-126, a little less than half of the last place, which float64 rounds to the half.
+	check(0x1p-75*(1+0x1p-23), 0x1p-75*(1-0x1p-23), math.Float32frombits(1<<22+1))
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 300_000 {
 		// Exponents near each other, so that roundings meet, and the edges of the range.
@@ -37,14 +51,7 @@ func TestAdd(t *testing.T) {
 		if rng.IntN(4) == 0 {
 			x, y, z = draw(0, 254), draw(0, 254), draw(0, 254)
 		}
-		want := exact(x, y, z)
-		product, addend := float64(x)*float64(y), float64(z)
-		if got := add(product, addend); !same(got, want) {
-			t.Fatalf("%b * %b + %b is %b, want %b", x, y, z, got, want)
-		}
-		if sum := product + addend; !roundsTwice(sum) && !same(float32(sum), want) {
-			t.Fatalf("%b * %b + %b, rounded twice, is %b, want %b", x, y, z, float32(sum), want)
-		}
+		check(x, y, z)
 	}
 }
 
@@ -170,8 +177,13 @@ func values(n int) []float32 {
 var lengths = []int{1, 3, 7, 8, 9, 15, 16, 17, 40, 172}
 
 func TestExps(t *testing.T) {
-	for _, n := range lengths {
+	for i, n := range append(slices.Clone(lengths), lengths...) {
 		z := values(n)
+		if i >= len(lengths) { // powers of about one size, so that the order of their sum shows
+			for j := range z {
+				z[j] /= 100
+			}
+		}
 		largest := 3.0
 		for _, v := range z {
 			largest = max(largest, float64(v))
