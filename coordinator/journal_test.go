@@ -439,6 +439,16 @@ func TestVerifyJournal(t *testing.T) {
 	if _, err := VerifyJournal(ctx, storage.NewFaulty(store, 2)); !errors.Is(err, storage.ErrDisk) {
 		t.Errorf("a store that fails: %v", err)
 	}
+	store = storage.NewMem()
+	if err := appendTo(openJournal(t, store), leaseEvent(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Remove(ctx, journalName(1)); err != nil {
+		t.Fatal(err)
+	}
+	if check, err := VerifyJournal(ctx, store); err != nil || len(check.Damaged) != 1 || !strings.Contains(check.Damaged[0].Error(), journalName(1)) {
+		t.Errorf("without the first record, before a snapshot: %+v, %v", check, err)
+	}
 }
 
 func FuzzParseRecord(f *testing.F) {

@@ -280,6 +280,13 @@ func TestConversionsAgree(t *testing.T) {
 				t.Fatalf("%s: float16 %#04x becomes %x, not %x", k.Name(), i, math.Float32bits(wide[i]), math.Float32bits(want[i]))
 			}
 		}
+		const first = 1 << 10
+		for _, n := range []int{1, 15, 17} { // values that fill no panel
+			k.Widen(wide[:n], halves[first:first+n])
+			if err := sameBits(wide[:n], want[first:first+n]); err != nil {
+				t.Errorf("%s: %d values: %v", k.Name(), n, err)
+			}
+		}
 		for _, n := range []int{0, 1, 15, 16, 17, len(floats)} {
 			narrow, wantHalf := make([]uint16, n+1), make([]uint16, n+1)
 			k.Narrow(narrow[:n], floats[:n])
@@ -385,7 +392,7 @@ func testSettled(t *testing.T, k *Kernel, n, width, offset int) {
 	seed := uint64(n*1000 + width + offset)
 	roles, decay, degree := make([]Role, n), make([]uint16, n), make([]uint32, n)
 	for i := range roles {
-		roles[i], decay[i], degree[i] = Role(i*i%7%4), uint16(i*7919), uint32(i*i)%97
+		roles[i], decay[i], degree[i] = Role(i*7/3%4), uint16(i*7919), uint32(i*i)%97
 	}
 	decay[n/2] = OneDecay
 	run := func(k *Kernel) ([]float32, []float64) {
@@ -409,10 +416,11 @@ func testSettled(t *testing.T, k *Kernel, n, width, offset int) {
 		fill(rows, seed, true)
 		fill(from, seed+1, true)
 		k.Decay(rows, from, width-16, decay, roles)
+		decayed := slices.Clone(rows)
 		k.loadComputed(rows, Rows{Stride: width, S: from}, roles)
 		k.divideComputed(rows, degree, roles)
 		checkGuards(t, "rows that are computed", buf, rows)
-		return slices.Clone(rows), sums
+		return append(decayed, rows...), sums
 	}
 	rows, sums := run(k)
 	wantRows, wantSums := run(goKernel)
