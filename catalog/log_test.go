@@ -230,6 +230,10 @@ func TestBinding(t *testing.T) {
 	if orphans, _, err := other.Orphans(ctx); err != nil || len(orphans) != 0 {
 		t.Errorf("orphans %v, %v", orphans, err)
 	}
+	b := Binding{Plans: map[string]string{"lsi": "A"}}
+	if b.holds(Entry{Stage: "lsi"}) || !b.holds(Entry{Stage: "lsi", Plan: "A"}) {
+		t.Error("a file of no plan is taken for one of the plan, or a file of the plan is not")
+	}
 }
 
 // stuck is a store whose writes wait.
