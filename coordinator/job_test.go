@@ -486,7 +486,7 @@ func TestRecordOfAnother(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnotherPlan is sealed, but its hash is that of another plan.
+// TestRecordOfAnotherPlan is sealed, but has the hash of another plan.
 func TestRecordOfAnotherPlan(t *testing.T) {
 	store := storage.NewMem()
 	plan := control.DefaultPlan()

@@ -22,8 +22,8 @@ import (
 	"go.uber.org/goleak"
 
 	"ndls/dataset/npy"
+	"ndls/dataset/parquettest"
 	"ndls/internal/mem"
-	"ndls/internal/parquettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,6 +16,7 @@ import (
 // that failed is drawn again with the seed it has told. NDLS_CHAOS_PARALLEL says how workers
 // share stages in every round: columns, intervals or grid.
 func TestChaos(t *testing.T) {
+	whole(t)
 	rounds, all := 1, false
 	if v := os.Getenv("NDLS_CHAOS"); v != "" {
 		var err error

@@ -57,6 +57,7 @@ func shell(t *testing.T, dir, script string) {
 // TestFileSystems does a whole run on file systems that are mounted here: the same bytes everywhere, nothing is
 // left behind, and a warning where a promise is weaker.
 func TestFileSystems(t *testing.T) {
+	whole(t)
 	reference := filepath.Join(t.TempDir(), "run")
 	run(t, onSmall(reference)...)
 	want := hashes(t, reference)
@@ -131,6 +132,7 @@ func noLeftovers(t *testing.T, dir string) {
 
 // TestCallsThatTheKernelRefuses has strace refuse calls of the program as file systems do that cannot be mounted here.
 func TestCallsThatTheKernelRefuses(t *testing.T) {
+	whole(t)
 	needs(t, "strace")
 	reference := filepath.Join(t.TempDir(), "run")
 	run(t, onSmall(reference)...)
@@ -195,6 +197,7 @@ func TestReadOnlyMount(t *testing.T) {
 // TestGroupSharesRun has one user begin a run with umask 002, killed before its end, and another one of the
 // same group continue it.
 func TestGroupSharesRun(t *testing.T) {
+	whole(t)
 	needs(t)
 	dir, err := os.MkdirTemp("", "ndls-group") // not t.TempDir, into which others may not go
 	if err != nil {
@@ -253,6 +256,7 @@ func TestGroupSharesRun(t *testing.T) {
 
 // TestWithoutProc runs where /proc is not mounted.
 func TestWithoutProc(t *testing.T) {
+	whole(t)
 	needs(t)
 	reference := filepath.Join(t.TempDir(), "run")
 	run(t, onSmall(reference)...)

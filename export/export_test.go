@@ -27,8 +27,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"go.uber.org/goleak"
 
+	"ndls/dataset/parquettest"
 	"ndls/internal/mem"
-	"ndls/internal/parquettest"
 	"ndls/internal/storage"
 	"ndls/shards"
 	"ndls/tiles"

@@ -100,7 +100,7 @@ func TestCutsAreFull(t *testing.T) {
 	}
 }
 
-// TestLastKey: no key is that of rows behind the last group, where the groups fill the keys.
+// TestLastKey: no key belongs to rows behind the last group, where the groups fill the keys.
 func TestLastKey(t *testing.T) {
 	k := &edgeKeys{shift: 62, groups: []uint16{0, 1}, base: []uint32{0, BlockRows}}
 	if got := k.first(2*packed.StripRows, true); got != extsort.End {

@@ -91,6 +91,7 @@ var wouldDo = regexp.MustCompile(`--memory (\d+MiB) is enough`)
 
 // TestNamedMemoryWouldDo: a command that does not fit says with which --memory it would, and then it does.
 func TestNamedMemoryWouldDo(t *testing.T) {
+	whole(t)
 	dir := t.TempDir()
 	var rows strings.Builder
 	rows.WriteString("src,dst\n")
@@ -130,6 +131,7 @@ func TestNamedMemoryWouldDo(t *testing.T) {
 
 // TestVerifyStaysWithinMemory: verify takes no more than its --memory, also with many threads.
 func TestVerifyStaysWithinMemory(t *testing.T) {
+	whole(t)
 	run := filepath.Join(t.TempDir(), "run")
 	expect(t, 0, "", "partition", "--quiet", "--memory", "1GiB", "--run", run,
 		"--dataset", "synthetic:nodes=3000000,edges=6000000,features=16,classes=4,seed=1", "--interval-blocks", "1")

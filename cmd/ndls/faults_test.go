@@ -141,7 +141,7 @@ func TestEveryOperation(t *testing.T) {
 		}
 		step = n
 	} else if testing.Short() {
-		step *= 6
+		step *= 10
 	}
 	// The disks are on the heap: the collector would start a hundred times in each run.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

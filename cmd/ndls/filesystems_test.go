@@ -16,6 +16,7 @@ import (
 // bytes as on one that lacks nothing, or ends before anything is made. Each says what it does not promise, and
 // nothing else.
 func TestKindsOfFileSystems(t *testing.T) {
+	whole(t)
 	const line = "run --run " + faultyDisk + "/run --memory 256MiB --threads 1 --runs 1 --epochs 1 --hidden 8 --probes 16" + tinyGraph
 	const coordinators, power, locks = "do not start two coordinators", "cannot sync folders", "has no locks"
 	var want map[string]string

@@ -39,6 +39,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// whole skips a test with -short, which draws and starts less.
+func whole(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: make test-all has it")
+	}
+}
+
 // toy is a dataset on which the whole job takes a moment.
 const toy = "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1"
 
@@ -736,6 +744,7 @@ func TestErrorsOfOneMachine(t *testing.T) {
 // TestDamageIsMended damages one file after another. The verb that reads the file names it
 // and the command that makes it again; after that command the run is whole.
 func TestDamageIsMended(t *testing.T) {
+	whole(t)
 	run := filepath.Join(t.TempDir(), "run")
 	dataset := []string{"--dataset", "synthetic:nodes=300,edges=900,features=20,classes=3,seed=1"}
 	whole := append([]string{"run", "--run", run, "--quiet", "--runs", "1", "--epochs", "2", "--hidden", "8", "--probes", "16"}, dataset...)

@@ -133,7 +133,7 @@ func TestDamagedDirectories(t *testing.T) {
 	full := os.Getenv(faultEnv) != ""
 	step := 5
 	if testing.Short() {
-		step = 25
+		step = 60
 	}
 	d := drive("/disks/standing")
 	line := tinyRun + tinyGraph
@@ -275,9 +275,7 @@ func (d drive) works(t *testing.T, wreck string, bad *vfstest.Mem, verb, verdict
 // that, with and without power. The same command without the wish to discard then gives what the new dataset asks for, or says that the
 // old run is there still: no file of the old dataset is taken for one of the new.
 func TestKilledWhileDiscarding(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
+	whole(t)
 	d := drive("/disks/discard")
 	edges := filepath.Join(t.TempDir(), "edges.tsv")
 	graph := func(seed uint64) {
@@ -367,9 +365,7 @@ func TestKilledWhileDiscarding(t *testing.T) {
 // TestLeftoversOfInfer kills infer before operations of it. The same command then gives what it gives without that. A file that somebody
 // has put beside what is left is neither removed nor written over.
 func TestLeftoversOfInfer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
+	whole(t)
 	d := drive("/disks/infer")
 	dir := t.TempDir()
 	write := func(name, text string) {

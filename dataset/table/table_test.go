@@ -27,8 +27,8 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/dataset/graph"
+	"ndls/dataset/parquettest"
 	"ndls/internal/inputid"
-	"ndls/internal/parquettest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -76,12 +76,16 @@ func TestTextOfOthers(t *testing.T) {
 	defer func(n int64) { unitBytes = n }(unitBytes)
 	var read []otherText
 	reasons := map[string]int{}
+	lengths := []int64{8 << 20, 100, 4096}
+	if testing.Short() {
+		lengths = lengths[:2]
+	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, path := range textsOfOthers(t) {
 		var first otherText
 		var firstErr error
-		for i, length := range []int64{8 << 20, 4096, 100} {
+		for i, length := range lengths {
 			unitBytes = length
 			f, err := readOtherText(t, path)
 			if i == 0 {

@@ -4,7 +4,7 @@
 // text/template and html/template find methods by names that the linker does not know: a program with them keeps all
 // exported methods of all its types. Here methods are given to [New], beside functions.
 //
-// What is supported is what the pages of this program use: actions with one command, if, with, range, template,
+// Templates may have what the pages of this program use: actions with one command, if, with, range, template,
 // variables, fields, and the functions and, or, not, eq, ne, len, index and printf.
 //
 // Values are escaped for text and for attributes in quotes, as html/template does there. They must not stand in other
@@ -107,7 +107,7 @@ func index(of, at any) (any, error) {
 	return nil, fmt.Errorf("%T has no element %v", of, at)
 }
 
-// truth is what text/template takes for true.
+// truth reports whether text/template takes a value for true.
 func truth(v reflect.Value) bool {
 	v = inner(v)
 	switch v.Kind() {
@@ -122,7 +122,7 @@ func truth(v reflect.Value) bool {
 	}
 }
 
-// inner is what an interface holds.
+// inner returns the value that an interface holds.
 func inner(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Interface {
 		v = v.Elem()

@@ -69,13 +69,13 @@ func (e *replyError) Error() string {
 	return text
 }
 
-// ErrorCode is what retry.RetryableErrorCode reads.
+// ErrorCode returns the code for retry.RetryableErrorCode.
 func (e *replyError) ErrorCode() string { return e.code }
 
-// HTTPStatusCode is what retry.RetryableHTTPStatusCode reads.
+// HTTPStatusCode returns the status for retry.RetryableHTTPStatusCode.
 func (e *replyError) HTTPStatusCode() int { return e.status }
 
-// code is that of a server's error, "" for another error.
+// code returns the code of a server's error, "" for another error.
 func code(err error) string {
 	var reply *replyError
 	if errors.As(err, &reply) {
@@ -214,7 +214,7 @@ func (c *client) refused(method string, reply *http.Response) error {
 	return e
 }
 
-// decode reads a reply whose root element is that of into. A server may begin to answer before it knows whether it
+// decode reads a reply into a value that has its root element. A server may begin to answer before it knows whether it
 // succeeds, so an error may have status 200.
 func decode(method string, into any) func(io.Reader) error {
 	return func(r io.Reader) error {

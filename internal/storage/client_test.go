@@ -23,7 +23,7 @@ func TestMomentaryErrorsAreRetried(t *testing.T) {
 	}
 }
 
-// TestAddresses are those of buckets, of servers of Amazon and of others.
+// TestAddresses makes the addresses of buckets, on servers of Amazon and on others.
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct {
 		server    *url.URL

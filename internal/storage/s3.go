@@ -291,7 +291,7 @@ type (
 	}
 )
 
-// fromSources is what the first source says that knows a value.
+// fromSources returns the value of the first source that has one.
 func fromSources[S, T any](cfg aws.Config, get func(S) (T, bool, error)) (value T, err error) {
 	for _, source := range cfg.ConfigSources {
 		if s, ok := source.(S); ok {

@@ -190,7 +190,7 @@ func TestS3UploadsAreBounded(t *testing.T) {
 	}
 }
 
-// askServer is what the server answers to a question about the bucket.
+// askServer returns the server's answer to a question about the bucket.
 func askServer(t *testing.T, server *url.URL, query string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.JoinPath(storagetest.Bucket).String()+"?"+query, nil)

@@ -77,7 +77,7 @@ func newExporter() (*exporter, error) {
 	return e, nil
 }
 
-// certificates are those of the variables, nil if there are none.
+// certificates returns the certificates that the variables name, nil if there are none.
 func certificates() (*tls.Config, error) {
 	var c tls.Config
 	authority, own, key := setting("CERTIFICATE"), setting("CLIENT_CERTIFICATE"), setting("CLIENT_KEY")
