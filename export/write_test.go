@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"runtime"
+	"slices"
 	"testing"
 
 	"ndls/internal/mem"
@@ -68,5 +69,33 @@ func TestListsDoNotGrow(t *testing.T) {
 	}
 	if err := w.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEdgesKeepTheirWeights sorts the edges of a node.
+func TestEdgesKeepTheirWeights(t *testing.T) {
+	l := edgeList{ends: []uint32{7, 3, 9, 1}, weights: []float32{70, 30, 90, 10}}
+	l.sort()
+	if !slices.Equal(l.ends, []uint32{1, 3, 7, 9}) || !slices.Equal(l.weights, []float32{10, 30, 70, 90}) {
+		t.Errorf("edges to %d with weights %v", l.ends, l.weights)
+	}
+}
+
+// sizes is a writer that notes how many rows it gets at a time.
+type sizes []int
+
+func (s *sizes) write(_ [][]byte, n int) error { *s = append(*s, n); return nil }
+func (s *sizes) close() error                  { return nil }
+
+// TestBatches: a writer gets whole batches, and what is left in the end.
+func TestBatches(t *testing.T) {
+	var got sizes
+	b := &batched{writer: &got, columns: []column{idColumn}, size: 4, held: make([][]byte, 1)}
+	for _, n := range []int{3, 6, 1, 9} {
+		must(t, b.write([][]byte{make([]byte, 8*n)}, n))
+	}
+	must(t, b.close())
+	if !slices.Equal(got, []int{4, 4, 4, 4, 3}) {
+		t.Errorf("batches of %d rows", got)
 	}
 }

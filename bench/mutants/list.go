@@ -945,13 +945,13 @@ var mutants = []mutant{
 		area: exports, file: "export/edges.go", what: "swaps edges without their weights",
 		from:  "l.weights[i], l.weights[j] = l.weights[j], l.weights[i]",
 		to:    "_, _ = l.weights[i], l.weights[j]",
-		tests: []string{"export"},
+		tests: []string{"export TestEdgesKeepTheirWeights"},
 	},
 	{
 		area: exports, file: "export/write.go", what: "makes batches larger than their size",
 		from:  "end := min(at+b.size-b.rows, n)",
 		to:    "end := min(at+b.size, n)",
-		tests: []string{"export"},
+		tests: []string{"export TestBatches"},
 	},
 	{
 		area: exports, file: "export/write.go", what: "loses rows that fill no part",
