@@ -82,6 +82,10 @@ func TestRangesEqualRun(t *testing.T) {
 		f.info.Weighted, f.weight = true, unevenWeight
 		return f
 	}
+	counts := []int{2, 7} // of workers
+	if testing.Short() {
+		counts = counts[1:]
+	}
 	before := manyNodes
 	defer func() { manyNodes = before }()
 	for _, c := range []struct {
@@ -128,7 +132,7 @@ func TestRangesEqualRun(t *testing.T) {
 				whole := storage.NewMem()
 				_, err := Run(t.Context(), c.f, openCatalog(t, whole), with(64<<20))
 				must(t, err)
-				for _, workers := range []int{2, 7} {
+				for _, workers := range counts {
 					w := &sharedWorkers{
 						open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), workers: workers, draw: randomDraw(t),
 					}

@@ -76,6 +76,9 @@ func TestTrialsAreRuns(t *testing.T) {
 			files, trials, change := c.files, c.trials, c.change
 			c := quick(t, filepath.Join(t.TempDir(), "search"), c.dimensions...)
 			c.Trials = trials
+			if testing.Short() && !files {
+				c.Trials = min(trials, 3)
+			}
 			if change != nil {
 				same := c.Base.Options
 				c.Base.Options = func(o *ndls.Options) { same(o); change(o) }

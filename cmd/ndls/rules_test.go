@@ -105,7 +105,7 @@ func TestZeroIsNoValue(t *testing.T) {
 // that scripts give for all modes alike.
 func TestUnusedOptions(t *testing.T) {
 	plan := func(options string) []string {
-		return append([]string{"plan", "--dataset", toy}, strings.Fields(options)...)
+		return append([]string{"plan", "--measure=false", "--dataset", toy}, strings.Fields(options)...)
 	}
 	for options, want := range map[string]string{
 		"--alpha 0.2":                             "features is --residual",
