@@ -105,7 +105,7 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...St
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(p, r, held, stages, func(s Stage, r control.Resources) control.Figures { return newSheet(c, p, r).figures(s) })
+	return run(r, held, stages, func(s Stage, r control.Resources) control.Figures { return newSheet(c, p, r).figures(s) })
 }
 
 // RunCut is [Run] for so many workers with r each, which share the columns or pieces of a stage.
@@ -115,14 +115,14 @@ func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(p, r, held, stages, func(s Stage, r control.Resources) control.Figures {
+	return run(r, held, stages, func(s Stage, r control.Resources) control.Figures {
 		x := newSheet(c, p, r)
 		x.Workers = max(workers, 1)
 		return x.figures(s)
 	})
 }
 
-func run(p control.Plan, r control.Resources, held int64, stages []Stage,
+func run(r control.Resources, held int64, stages []Stage,
 	figures func(Stage, control.Resources) control.Figures,
 ) ([]control.Figures, error) {
 	var list []control.Figures

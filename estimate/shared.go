@@ -24,7 +24,7 @@ func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return run(p, r, held, stages, func(s Stage, r control.Resources) (best control.Figures) {
+	return run(r, held, stages, func(s Stage, r control.Resources) (best control.Figures) {
 		for i, size := range sizes {
 			x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 			x.Workers = max(workers, 1)

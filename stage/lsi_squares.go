@@ -412,7 +412,7 @@ func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
 	for number, epsilon := range env.looserEpsilons() {
 		looser, ok := env.found(1 + number)
 		if !ok {
-			return fmt.Errorf("K for ε %g is missing; K for ε %g was found", epsilon, env.Plan.LSI.Epsilon)
+			return fmt.Errorf("the K table for ε %g is missing; that for ε %g was found", epsilon, env.Plan.LSI.Epsilon)
 		}
 		if err := env.joinLSI(ctx, catalog.KindLabelLSI, labelTable(epsilon), looser); err != nil {
 			return err

@@ -248,9 +248,6 @@ func (a *app) resources() ndls.Resources {
 	}
 }
 
-// budget is a budget of --memory.
-func (a *app) budget() (*mem.Budget, error) { return a.resources().Budget() }
-
 // level is --log-level, raised by --quiet; checkCommon has seen it.
 func (a *app) level() slog.Level {
 	var level slog.Level

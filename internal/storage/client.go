@@ -35,7 +35,6 @@ type client struct {
 	credentials aws.CredentialsProvider // nil: requests are not signed
 	signer      *v4.Signer
 	region      string
-	bucket      string
 	base        url.URL // of the bucket; its path ends with a slash
 	checksums   bool    // uploads carry a CRC-32, which the server keeps
 	skew        atomic.Int64

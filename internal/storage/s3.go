@@ -208,7 +208,7 @@ func parseOptions(query url.Values) (o options, err error) {
 			o.endpoint = value
 		case "role":
 			if !strings.HasPrefix(value, "arn:") {
-				return o, fmt.Errorf("role=%s: it begins with arn:", value)
+				return o, fmt.Errorf("role=%s does not begin with “arn:”", value)
 			}
 			o.role = value
 		case "request_checksum_calculation":

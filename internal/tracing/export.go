@@ -252,7 +252,7 @@ func attributes(b []byte, field protowire.Number, list []attribute.KeyValue) []b
 		case attribute.FLOAT64:
 			value = protowire.AppendFixed64(protowire.AppendTag(nil, 4, protowire.Fixed64Type), math.Float64bits(a.Value.AsFloat64()))
 		default:
-			value = message(nil, 1, []byte(a.Value.Emit()))
+			value = message(nil, 1, []byte(fmt.Sprint(a.Value.AsInterface())))
 		}
 		b = message(b, field, message(word(nil, 1, string(a.Key)), 2, value))
 	}
