@@ -25,6 +25,9 @@ BENCH_COUNT ?= 10
 
 # Nothing is built with the C library but tests under the race detector, so that all targets share what is compiled.
 export CGO_ENABLED := 0
+# Programs and tests are stripped, so the compiler writes no tables for debuggers either, which is a sixth of its time. GOFLAGS=
+# gives them back.
+export GOFLAGS ?= -gcflags=all=-dwarf=false
 
 # What of other modules is left out of the program: pages of gRPC about its requests, and a library for JSON in Arrow,
 # which then takes that of Go (no other module knows the tag tinygo).
