@@ -173,10 +173,10 @@ s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
 .PHONY: lint
 lint: tools ## the linters and the format of .golangci.yaml, and go vet
 	@$(TOOLS)/bin/golangci-lint fmt --diff || { echo "run .tools/bin/golangci-lint fmt"; exit 1; }
-	$(GO) vet ./...
-	$(GO) vet -tags=noasm $(TWINS)
-	$(GO) vet -tags=hooks,invariants ./...
-	cd bench && $(GO) vet ./... && $(GO) vet -tags=noasm ./pass
+	$(GO) vet -tags=$(TAGS) ./...
+	$(GO) vet -tags=$(TAGS),noasm $(TWINS)
+	$(GO) vet -tags=$(TAGS),hooks,invariants,small ./...
+	cd bench && $(GO) vet -tags=$(TAGS) ./... && $(GO) vet -tags=$(TAGS),noasm ./pass
 	$(TOOLS)/bin/golangci-lint run
 	cd bench && $(TOOLS)/bin/golangci-lint run
 
