@@ -80,7 +80,7 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 
 # The tag "small" makes blocks and strips of rows small, so that a graph of ten thousand nodes has several; -short draws fewer
 # of the cases that are drawn.
-TEST := $(GO) test -vet=off -timeout 20m
+TEST := $(GO) test -vet=off -timeout 40m
 
 .PHONY: test
 test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
@@ -97,7 +97,7 @@ test-ci: ## all cases of all tests with small blocks and strips; with those of u
 
 .PHONY: test-all
 test-all: test-ci ## the same, and all cases of all tests with the blocks and strips of users
-	$(TEST) -timeout 40m -tags=$(TAGS) ./...
+	$(TEST) -tags=$(TAGS) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
