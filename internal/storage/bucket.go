@@ -221,7 +221,7 @@ func (b *Bucket) Open(ctx context.Context, name string) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bucketReader{store: b, ctx: ctx, name: name, size: o.size, etag: o.etag}, nil
+	return &bucketReader{store: b, ctx: ctx, name: name, size: o.size, etag: o.etag, version: o.version}, nil
 }
 
 func (b *Bucket) head(ctx context.Context, doing, name string) (object, error) {
@@ -241,13 +241,15 @@ type bucketReader struct {
 	ctx   context.Context
 	name  string
 	size  int64
-	etag  string
+	etag  string // "" where the server gives none
+
+	version string
 }
 
 func (r *bucketReader) Size() int64 { return r.size }
 
 // Version returns Info.Version of the opened version.
-func (r *bucketReader) Version() string { return r.etag }
+func (r *bucketReader) Version() string { return r.version }
 
 func (r *bucketReader) Close() error { return nil }
 
@@ -270,9 +272,9 @@ func (r *bucketReader) stream() io.ReadCloser { return &bucketStream{r: r, end: 
 
 // request asks for a range of the version that was opened.
 func (r *bucketReader) request(off, end int64) (io.ReadCloser, error) {
-	body, size, err := r.store.client.get(r.ctx, r.store.prefix+r.name, r.etag, off, end)
+	body, size, version, err := r.store.client.get(r.ctx, r.store.prefix+r.name, r.etag, off, end)
 	replaced := code(err) == "PreconditionFailed"
-	if err == nil && size != r.size {
+	if err == nil && (size != r.size || version != r.version) {
 		replaced = true
 		_ = body.Close()
 	}
@@ -342,7 +344,7 @@ func (b *Bucket) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: o.size, Version: o.etag}, nil
+	return Info{Name: name, Size: o.size, Version: o.version}, nil
 }
 
 // List implements Store.

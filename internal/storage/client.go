@@ -236,7 +236,20 @@ func decode(method string, into any) func(io.Reader) error {
 type object struct {
 	size    int64
 	etag    string
+	version string // changes when the object is replaced
 	attempt string // that wrote it
+}
+
+// versionOf returns the ETag of a reply, or, where the server gives none, when the object was written.
+func versionOf(reply http.Header) string {
+	if etag := reply.Get("Etag"); etag != "" {
+		return etag
+	}
+	written, err := http.ParseTime(reply.Get("Last-Modified"))
+	if err != nil {
+		return reply.Get("Last-Modified")
+	}
+	return written.UTC().Format(time.RFC3339Nano)
 }
 
 // head describes an object.
@@ -245,18 +258,22 @@ func (c *client) head(ctx context.Context, key string) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	return object{size: reply.ContentLength, etag: reply.Header.Get("Etag"), attempt: reply.Header.Get(attemptHeader)}, nil
+	return object{
+		size: reply.ContentLength, etag: reply.Header.Get("Etag"), version: versionOf(reply.Header),
+		attempt: reply.Header.Get(attemptHeader),
+	}, nil
 }
 
-// get reads bytes [off, end) of the version of an object that has an ETag, and tells the size of the whole.
-func (c *client) get(ctx context.Context, key, etag string, off, end int64) (body io.ReadCloser, size int64, err error) {
+// get reads bytes [off, end) of an object, and returns the size of the whole and its version. With an ETag it fails where
+// the object has another one.
+func (c *client) get(ctx context.Context, key, etag string, off, end int64) (body io.ReadCloser, size int64, version string, err error) {
 	header := http.Header{"Range": {fmt.Sprintf("bytes=%d-%d", off, end-1)}}
 	if etag != "" {
 		header.Set("If-Match", etag)
 	}
 	reply, err := c.do(ctx, call{method: http.MethodGet, key: key, header: header}, retryable, nil)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, "", err
 	}
 	span := reply.Header.Get("Content-Range") // bytes 0-9/100
 	first, rest, _ := strings.Cut(strings.TrimPrefix(span, "bytes "), "-")
@@ -264,9 +281,9 @@ func (c *client) get(ctx context.Context, key, etag string, off, end int64) (bod
 	size, err = strconv.ParseInt(whole, 10, 64)
 	if err != nil || first != strconv.FormatInt(off, 10) {
 		_ = reply.Body.Close()
-		return nil, 0, fmt.Errorf("the server answered %d with Content-Range %q when asked for bytes %d-%d", reply.StatusCode, span, off, end-1)
+		return nil, 0, "", fmt.Errorf("the server answered %d with Content-Range %q when asked for bytes %d-%d", reply.StatusCode, span, off, end-1)
 	}
-	return reply.Body, size, nil
+	return reply.Body, size, versionOf(reply.Header), nil
 }
 
 // listed is a page of a list of objects.
