@@ -86,18 +86,10 @@ TEST := $(GO) test -vet=off -timeout 40m
 test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
 	$(TEST) -short -tags=$(TAGS),small ./...
 
-# Packages in whose tests the rows of a block or a strip show.
-BLOCKS := . ./internal/packed ./spmv ./shards ./tiles ./hops ./lsi ./smooth ./partition ./stage ./coordinator ./group/...
-
-.PHONY: test-ci
-test-ci: ## all cases of all tests with small blocks and strips; with those of users, golden bytes and fewer cases; tests of bench/
-	$(TEST) -tags=$(TAGS),small ./...
-	$(TEST) -short -tags=$(TAGS) $(BLOCKS)
-	cd bench && $(TEST) -tags=$(TAGS) ./...
-
 .PHONY: test-all
-test-all: test-ci ## the same, and all cases of all tests with the blocks and strips of users
+test-all: test ## the same, then all cases of all tests with the blocks and strips of users, and tests of bench/
 	$(TEST) -tags=$(TAGS) ./...
+	cd bench && $(TEST) -tags=$(TAGS) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes

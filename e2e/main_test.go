@@ -46,6 +46,14 @@ func whole(t *testing.T) {
 	}
 }
 
+// ofUsers skips a test of what is planned for the blocks and strips of users.
+func ofUsers(t *testing.T) {
+	t.Helper()
+	if testprogram.Small {
+		t.Skip("it is planned for the blocks of users")
+	}
+}
+
 // run executes the program and returns what it wrote.
 func run(t testing.TB, args ...string) (stdout string) {
 	t.Helper()

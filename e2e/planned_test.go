@@ -26,6 +26,7 @@ type figures struct {
 // sums spilled, and compares what stages took with what was planned.
 func TestPlannedIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,features=64,classes=8,seed=1", "--run", dir,
 		"--memory", "192MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "2", "--quiet")
@@ -35,6 +36,7 @@ func TestPlannedIsMeasured(t *testing.T) {
 // TestPlannedWithWeightsIsMeasured does so for edges with weights, sorted in memory and on disk.
 func TestPlannedWithWeightsIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	for _, memory := range []string{"144MiB", "512MiB"} {
 		t.Run(memory, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "run")
@@ -49,6 +51,7 @@ func TestPlannedWithWeightsIsMeasured(t *testing.T) {
 // a row of probabilities that is longer than all else of a node.
 func TestPlannedWithClassesIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	for _, c := range []struct {
 		nodes, classes int
 		probabilities  string
@@ -78,6 +81,7 @@ func TestPlannedWithClassesIsMeasured(t *testing.T) {
 // labels.
 func TestPlannedHopsIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	for _, options := range []string{
 		"--keep-hops 1,2 --targets labelled --precision float16",
 		"--rule sign --hops 2 --label-columns 2 --precision float16",
@@ -99,6 +103,7 @@ func TestPlannedHopsIsMeasured(t *testing.T) {
 // of which there are fewer than the run has.
 func TestPlannedInductiveIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	dir := filepath.Join(t.TempDir(), "run")
 	run(t, "run", "--dataset", "synthetic:nodes=100000,edges=400000,features=64,classes=8,seed=1", "--run", dir, "--inductive", "--split", "share:0.1,0.1",
 		"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet")
@@ -109,6 +114,7 @@ func TestPlannedInductiveIsMeasured(t *testing.T) {
 // weights, and the least of the stage that follows; and for one with features.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	for _, c := range []struct{ graph, args string }{
 		{"nodes=400000,edges=4000000,seed=1", "run --features none --probes 16 --kmax 2"},
 		{"nodes=400000,edges=4000000,seed=1,weights=6", "run --features none --probes 16 --kmax 2"},
@@ -197,6 +203,7 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 // files.
 func TestPlannedTablesIsMeasured(t *testing.T) {
 	whole(t)
+	ofUsers(t)
 	const nodes, edges = 400_000, 1_200_000
 	dir := t.TempDir()
 	uri := "table:" + writeTextTables(t, dir, nodes, edges)
