@@ -4,7 +4,7 @@
 
 package spmv
 
-// hasF16C reports whether the processor converts float16.
+// hasF16C says whether the processor converts float16.
 func hasF16C() bool
 
 // accumulate16NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
