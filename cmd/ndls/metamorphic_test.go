@@ -27,7 +27,7 @@ const (
 	seedEnv  = "NDLS_DRAW_SEED"
 	// firstSeed is the seed of the first draw, and fewDraws and someDraws are the numbers of draws
 	// with -short and without, unless the variables say otherwise. These draws start no processes.
-	firstSeed, fewDraws, someDraws = 1, 8, 40
+	firstSeed, fewDraws, someDraws = 1, 8, 16
 )
 
 // TestMetamorphic draws from a seed a graph and options that decide the bytes of a run,
