@@ -47,6 +47,14 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// TestDirectoryBuckets: they need sessions, which the client does not have.
+func TestDirectoryBuckets(t *testing.T) {
+	_, err := OpenBucket(t.Context(), "s3://graph--use1-az4--x-s3/runs?region=us-east-1")
+	if err == nil || !strings.Contains(err.Error(), "use a general purpose bucket") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestEndpointsOfTheEnvironment: the URI goes before the environment, and that before shared files.
 func TestEndpointsOfTheEnvironment(t *testing.T) {
 	shared := filepath.Join(t.TempDir(), "config")

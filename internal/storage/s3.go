@@ -132,6 +132,9 @@ func parseBucket(uri string) (name, prefix string, query url.Values, err error) 
 	if u.Scheme != "s3" || u.Host == "" || prefix != "" && !fs.ValidPath(prefix) {
 		return "", "", nil, errors.New("storage: the URI of a bucket has the form s3://bucket/prefix?region=R")
 	}
+	if strings.HasSuffix(u.Host, "--x-s3") || strings.HasSuffix(u.Host, "--xa-s3") {
+		return "", "", nil, fmt.Errorf("storage: %s is a directory bucket (S3 Express One Zone), which ndls does not read: use a general purpose bucket", u.Host)
+	}
 	return u.Host, prefix, query, nil
 }
 
