@@ -40,7 +40,7 @@ import (
 
 // settings are the flags.
 type settings struct {
-	ndls, dir, memory, workforces    string
+	ndls, dir, memory, groups    string
 	pairs, features, blocks, weights int
 	nodes, edges                     int64
 	page                             bool
@@ -55,7 +55,7 @@ func main() {
 	flag.IntVar(&s.pairs, "pairs", 5, "runs of each kind")
 	flag.Int64Var(&s.edges, "edges", 10_000_000, "edges of the graph")
 	flag.Int64Var(&s.nodes, "nodes", 0, "nodes of the graph (default a tenth of the edges)")
-	flag.StringVar(&s.workforces, "partition", "", "partition by these WORKERSxTHREADS, separated by commas")
+	flag.StringVar(&s.groups, "partition", "", "partition by these WORKERSxTHREADS, separated by commas")
 	flag.IntVar(&s.features, "features", 16, "of -partition: features of a node")
 	flag.IntVar(&s.weights, "weights", 0, "octaves of the weights of edges, 0 for none")
 	flag.IntVar(&s.blocks, "interval-blocks", 1, "of -partition: --interval-blocks")
@@ -85,7 +85,7 @@ func (s *settings) measure(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if s.workforces != "" {
+	if s.groups != "" {
 		return s.partitions(ctx, dir)
 	}
 	kinds, second := [2]kind{s.alone, s.cluster}, "coordinator and worker"

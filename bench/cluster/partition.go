@@ -21,15 +21,15 @@ import (
 	"ndls"
 )
 
-// workforce is so many workers of so many threads.
-type workforce struct{ workers, threads int }
+// group holds a number of workers, and the threads of each.
+type group struct{ workers, threads int }
 
-func (c workforce) String() string { return fmt.Sprintf("%dx%d", c.workers, c.threads) }
+func (c group) String() string { return fmt.Sprintf("%dx%d", c.workers, c.threads) }
 
-// parseWorkforces reads a list like 1x1,2x1.
-func parseWorkforces(text string) (list []workforce, err error) {
+// parseGroups reads a list like 1x1,2x1.
+func parseGroups(text string) (list []group, err error) {
 	for _, s := range strings.Split(text, ",") {
-		var c workforce
+		var c group
 		if _, err := fmt.Sscanf(s, "%dx%d", &c.workers, &c.threads); err != nil || c.workers < 1 || c.threads < 1 {
 			return nil, fmt.Errorf("%q is not WORKERSxTHREADS", s)
 		}
@@ -38,18 +38,18 @@ func parseWorkforces(text string) (list []workforce, err error) {
 	return list, nil
 }
 
-// partitions has a graph partitioned by each workforce in turn, and prints what each step
+// partitions has a graph partitioned by each group in turn, and prints what each step
 // took. All must leave the same files.
 func (s *settings) partitions(ctx context.Context, dir string) error {
-	workforces, err := parseWorkforces(s.workforces)
+	groups, err := parseGroups(s.groups)
 	if err != nil {
 		return err
 	}
 	var sums string
 	fmt.Println("| round | workers x threads | step | tasks | s | s in tasks | read, MB | written, MB | peak disk, MB | peak memory of a worker, MB |\n|---|---|---|---|---|---|---|---|---|---|")
 	for round := range s.pairs {
-		for i := range workforces {
-			c := workforces[(i+round)%len(workforces)]
+		for i := range groups {
+			c := groups[(i+round)%len(groups)]
 			run := filepath.Join(dir, "run")
 			steps, err := s.partition(ctx, run, c)
 			if err != nil {
@@ -79,7 +79,7 @@ func (s *settings) partitions(ctx context.Context, dir string) error {
 }
 
 // partition runs a coordinator and workers until the partition is complete.
-func (s *settings) partition(ctx context.Context, dir string, c workforce) ([]step, error) {
+func (s *settings) partition(ctx context.Context, dir string, c group) ([]step, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	token := newToken()
