@@ -386,8 +386,8 @@ func execute(ctx context.Context, c Config, o Options, stages []Stage) error {
 	return err
 }
 
-// stale lists those of the job's stages that the run directory has begun with other options, and those
-// after them. Another partition is not among them: the run refuses that.
+// stale lists the job's stages from the first one that the run directory has not begun, or has begun with other options.
+// It is empty where none was begun with other options. Partition is never listed: a run refuses to replace it.
 func (j job) stale(ctx context.Context) ([]Stage, error) {
 	_, rec, err := openStore(ctx, j.Run, true)
 	if err != nil || rec == nil || !rec.Done(control.Partition) {
@@ -399,9 +399,18 @@ func (j job) stale(ctx context.Context) ([]Stage, error) {
 	if err != nil {
 		return nil, err
 	}
+	first := -1 // of the stages that must be done
 	for i, s := range j.stages {
-		if s != control.Partition && rec.Stage(s) != nil && len(stage.Diff(plan, rec.Plan, s)) > 0 {
-			return j.stages[i:], nil
+		if s == control.Partition {
+			continue
+		}
+		begun := rec.Stage(s) != nil
+		other := begun && len(stage.Diff(plan, rec.Plan, s)) > 0
+		if first < 0 && (other || !begun) {
+			first = i
+		}
+		if other {
+			return j.stages[first:], nil
 		}
 	}
 	return nil, nil

@@ -69,6 +69,7 @@ func TestTrialsAreRuns(t *testing.T) {
 		{name: "smoothed by the rule and epsilon", dimensions: []string{"rule=ndls,sgc", "epsilon=0.03,0.1", "hops=2,3", "label-kmax=3,5"}, trials: 6},
 		{name: "distances", dimensions: []string{"r=0.3,0.5", "epsilon=0.02:0.2", "kmax=3,200"}, trials: 6},
 		{name: "hops", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 6, files: true},
+		{name: "hops, K last", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 3, files: true},
 		{name: "rows that settle", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.LSI.Active = "settled" }, trials: 2, files: true},
 		{name: "small rows", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.Precision = "float16" }, trials: 2, files: true},
 	} {
@@ -76,7 +77,7 @@ func TestTrialsAreRuns(t *testing.T) {
 			files, trials, change := c.files, c.trials, c.change
 			c := quick(t, filepath.Join(t.TempDir(), "search"), c.dimensions...)
 			c.Trials = trials
-			if testing.Short() && !files {
+			if testing.Short() {
 				c.Trials = min(trials, 3)
 			}
 			if change != nil {
