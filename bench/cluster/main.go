@@ -40,7 +40,7 @@ import (
 
 // settings are the flags.
 type settings struct {
-	ndls, dir, memory, groups    string
+	ndls, dir, memory, groups        string
 	pairs, features, blocks, weights int
 	nodes, edges                     int64
 	page                             bool
