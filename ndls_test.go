@@ -22,6 +22,7 @@ import (
 
 	"ndls"
 	"ndls/dataset"
+	"ndls/internal/mem"
 	"ndls/internal/testprogram"
 )
 
@@ -418,6 +419,8 @@ func TestAttemptsAreDropped(t *testing.T) {
 // A program that uses the package has its own limit of the heap while no run is at work,
 // and keeps what it has on its heap while one is.
 func TestHeapOfTheCaller(t *testing.T) {
+	mem.LimitHeap(true)
+	defer mem.LimitHeap(false)
 	const own = 3 << 30
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(own))
 	load := make([]byte, 200<<20)

@@ -30,11 +30,15 @@ import (
 	"ndls/dataset/parquettest"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/testheap"
 	"ndls/shards"
 	"ndls/tiles"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testheap.Grow()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	nodes    = 53

@@ -3,9 +3,7 @@ package partition
 import (
 	"context"
 	"io"
-	"math"
 	"os"
-	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -13,9 +11,13 @@ import (
 
 	"ndls/dataset"
 	"ndls/internal/mem"
+	"ndls/internal/testheap"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testheap.Grow()
+	goleak.VerifyTestMain(m)
+}
 
 type labelRow struct {
 	id    uint32
@@ -164,7 +166,6 @@ func budget(t rapid.TB, free int64) *mem.Budget {
 	if err != nil {
 		t.Fatal(err)
 	}
-	debug.SetMemoryLimit(math.MaxInt64) // naive twins live on the heap
 	if err := b.Reserve(b.Free()-free, "test"); err != nil {
 		t.Fatal(err)
 	}

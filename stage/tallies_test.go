@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -167,7 +166,6 @@ func TestTallyMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		debug.SetMemoryLimit(math.MaxInt64)
 		tallies, err := train.NewTallies(b, 2, classes)
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -143,8 +142,6 @@ func TestEveryOperation(t *testing.T) {
 	} else if testing.Short() {
 		step *= 10
 	}
-	// The disks are on the heap: the collector would start a hundred times in each run.
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	lanes := runtime.GOMAXPROCS(0)
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	"ndls"
 	"ndls/internal/control"
+	"ndls/internal/testheap"
 	"ndls/internal/testprogram"
 )
 
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	testheap.Grow()
 	os.Exit(m.Run())
 }
 

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,7 +61,6 @@ func TestMetamorphic(t *testing.T) {
 			queue = append(queue, d)
 		}
 	}
-	defer withoutLimit()()
 	var next sync.Mutex
 	t.Run("draws", func(t *testing.T) {
 		for lane := range min(lanes, len(queue)) {
@@ -105,26 +103,6 @@ func (g *grounds) play(t *testing.T, d draw) {
 			t.Logf("again: %s=%d %s=1 go test -v -run TestMetamorphic ./cmd/ndls\n%s", seedEnv, d.seed, drawsEnv, d)
 		}
 	})
-}
-
-// withoutLimit lifts the limit of the heap that each run sets for its process, until undo
-// is called: this process has several runs, and disks, on its heap, and the collector
-// would run all the time.
-func withoutLimit() (undo func()) {
-	before := debug.SetMemoryLimit(-1)
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-over:
-				return
-			case <-time.After(20 * time.Millisecond):
-				debug.SetMemoryLimit(before)
-			}
-		}
-	}()
-	return func() { close(over); <-ended }
 }
 
 // lanes is the number of draws that are made at a time: they wait for each other's processes more

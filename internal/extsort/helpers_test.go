@@ -1,18 +1,20 @@
 package extsort
 
 import (
-	"math"
 	"os"
-	"runtime/debug"
 	"testing"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"ndls/internal/mem"
+	"ndls/internal/testheap"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testheap.Grow()
+	goleak.VerifyTestMain(m)
+}
 
 // must stops a test at an error.
 func must(t rapid.TB, err error) {
@@ -27,7 +29,6 @@ func budget(t rapid.TB, free int64) *mem.Budget {
 	t.Helper()
 	b, err := mem.NewBudget(max(mem.MinBudget, mem.Total(free)))
 	must(t, err)
-	debug.SetMemoryLimit(math.MaxInt64) // the tests' own arrays live on the heap
 	must(t, b.Reserve(b.Free()-free, "test"))
 	return b
 }

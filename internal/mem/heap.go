@@ -15,6 +15,7 @@ var heap heapLimit
 // last budget is closed, the limit that the program had holds again.
 type heapLimit struct {
 	mu     sync.Mutex
+	off    bool  // budgets do not limit the heap
 	open   int   // how many budgets are open
 	before int64 // the soft limit of the program, in bytes
 	own    int64 // the soft limit while budgets are open, without extra
@@ -24,7 +25,7 @@ type heapLimit struct {
 func (h *heapLimit) limit() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open++; h.open == 1 {
+	if h.open++; h.open == 1 && !h.off {
 		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 		metrics.Read(sample)
 		h.own = int64(sample[0].Value.Uint64()) + RuntimeShare*3/4
@@ -36,7 +37,7 @@ func (h *heapLimit) limit() {
 func (h *heapLimit) raise(n int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.extra += n; h.open > 0 {
+	if h.extra += n; h.open > 0 && !h.off {
 		debug.SetMemoryLimit(h.own + h.extra)
 	}
 }
@@ -44,7 +45,17 @@ func (h *heapLimit) raise(n int64) {
 func (h *heapLimit) unlimit() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.open--; h.open == 0 {
+	if h.open--; h.open == 0 && !h.off {
 		debug.SetMemoryLimit(h.before)
 	}
+}
+
+// LimitHeap sets whether budgets that are opened from now on limit the heap of the process, which
+// they do at first. A test program that runs several jobs at a time, or holds what it compares
+// with on its heap, turns that off: otherwise it collects garbage all the time. No budget may be
+// open.
+func LimitHeap(on bool) {
+	heap.mu.Lock()
+	defer heap.mu.Unlock()
+	heap.off = !on
 }

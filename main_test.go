@@ -1,0 +1,12 @@
+package ndls
+
+import (
+	"testing"
+
+	"ndls/internal/testheap"
+)
+
+func TestMain(m *testing.M) {
+	testheap.Grow()
+	m.Run()
+}

@@ -1,0 +1,12 @@
+package tune
+
+import (
+	"testing"
+
+	"ndls/internal/testheap"
+)
+
+func TestMain(m *testing.M) {
+	testheap.Grow()
+	m.Run()
+}
