@@ -38,7 +38,7 @@ func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 	targets, threads := o.s.o.Targets, max(o.s.g.Threads, 1)
 	stride := int64(o.s.o.Layout.Columns)
 	end := min(lo+packed.StripRows, o.s.n)
-	return o.s.sums.with(lo, false, func(sums []float32) error {
+	return o.s.sums.with(lo, read, func(sums []float32) error {
 		if o.batches == nil {
 			o.batches = make([]output, 2*threads)
 		}

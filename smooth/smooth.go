@@ -508,7 +508,7 @@ func (s *Smoother) clear() error {
 		return nil
 	}
 	return share.Each(s.g.Threads, packed.Strips(s.n), func(strip int) error {
-		return s.sums.with(int64(strip)<<packed.StripShift, true, func(rows []float32) error {
+		return s.sums.with(int64(strip)<<packed.StripShift, replace, func(rows []float32) error {
 			clear(rows)
 			return nil
 		})
@@ -551,7 +551,7 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 	if s.added != nil {
 		counts = s.added.S[first:end]
 	}
-	return s.sums.with(first, true, func(sum []float32) error {
+	return s.sums.with(first, change, func(sum []float32) error {
 		if s.o.Targets.All() {
 			s.addRows(hop, sum, rows, counts)
 			for k, c := range counts {

@@ -59,7 +59,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 		return err
 	}
 	if err := s.eachSum(func(lo int64) error {
-		return s.sums.with(lo, false, func(rows []float32) error {
+		return s.sums.with(lo, read, func(rows []float32) error {
 			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), panels)
 		})
 	}); err != nil {
@@ -104,7 +104,7 @@ func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want sta
 		return err
 	}
 	if err := s.eachSum(func(lo int64) error {
-		return s.sums.with(lo, true, func(rows []float32) error {
+		return s.sums.with(lo, change, func(rows []float32) error {
 			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), held, first, last)
 		})
 	}); err != nil {

@@ -81,9 +81,18 @@ func (s *sums) free() {
 	}
 }
 
+// access says what is done with the sums of a strip.
+type access uint8
+
+const (
+	read    access = iota // they are read
+	change                // they are read and stored again
+	replace               // they are all set, and stored
+)
+
 // with passes the sums of the strip that starts at row lo to use, one row of columns for each
-// target. With write it stores what use changes. Concurrent calls are for different strips.
-func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error {
+// target. Concurrent calls are for different strips.
+func (s *sums) with(lo int64, a access, use func(rows []float32) error) error {
 	from, to := s.offset[lo/packed.StripRows], s.offset[lo/packed.StripRows+1]
 	size := (s.targets.Before(min(lo+packed.StripRows, s.targets.n)) - s.targets.Before(lo)) * int64(s.columns)
 	if size == 0 {
@@ -92,17 +101,16 @@ func (s *sums) with(lo int64, write bool, use func(rows []float32) error) error 
 	if s.file == nil {
 		return use(s.memory.S[from/sumBytes:][:size])
 	}
-	a := <-s.buffers
-	defer func() { s.buffers <- a }()
-	raw := mem.AsBytes(a.S)[:to-from]
-	if err := s.file.ReadAt(raw, from); err != nil {
-		return fmt.Errorf("running sums: %w", err)
+	buf := <-s.buffers
+	defer func() { s.buffers <- buf }()
+	raw := mem.AsBytes(buf.S)[:to-from]
+	if a != replace {
+		if err := s.file.ReadAt(raw, from); err != nil {
+			return fmt.Errorf("running sums: %w", err)
+		}
 	}
-	if err := use(a.S[:size]); err != nil {
+	if err := use(buf.S[:size]); err != nil || a == read {
 		return err
-	}
-	if !write {
-		return nil
 	}
 	if err := s.file.WriteAt(raw, from); err != nil {
 		return fmt.Errorf("running sums: %w", err)
