@@ -82,14 +82,27 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 # of the cases that are drawn.
 TEST := $(GO) test -vet=off -timeout 40m
 
+# Packages in which something depends on blocks and strips, and tests of what is planned for those of users.
+BLOCKS := ./internal/packed ./spmv ./hops ./tiles ./shards ./partition ./group/... ./lsi ./smooth ./stage ./coordinator
+PLANNED := Planned|Disk|Float16|Intervals
+
 .PHONY: test
 test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
 	$(TEST) -short -tags=$(TAGS),small ./...
 
-.PHONY: test-all
-test-all: test ## the same, then all cases of all tests with the blocks and strips of users, and tests of bench/
-	$(TEST) -tags=$(TAGS) ./...
+.PHONY: test-cases
+test-cases: ## all cases of all tests, with small blocks and strips; tests of bench/
+	$(TEST) -tags=$(TAGS),small ./...
 	cd bench && $(TEST) -tags=$(TAGS) ./...
+
+.PHONY: test-blocks
+test-blocks: ## what blocks and strips change, with those of users
+	$(TEST) -short -tags=$(TAGS) $(BLOCKS)
+	$(TEST) -tags=$(TAGS) -run '$(PLANNED)' . ./e2e
+
+.PHONY: test-all
+test-all: test-cases ## all cases of all tests, with small blocks and strips, and then with those of users
+	$(TEST) -tags=$(TAGS) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes
@@ -196,7 +209,7 @@ generate-check: ## fail if generated code is not what the generators write
 fuzz: ## every fuzz target, FUZZ_COUNT inputs each, guided by coverage; FUZZ_BUILD= builds without coverage, which is faster and unguided
 	mkdir -p $(BUILD)/fuzz
 	failed=; for pkg in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
-	  $(GO) test -c $(FUZZ_BUILD) -o $(BUILD)/fuzz/test $$pkg; \
+	  $(GO) test -c -tags=$(TAGS) $(FUZZ_BUILD) -o $(BUILD)/fuzz/test $$pkg; \
 	  for target in $$(cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.list '^Fuzz' | grep -E '$(FUZZ_ONLY)'); do \
 	    (cd $$pkg && $(CURDIR)/$(BUILD)/fuzz/test -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZ_LIMIT) -test.fuzzminimizetime 1x \
 	      -test.fuzzcachedir $(CURDIR)/$(BUILD)/fuzz/inputs/$$pkg/$$target) || failed="$$failed $$pkg:$$target"; \

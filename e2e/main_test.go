@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 func whole(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short: make test-all has it")
+		t.Skip("-short: make test-cases has it")
 	}
 }
 

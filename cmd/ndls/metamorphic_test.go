@@ -338,7 +338,11 @@ func (x *draw) options(d dice, wide bool) {
 	if wide {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
-	labelRule := d.one("ndls", "ndls", "ndls-reference", "cs", "cs-nd")
+	labelRules := []string{"ndls", "ndls", "ndls-reference", "cs", "cs-nd"}
+	if settled {
+		labelRules = labelRules[:3] // --slack is refused with the others
+	}
+	labelRule := d.one(labelRules...)
 	x.plan["smooth-labels"] += " --label-rule " + labelRule
 	switch labelRule {
 	case "cs":
