@@ -84,25 +84,27 @@ TEST := $(GO) test -vet=off -timeout 40m
 
 # Packages in which something depends on blocks and strips, and tests of what is planned for those of users.
 BLOCKS := ./internal/packed ./spmv ./hops ./tiles ./shards ./partition ./group/... ./lsi ./smooth ./stage ./coordinator
-PLANNED := Planned|Disk|Float16|Intervals
+PLANNED := Planned|Disk|Float16|Intervals|Groups
 
 .PHONY: test
 test: ## what each change runs: every package, with small blocks and strips; data sets are found through NDLS_DATA
 	$(TEST) -short -tags=$(TAGS),small ./...
 
-.PHONY: test-cases
-test-cases: ## all cases of all tests, with small blocks and strips; tests of bench/
-	$(TEST) -tags=$(TAGS),small ./...
+.PHONY: test-each
+test-each: ## each test, also those that make test leaves out since they take long; tests of bench/
+	NDLS_SLOW=1 $(TEST) -short -tags=$(TAGS),small ./...
 	cd bench && $(TEST) -tags=$(TAGS) ./...
 
 .PHONY: test-blocks
 test-blocks: ## what blocks and strips change, with those of users
 	$(TEST) -short -tags=$(TAGS) $(BLOCKS)
-	$(TEST) -tags=$(TAGS) -run '$(PLANNED)' . ./e2e
+	NDLS_SLOW=1 $(TEST) -short -tags=$(TAGS) -run '$(PLANNED)' . ./e2e
 
 .PHONY: test-all
-test-all: test-cases ## all cases of all tests, with small blocks and strips, and then with those of users
+test-all: ## all cases of each test, with small blocks and strips, and then with those of users; tests of bench/
+	$(TEST) -tags=$(TAGS),small ./...
 	$(TEST) -tags=$(TAGS) ./...
+	cd bench && $(TEST) -tags=$(TAGS) ./...
 
 .PHONY: golden
 golden: ## every golden case of exact LSI and smoothed features, by every kernel; some minutes

@@ -1,7 +1,9 @@
 package ndls
 
 import (
+	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"math"
@@ -55,19 +57,47 @@ func buildOf(v map[string]string, contents func() string) string {
 	return name
 }
 
-// contents is the beginning of the SHA-256 of the program that runs. The kernel has it open,
-// also where the file was replaced since.
+// contents names what the program that runs was linked from: the end of the build ID that the go
+// command writes into it, which is a hash of the program. A program without one is hashed here,
+// which takes longer than a small run. The kernel has the file open, also where it was replaced
+// since.
 func contents() string {
 	f, err := vfs.OpenFile("/proc/self/exe", os.O_RDONLY, 0)
 	if err != nil {
 		return "unknown"
 	}
 	defer f.Close()
+	if id := buildID(f); id != "" {
+		return id
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, math.MaxInt64)); err != nil {
 		return "unknown"
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:12]
+	return hex.EncodeToString(sum.Sum(nil))[:contentsLength]
+}
+
+// contentsLength is the number of letters of a hash that name a program.
+const contentsLength = 12
+
+// buildID returns the beginning of the last part of a program's build ID, or "" if it has none. The
+// linker puts the ID into a note of type 4 with the name "Go" in the first page of the file. A note
+// is three numbers of 32 bits (length of the name, length of the ID, type), the name and the ID.
+func buildID(program io.ReaderAt) string {
+	page := make([]byte, 4096)
+	n, _ := program.ReadAt(page, 0)
+	name := []byte("\x04\x00\x00\x00Go\x00\x00")
+	at := bytes.Index(page[:n], name)
+	if at < 4 {
+		return ""
+	}
+	id := page[at+len(name) : n]
+	id = id[:min(int(binary.LittleEndian.Uint32(page[at-4:])), len(id))]
+	slash := bytes.LastIndexByte(id, '/')
+	if slash < 0 || len(id)-slash <= contentsLength {
+		return ""
+	}
+	return string(id[slash+1:][:contentsLength])
 }
 
 // Kernel is the name of the kernel that "auto" or another name of one stands for on

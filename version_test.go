@@ -1,8 +1,13 @@
 package ndls
 
 import (
+	"os"
+	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
+
+	"ndls/internal/testprogram"
 )
 
 // Two programs of one version are told apart by their commits, and by what they hold where
@@ -24,7 +29,31 @@ func TestBuildsAreToldApart(t *testing.T) {
 			t.Errorf("%v: %q, want %q", tc.versions, got, tc.want)
 		}
 	}
-	if got := contents(); !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(got) || got != contents() {
+	if got := contents(); !regexp.MustCompile("^[0-9a-zA-Z_-]{12}$").MatchString(got) || got != contents() {
 		t.Errorf("this program is called %q, then %q", got, contents())
+	}
+}
+
+// A program is named by the build ID that the go command shows, and by its hash where it has none.
+func TestBuildID(t *testing.T) {
+	program, err := testprogram.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	shown, err := exec.Command("go", "tool", "buildid", program).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(strings.TrimSpace(string(shown)), "/")
+	if want := parts[len(parts)-1][:contentsLength]; buildID(f) != want {
+		t.Errorf("build ID %q, want %q of %s", buildID(f), want, shown)
+	}
+	if id := buildID(strings.NewReader("no program")); id != "" {
+		t.Errorf("a text has the build ID %q", id)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ndls/internal/testkit"
 )
 
 // TestDoor asks before a run has a page: the process answers, and says that it does not lead yet.
@@ -43,9 +45,7 @@ func TestDoor(t *testing.T) {
 
 // TestDoorIsBounded: who sends nothing, a header or a body without end, or a long header is cut off in time.
 func TestDoorIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	testkit.Slow(t, "takes half a minute")
 	d, err := openDoor("127.0.0.1:0", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

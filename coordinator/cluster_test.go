@@ -15,6 +15,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/stage"
 )
 
@@ -890,9 +891,7 @@ func TestCommitOfAnotherPlan(t *testing.T) {
 // TestMembersAreBounded: workers that are gone are forgotten, and there is an end to how
 // many may join.
 func TestMembersAreBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: ten thousand workers join")
-	}
+	testkit.Slow(t, "ten thousand workers join")
 	synctest.Test(t, func(t *testing.T) {
 		s := newCluster(t, 1).start()
 		join := func(name string) error {

@@ -14,6 +14,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/stage"
 )
 
@@ -121,9 +122,7 @@ func TestDiscardInterrupted(t *testing.T) {
 
 // One changed byte of the record is found.
 func TestRecordIsSealed(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: each byte is changed")
-	}
+	testkit.Slow(t, "each byte is changed")
 	store, _ := finished(t)
 	text := content(t, store, RecordName)
 	for at := range text {

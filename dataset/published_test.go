@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 )
 
 // open opens a dataset and closes it at the end of the test.
@@ -422,9 +423,7 @@ func TestPubmedNeedsFeatures(t *testing.T) {
 
 // TestTwitterAttributes streams 164 MB of text out of a zip archive.
 func TestTwitterAttributes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: 164 MB of text")
-	}
+	testkit.Slow(t, "164 MB of text")
 	folder := testgraph.Published(t, "data/twitter_ego")
 	d := open(t, "edges:"+filepath.Join(folder, "edgeListTwitterTEstDinix.zip")+"?features="+filepath.Join(folder, "attributesTwitterTestDinix.zip"), Options{})
 	if n := d.Info().NumFeatures; n != 1007 {

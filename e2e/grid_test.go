@@ -96,6 +96,7 @@ func TestGrid(t *testing.T) {
 // TestEdgesOfGroups: workers that share rows read the edges of their rows once where these stay in memory, and else with each hop,
 // with the same bytes. With the smaller memory those of one worker stay, and those of the other do not.
 func TestEdgesOfGroups(t *testing.T) {
+	ofUsers(t)
 	whole(t)
 	t.Parallel()
 	dense := []string{

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 
+	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
 
@@ -41,9 +42,7 @@ func TestMain(m *testing.M) {
 // that share columns, intervals or a grid, an object store, and other readers of what we write.
 func whole(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: make test-cases has it")
-	}
+	testkit.Slow(t, "whole runs, of which make test has few")
 }
 
 // ofUsers skips a test of what is planned for the blocks and strips of users.

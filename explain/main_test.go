@@ -3,10 +3,10 @@ package explain_test
 import (
 	"testing"
 
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	testheap.Grow()
+	testkit.GrowHeap()
 	m.Run()
 }

@@ -30,13 +30,13 @@ import (
 	"ndls/dataset/parquettest"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/tiles"
 )
 
 func TestMain(m *testing.M) {
-	testheap.Grow()
+	testkit.GrowHeap()
 	goleak.VerifyTestMain(m)
 }
 

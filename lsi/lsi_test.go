@@ -25,6 +25,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -317,9 +318,7 @@ func kernels(t testing.TB) []string {
 // kernel that the build selects: with the tag noasm that is the Go twin. Two cases of
 // each graph are computed, which share no option; make golden computes all.
 func TestGoldenCitationGraphs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: all hops of all nodes of two graphs")
-	}
+	testkit.Slow(t, "all hops of all nodes of two graphs")
 	for name, n := range map[string]int{"cora": 2708, "citeseer": 3327} {
 		g := published(t, name, n)
 		columns, reached := goldenTable(t, name, n)
@@ -363,9 +362,7 @@ func TestGoldenCitationGraphs(t *testing.T) {
 // mean over three seeds: the share of settling nodes within ±1, and Spearman's
 // rank correlation. The expected figures are an independent implementation's.
 func TestSketchAccuracy(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: three seeds of six probes")
-	}
+	testkit.Slow(t, "three seeds of six probes")
 	cases := []struct {
 		name      string
 		n, probes int
@@ -412,9 +409,7 @@ func TestSketchAccuracy(t *testing.T) {
 
 // TestSketchRowsMayBeRounded: float16 rows change K of a sketch for few nodes, by one hop.
 func TestSketchRowsMayBeRounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: 200 hops of two graphs in two precisions")
-	}
+	testkit.Slow(t, "200 hops of two graphs in two precisions")
 	for name, n := range map[string]int{"cora": 2708, "citeseer": 3327} {
 		g := published(t, name, n)
 		for _, r := range []float64{0, 0.5, 1} {

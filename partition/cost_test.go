@@ -9,6 +9,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
 
@@ -68,9 +69,7 @@ func TestLeastMemory(t *testing.T) {
 // TestPlan compares a partition by one worker and by two with what was planned: with
 // memory for all, and with so little that keys and features are spilled.
 func TestPlan(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: partitions of millions of edges")
-	}
+	testkit.Slow(t, "partitions of millions of edges")
 	ctx := context.Background()
 	for _, plan := range []struct {
 		name     string

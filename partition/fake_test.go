@@ -11,11 +11,11 @@ import (
 
 	"ndls/dataset"
 	"ndls/internal/mem"
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	testheap.Grow()
+	testkit.GrowHeap()
 	goleak.VerifyTestMain(m)
 }
 

@@ -27,6 +27,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 )
 
@@ -445,9 +446,7 @@ func wholeNumbers(nodes, width int) *fake {
 // TestFeatureType has one value in the way of float16, or none, under budgets
 // that hold all tiles, some of them, or not one.
 func TestFeatureType(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: dozens of partitions")
-	}
+	testkit.Slow(t, "dozens of partitions")
 	for _, c := range []struct {
 		name        string
 		row, column int

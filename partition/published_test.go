@@ -10,14 +10,13 @@ import (
 	"ndls/dataset"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/shards"
 )
 
 // TestPublished compares counts with those known of the published graphs.
 func TestPublished(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: whole published graphs")
-	}
+	testkit.Slow(t, "whole published graphs")
 	for _, c := range []struct {
 		name                     string
 		nodes, edges, components int64

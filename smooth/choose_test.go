@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
@@ -251,9 +252,7 @@ func TestLimits(t *testing.T) {
 // TestChooseGoesOn stops a choice after every pass and every trial, and lets another way of
 // computing go on: the choice is the same.
 func TestChooseGoesOn(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: it stops at every hop")
-	}
+	testkit.Slow(t, "it stops at every hop")
 	plain := slow()
 	weighted := plain
 	weighted.g = plain.g.RandomWeights(10, 3)

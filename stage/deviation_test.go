@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/stage/stagetest"
 )
 
@@ -15,9 +16,7 @@ import (
 // ones: their mean relative deviation is below the one that was asked for, the run reports it, K is
 // the same, and fewer edges are read.
 func TestDeviation(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: real data sets")
-	}
+	testkit.Slow(t, "real data sets")
 	var exact storage.Store // of the data set before
 	var e control.StageReport
 	of := ""

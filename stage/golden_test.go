@@ -11,6 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/stage/stagetest"
 )
 
@@ -34,9 +35,7 @@ type smoothedGolden struct {
 // computed, which share no option, by the kernel that is selected; make golden computes
 // all, and by the Go twin too.
 func TestGoldenSmoothedCora(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: exact LSI of Cora, twice")
-	}
+	testkit.Slow(t, "exact LSI of Cora, twice")
 	raw, err := os.ReadFile(testgraph.Published(t, "golden/cora_smoothed.json"))
 	if err != nil {
 		t.Fatal(err)

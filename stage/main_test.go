@@ -5,10 +5,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	testheap.Grow()
+	testkit.GrowHeap()
 	goleak.VerifyTestMain(m)
 }

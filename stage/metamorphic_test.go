@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/stage/stagetest"
 )
 
@@ -115,9 +116,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 // TestFailAtEveryStep lets operations of the store fail, one in each run, from one that is drawn
 // on; then resumes without faults: the same bytes.
 func TestFailAtEveryStep(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: 80 runs")
-	}
+	testkit.Slow(t, "80 runs")
 	plan := stagetest.SmallPlan()
 	plan.Train.Epochs = 1
 	t.Run("as by default", func(t *testing.T) { failAtEveryStep(t, plan) })

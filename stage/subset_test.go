@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/stage/stagetest"
 )
@@ -112,9 +113,7 @@ func models(t *testing.T, store storage.Store) map[string]string {
 // TestSomeRowsAreStored trains, predicts and evaluates on the rows of labelled nodes and a few
 // others. Rows are matched by id, so models and accuracies equal those of all rows.
 func TestSomeRowsAreStored(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: whole runs by every rule")
-	}
+	testkit.Slow(t, "whole runs by every rule")
 	plan, res := sparsePlan(), stagetest.On(t, sparse)
 	full, some := storage.NewMem(), storage.NewMem()
 	upTo := []control.Stage{control.Partition, control.LSI, control.Smooth}
@@ -165,9 +164,7 @@ func TestSomeRowsAreStored(t *testing.T) {
 }
 
 func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: seven damaged runs")
-	}
+	testkit.Slow(t, "seven damaged runs")
 	plan, res := sparsePlan(), stagetest.On(t, sparse)
 
 	store := storage.NewMem()

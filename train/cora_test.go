@@ -7,15 +7,14 @@ import (
 	"ndls/dataset"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/shards"
 )
 
 // TestCora trains on ten hops of the published citation graph, averaged, which is
 // nearly what the paper calls S²GC: stored as float32 and as float16.
 func TestCora(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the accuracy of whole trainings")
-	}
+	testkit.Slow(t, "the accuracy of whole trainings")
 	d, err := dataset.Open(t.Context(), "planetoid:"+testgraph.Published(t, "data/cora")+"/cora", dataset.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/internal/seal"
+	"ndls/internal/testkit"
 )
 
 // clouds is a problem of well separated classes: rows lie around a corner of
@@ -371,9 +372,7 @@ func TestFailuresReturnTheMemory(t *testing.T) {
 // TestMemoryDoesNotGrowWithRows compares all that is ever allocated on the heap
 // for few rows and for many.
 func TestMemoryDoesNotGrowWithRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: hundreds of thousands of rows")
-	}
+	testkit.Slow(t, "hundreds of thousands of rows")
 	used := func(n int64) (heap, peak int64) {
 		const limit = 44 << 20
 		p, b := clouds(n, 256, 4, 8192), testBudget(t, limit)

@@ -14,6 +14,7 @@ import (
 
 	"ndls"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/tune"
 )
 
@@ -388,9 +389,7 @@ func TestDiverged(t *testing.T) {
 
 // TestCora finds for the settings of bench/accuracy/RESULTS.md what they give there on validation nodes, before a trial that is worse.
 func TestCora(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it trains on a published data set")
-	}
+	testkit.Slow(t, "it trains on a published data set")
 	c := quick(t, filepath.Join(t.TempDir(), "search"), "lr=0.01,0.0003")
 	c.Base.Dataset = "planetoid:" + filepath.Join(testgraph.Published(t, "data/cora"), "cora")
 	c.Search, c.Trials = tune.Grid, 0

@@ -24,7 +24,7 @@ import (
 
 	"ndls"
 	"ndls/internal/control"
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
 
@@ -37,16 +37,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	testheap.Grow()
+	testkit.GrowHeap()
 	os.Exit(m.Run())
 }
 
 // whole skips a test with -short, which draws and starts less.
 func whole(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: make test-cases has it")
-	}
+	testkit.Slow(t, "whole runs, of which make test has few")
 }
 
 // toy is a dataset on which the whole job takes a moment.

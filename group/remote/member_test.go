@@ -30,6 +30,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/lsi"
 	"ndls/smooth"
 	"ndls/spmv"
@@ -432,9 +433,7 @@ func TestRowsOnOtherWays(t *testing.T) {
 
 // TestBytesOnTheWire holds the wire against the formula of the package.
 func TestBytesOnTheWire(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: the same products as TestSmoothEqualsOneMachine")
-	}
+	testkit.Slow(t, "the same products as TestSmoothEqualsOneMachine")
 	for _, p := range []spmv.Precision{spmv.Float32, spmv.Float16} {
 		for turn, l := range layouts(p) {
 			if p == spmv.Float16 && turn != 1 {

@@ -8,11 +8,11 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/internal/mem"
-	"ndls/internal/testheap"
+	"ndls/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
-	testheap.Grow()
+	testkit.GrowHeap()
 	goleak.VerifyTestMain(m)
 }
 
