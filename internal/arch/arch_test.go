@@ -87,7 +87,7 @@ var exclusive = map[string][]string{
 	"html/template":                     {"internal/page/pagetest"}, // it and text/template keep all exported methods in the program
 	"text/template":                     {"internal/page"},
 	"log/slog":                          {"ndls", "cmd/ndls", "coordinator", "worker", "internal/control"},
-	"testing":                           {"internal/testgraph", "internal/page/pagetest", "internal/storage/storagetest", "stage/stagetest"},
+	"testing":                           {"internal/testgraph", "internal/testkit", "internal/page/pagetest", "internal/storage/storagetest", "stage/stagetest"},
 	"ndls/internal/testgraph":           {},
 	"ndls/internal/storage/storagetest": {},
 	"ndls/internal/seal/sealtest":       {},
