@@ -2,10 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"ndls/internal/packed"
@@ -74,27 +71,6 @@ func TestIntervals(t *testing.T) {
 		c.end("--workers 2", want)
 		bytesOnTheWire(t, c.dir, 2, true)
 	})
-}
-
-// TestIntervalsKeepHops has two workers share the rows of a graph whose hops are written: they
-// have the bytes that one process gives.
-func TestIntervalsKeepHops(t *testing.T) {
-	whole(t)
-	t.Parallel()
-	for _, options := range []string{"--keep-hops 0..2,4", "--rule sign --hops 3 --label-columns 2"} {
-		t.Run(options, func(t *testing.T) {
-			job := append(slices.Clone(rowsJob), strings.Fields(options)...)
-			want := wantOf(t, job...)
-			if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(path string) bool { return strings.HasPrefix(path, "hops/") }) {
-				t.Error("the run has kept no hops")
-			}
-			c := newCluster(t)
-			run(t, append([]string{"run", "--run", c.dir, "--workers", "2", "--memory", "512MiB", "--parallel", "intervals"}, job...)...)
-			c.end(options, want)
-			// Blocks of features and of label columns differ in width, and the formula has one.
-			bytesOnTheWire(t, c.dir, 2, !strings.Contains(options, "label-columns"))
-		})
-	}
 }
 
 // settledJob has four strips of rows, most of which settle before the last hop.
