@@ -230,7 +230,7 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 	for _, to := range ends {
 		for range hops.Blocks(panels*packed.PanelColumns, l) {
 			w.External(l, n, 1, 1) // filled or loaded, then summed by the first pass
-			w.Pass(l, n, to-max(from, 0))
+			w.Pass(l, n, to-max(from, 0), false)
 		}
 		longest, from = max(longest, to-from), to
 	}
@@ -267,7 +267,7 @@ func (s *Sheet) Spectrum(held int64) {
 	l, _, _ := lsi.SpectrumPlan(r)
 	var w hops.Work
 	w.External(l, s.Part, 5*lsi.SpectrumHops, 3*lsi.SpectrumHops)
-	w.Pass(l, s.Part, lsi.SpectrumHops)
+	w.Pass(l, s.Part, lsi.SpectrumHops, false)
 	w.Disk = l.Disk(s.Part)
 	s.streams(r, w, l, false, 0)
 	s.Computes(5*lsi.SpectrumHops*float64(s.Part)*packed.PanelColumns, observedValues)

@@ -19,6 +19,9 @@
 // where dist(i, j) is the number of edges on a shortest path from j to i. [Graph.FindNeeded] computes R for the last hops, by steps from
 // row to row. Leaving such rows out changes no bit of the others.
 //
+// A walk that recurs makes T_j Z at hop j, with Chebyshev's polynomials T_j of D̃⁻¹ Ã ([spmv.Pass.Recur]), in place of powers. Row i of hop j
+// is made of itself and its neighbours one hop earlier, and of itself two hops earlier, so that the same rows are needed.
+//
 // Each worker of a group has a range of the rows. It copies the edges into its own rows and touches all of them at every hop, because it
 // does not know which rows the others read. All workers make the same hops, save at the same hop, and resume only if each has a state of
 // that hop and of its own range; otherwise all start from hop 0.
@@ -36,7 +39,8 @@
 //
 // The payload is a uint32 length, a JSON header that describes what the state belongs to, and the engine's numbers (packages lsi and
 // smooth). Rows of a block are in strips of 2^15. Each strip has, for each panel of 16 columns in ascending order, its rows of 16 float32
-// or float16 values and then, if rows settle, for each panel the uint16 decay of each row. A reader skips panels that it does not want.
+// or float16 values and then, if rows settle, for each panel the uint16 decay of each row. If the walk recurs, the rows before these follow
+// in the same order. A reader skips panels that it does not want.
 //
 // A damaged state, or one of another version, program, graph or plan, is refused with a reason, and work starts from hop 0.
 //

@@ -1,6 +1,7 @@
 package hops
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -305,6 +306,52 @@ func TestFillOnThreads(t *testing.T) {
 			block.Free()
 			mean.Free()
 			state.Free()
+		}
+	}
+}
+
+// TestRecurrenceResumes makes steps of a recurrence, and takes a state of them to a block elsewhere that makes the others: the same bits.
+func TestRecurrenceResumes(t *testing.T) {
+	hg, block := start(t, chain(), nil)
+	steps := func(b *spmv.Block, from, to int) {
+		t.Helper()
+		streams := hg.NewStreams(1, ReadBytes, nil, false)
+		defer streams.Close()
+		walk := streams.Walk(b, from, nil)
+		walk.Recurs = true
+		for hop := from + 1; hop <= to; hop++ {
+			if _, err := walk.Next(t.Context(), to-hop+1, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	steps(block, 0, 3)
+	var raw bytes.Buffer
+	w, err := NewStateWriter(&raw, "of a recurrence")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Block(block, nil, 2), w.Before(block, 2), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewStateReader(&raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := hg.NewBlock(spmv.Layout{Columns: 16, Residency: spmv.Spilled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Free()
+	if err := errors.Join(r.Block(other, nil, 2, 1, 2), r.Before(other, 2, 1, 2), r.End()); err != nil {
+		t.Fatal(err)
+	}
+	steps(block, 3, 9)
+	steps(other, 3, 9)
+	whole, second := rowsOf(t, block), rowsOf(t, other)
+	for i := range int(block.NumRows()) {
+		if !slices.Equal(second[i*16:(i+1)*16], whole[i*32+16:(i+1)*32]) {
+			t.Fatalf("row %d: %v, not %v", i, second[i*16:(i+1)*16], whole[i*32+16:(i+1)*32])
 		}
 	}
 }

@@ -105,6 +105,14 @@ func (s *StateWriter) Block(b *spmv.Block, c *Closure, panels int) error {
 	})
 }
 
+// Before writes the first panels of the rows before those of a block, which a walk that recurs reads.
+func (s *StateWriter) Before(b *spmv.Block, panels int) error {
+	return b.ExportBefore(func(_ int64, rows spmv.Rows) error {
+		raw, stride, size := rows.Bytes()
+		return s.Panels(raw, stride, size, panels)
+	})
+}
+
 // Close ends the state with an empty frame.
 func (s *StateWriter) Close() error {
 	if len(s.frame) > frameHead {
@@ -272,6 +280,15 @@ func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) er
 			}
 		}
 		return s.Skip(int64(held-last) * decays)
+	})
+}
+
+// Before reads what [StateWriter.Before] wrote of held panels. Panels [first, last) become the first of the rows before those of b; others
+// become zero.
+func (s *StateReader) Before(b *spmv.Block, held, first, last int) error {
+	return b.ImportBefore(func(_ int64, rows spmv.Rows) error {
+		raw, stride, size := rows.Bytes()
+		return s.Panels(raw, stride, size, held, first, last)
 	})
 }
 

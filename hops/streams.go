@@ -277,7 +277,9 @@ func everyRow(_ int64, roles []spmv.Role) (least, most spmv.Role) {
 type Walk struct {
 	Stats
 	// Watch, if not nil, may change the finished rows of a hop. No row settles then.
-	Watch   spmv.Settle
+	Watch spmv.Settle
+	// Recurs says that hop j makes the rows T_j Z of Chebyshev's polynomials ([spmv.Pass.Recur]). No row settles then, nor is one changed.
+	Recurs  bool
 	b       *spmv.Block
 	closure *Closure
 	streams *Streams
@@ -331,7 +333,11 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 	if w.Watch != nil {
 		part.Settle = w.Watch
 	}
-	edges, err = c.pass.Run(ctx, w.b, sink, part)
+	run := c.pass.Run
+	if w.Recurs {
+		run = c.pass.Recur
+	}
+	edges, err = run(ctx, w.b, sink, part)
 	edges += copying
 	w.EdgesStreamed += edges
 	if err != nil {

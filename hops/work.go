@@ -20,9 +20,12 @@ func (w *Work) Move(read, written int64) {
 	w.Read, w.Written = min(w.Read+min(read, MostBytes), MostBytes), min(w.Written+min(written, MostBytes), MostBytes)
 }
 
-// Pass adds hops of a block of n rows.
-func (w *Work) Pass(l spmv.Layout, n int64, hops int) {
+// Pass adds hops of a block of n rows. recurs says that they are steps of a recurrence.
+func (w *Work) Pass(l spmv.Layout, n int64, hops int, recurs bool) {
 	read, written := l.HopBytes(n)
+	if recurs {
+		read, written = l.RecurBytes(n)
+	}
 	w.Passes += hops
 	for range hops {
 		w.Move(read, written)

@@ -79,7 +79,7 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	if !t.o.Settled {
 		w.External(l, t.n, 1, 0) // the first pass sums the rows before it
 	}
-	w.Pass(l, t.n, end-from)
+	w.Pass(l, t.n, end-from, false)
 	if t.first > 0 {
 		w.Move(seen*8*direct.RoundUp(t.n), 0)
 	}

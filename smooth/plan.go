@@ -124,7 +124,7 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 			w.External(l, n, 1, 1) // read twice and deflated, and not summed
 		}
 		w.External(l, n, int64(len(o.Keep)), 0) // shown
-		w.Pass(l, n, last)
+		w.Pass(l, n, last, false)
 		w.Move((added+int64(outputs))*sums, (1+added)*sums)
 	}
 	w.Disk = l.Disk(n) + sums

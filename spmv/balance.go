@@ -25,13 +25,25 @@ func TooLarge(p Precision) error {
 	return failure.Of(failure.ErrData, "the values of a column are too large: their sums pass 3.4e38, the largest float32: scale the features down before you import them")
 }
 
-// sum finds the degree-weighted sums of the rows before a hop.
-func (p *Pass) sum(b *Block) error {
+// sum finds the degree-weighted sums of the rows before a hop, and of those before them if the block holds them.
+func (p *Pass) sum(b *Block) (err error) {
+	if b.held {
+		if b.earlier, err = p.sumOf(b, b.readBefore); err != nil {
+			return err
+		}
+	}
+	b.totals, err = p.sumOf(b, b.read)
+	b.summed = true
+	return err
+}
+
+// sumOf is sum for the rows of strips that read gives.
+func (p *Pass) sumOf(b *Block, read func(t *thread, strip int) (Rows, error)) ([2 * packed.PanelColumns]float64, error) {
 	for _, t := range b.threads {
 		t.totals = [2 * packed.PanelColumns]float64{}
 	}
 	err := b.parallel(b.strips(), func(t *thread, s int) error {
-		r, err := b.read(t, s)
+		r, err := read(t, s)
 		if err != nil {
 			return err
 		}
@@ -51,9 +63,7 @@ func (p *Pass) sum(b *Block) error {
 		}
 		return nil
 	})
-	b.totals = b.addTotals()
-	b.summed = true
-	return err
+	return b.addTotals(), err
 }
 
 // addSent adds up what the threads found for the next hop.
@@ -76,7 +86,8 @@ func (b *Block) addTotals() (all [2 * packed.PanelColumns]float64) {
 }
 
 // balance holds the sums that a hop must conserve: Σ d̃ Z and Σ d̃ |Z| of the first columns, before
-// and after it.
+// and after it. Before a step of the recurrence, which makes 2 P T_j Z − T_{j−1} Z, these are 2 Σ d̃ T_j Z − Σ d̃ T_{j−1} Z and
+// 2 Σ d̃ |T_j Z| + Σ d̃ |T_{j−1} Z|.
 type balance struct {
 	before, after   [2 * packed.PanelColumns]float64
 	volume, squares float64 // Σ d̃ and Σ d̃², or, with weights, Σ (degree + 1)·d̃
@@ -101,7 +112,14 @@ func (p *Pass) balance(b *Block) *balance {
 			p.squares += float64(d1 * mass)
 		}
 	})
-	return &balance{b.totals, b.addTotals(), p.volume, p.squares, p.largest}
+	before := b.totals
+	if b.held {
+		for c := range packed.PanelColumns {
+			before[c] = float64(2*b.totals[c]) - b.earlier[c]
+			before[packed.PanelColumns+c] = float64(2*b.totals[packed.PanelColumns+c]) + b.earlier[packed.PanelColumns+c]
+		}
+	}
+	return &balance{before, b.addTotals(), p.volume, p.squares, p.largest}
 }
 
 // gather adds up what all workers found, in their order. When it returns, no worker
@@ -130,12 +148,13 @@ func (s *balance) gather(ctx context.Context, g group.Group) error {
 // after the other can lose d̃·2^−24 of their sum when they are all alike, and a row
 // counts d̃ times: that bounds |Σ d̃ Z^(k+1) − Σ d̃ Z^(k)| in shares of Σ d̃ |Z^(k)|. With
 // weights a row adds degree + 1 values and counts d̃ = strength + 1 times. With directions what the
-// rows hold may come together in a few of them, so that the largest sum bounds the share.
+// rows hold may come together in a few of them, so that the largest sum bounds the share. A step of the recurrence adds one value
+// more to each row, d̃/2 times that of two steps before, and doubles what all of them lose.
 func (s *balance) check(p Precision) error {
-	tolerance, tiny := 1e-6+0x1p-24*max(s.squares/s.volume, s.largest), floatTiny*max(s.volume, s.squares)
+	tolerance, tiny := 1e-6+0x1p-24*max(s.squares/s.volume, s.largest), 4*floatTiny*max(s.volume, s.squares)
 	if p == Float16 {
 		tolerance += halfTolerance
-		tiny += halfTiny * s.volume
+		tiny += 4 * halfTiny * s.volume
 	}
 	for c := range packed.PanelColumns {
 		if !finite(s.before[c]) || !finite(s.after[c]) {

@@ -34,6 +34,10 @@ type Block struct {
 	// next hop adds a row.
 	totals [2 * packed.PanelColumns]float64
 	summed bool
+	// held says that the place of the next hop holds the rows T_{j−1} Z before the rows T_j Z of the block ([Pass.Recur]). earlier are
+	// then their totals.
+	held    bool
+	earlier [2 * packed.PanelColumns]float64
 	// agreed says that the workers of the group have agreed on the way of rows: relays that they pass rows on, rotates that
 	// each fetches the rows after its own first, and all before it adds those.
 	agreed, relays, rotates bool
@@ -207,6 +211,19 @@ func (b *Block) read(t *thread, strip int) (Rows, error) {
 	return r, b.file[0].ReadAt(b.pages(r, hi-lo), b.offset(lo))
 }
 
+// readBefore gives the rows of a strip before those of the block, as they are stored. The place of the next hop holds them.
+func (b *Block) readBefore(t *thread, strip int) (Rows, error) {
+	lo, hi := b.bounds(strip)
+	if b.layout.Residency == Resident {
+		return b.next.Slice(lo, hi), nil
+	}
+	r := t.stage.Slice(0, hi-lo)
+	return r, b.file[b.nextFile()].ReadAt(b.pages(r, hi-lo), b.offset(lo))
+}
+
+// changed says that the rows are not those that a hop made.
+func (b *Block) changed() { b.summed, b.held = false, false }
+
 // write stores rows as those of a strip of the next hop.
 func (b *Block) write(t *thread, strip int, rows []float32) error {
 	lo, hi := b.bounds(strip)
@@ -229,15 +246,29 @@ func (b *Block) writeFile(t *thread, f *direct.Scratch, strip int, rows []float3
 	return nil
 }
 
-// advance makes the next hop the current one.
-func (b *Block) advance() error {
+// advance makes the next hop the current one. With keep its place holds the rows before it.
+func (b *Block) advance(keep bool) error {
 	switch b.layout.Residency {
 	case Resident:
 		b.cur, b.next = b.next, b.cur
 	case Spilled:
-		return b.parallel(b.strips(), func(_ *thread, s int) error {
+		return b.parallel(b.strips(), func(t *thread, s int) error {
 			lo, hi := b.bounds(s)
-			return b.file[0].ReadAt(b.pages(b.cur.Slice(lo, hi), hi-lo), b.offset(lo))
+			rows := b.cur.Slice(lo, hi)
+			if !keep {
+				return b.file[0].ReadAt(b.pages(rows, hi-lo), b.offset(lo))
+			}
+			next := t.stage.Slice(0, hi-lo)
+			if err := b.file[0].ReadAt(b.pages(next, hi-lo), b.offset(lo)); err != nil {
+				return err
+			}
+			if err := b.file[0].WriteAt(b.pages(rows, hi-lo), b.offset(lo)); err != nil {
+				return fmt.Errorf("rows before a hop: %w", err)
+			}
+			from, _, _ := next.Bytes()
+			to, _, _ := rows.Bytes()
+			copy(to, from)
+			return nil
 		})
 	case External:
 		b.file[0], b.file[1] = b.file[1], b.file[0]
@@ -277,7 +308,7 @@ func (b *Block) parallel(n int, work func(t *thread, i int) error) error {
 // Fill replaces the rows: from is called once and puts all rows in ascending
 // order, some at a time, Columns values each.
 func (b *Block) Fill(from func(put func(rows []float32) error) error) error {
-	b.summed = false
+	b.changed()
 	at := int64(0)
 	t := b.threads[0]
 	pending := int64(0) // rows in t.stage, of an external block
@@ -392,7 +423,7 @@ func (b *Block) Edit(change func(first int64, rows []float32)) error {
 // EditStrips calls visit for each strip, which begins at row lo, on all threads. edit lets change
 // alter the rows of the strip, some at a time, in ascending order.
 func (b *Block) EditStrips(visit func(lo int64, edit func(change func(first int64, rows []float32))) error) error {
-	b.summed = false
+	b.changed()
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		r, err := b.read(t, s)
 		if err != nil {

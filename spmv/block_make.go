@@ -7,7 +7,7 @@ import (
 // Make replaces the rows by those that a function of the row gives: fill is given rows
 // first, first+1, …, all zero, and sets them. Calls at the same time are for different rows.
 func (b *Block) Make(fill func(first int64, rows []float32)) error {
-	b.summed = false
+	b.changed()
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		lo, hi := b.bounds(s)
 		to := t.stage

@@ -1,6 +1,9 @@
 package spmv
 
 import (
+	"errors"
+	"fmt"
+
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -18,9 +21,21 @@ func (r Rows) Bytes() (raw []byte, stride, panel int) {
 
 // Export shows the rows as they are stored, strip by strip in ascending order;
 // they are valid during the call.
-func (b *Block) Export(show func(first int64, rows Rows) error) error {
+func (b *Block) Export(show func(first int64, rows Rows) error) error { return b.export(b.read, show) }
+
+// ExportBefore shows, in the same way, the rows before those of the block, which [Pass.Recur] has kept.
+func (b *Block) ExportBefore(show func(first int64, rows Rows) error) error {
+	if !b.held {
+		return errNotHeld
+	}
+	return b.export(b.readBefore, show)
+}
+
+var errNotHeld = errors.New("the block has no rows before its own")
+
+func (b *Block) export(read func(t *thread, strip int) (Rows, error), show func(first int64, rows Rows) error) error {
 	for s := range b.strips() {
-		r, err := b.read(b.threads[0], s)
+		r, err := read(b.threads[0], s)
 		if err != nil {
 			return err
 		}
@@ -35,12 +50,34 @@ func (b *Block) Export(show func(first int64, rows Rows) error) error {
 // Import replaces the rows by what fill leaves in those of each strip, in
 // ascending order. On entry the rows hold arbitrary old values.
 func (b *Block) Import(fill func(first int64, rows Rows) error) error {
-	b.summed = false
+	b.changed()
 	for s := range b.strips() {
 		if err := b.replace(b.threads[0], s, fill); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// ImportBefore replaces, in the same way, the rows before those of the block, for [Pass.Recur].
+func (b *Block) ImportBefore(fill func(first int64, rows Rows) error) error {
+	for s := range b.strips() {
+		lo, hi := b.bounds(s)
+		if b.layout.Residency == Resident {
+			if err := fill(lo, b.next.Slice(lo, hi)); err != nil {
+				return err
+			}
+			continue
+		}
+		r := b.threads[0].stage.Slice(0, hi-lo)
+		if err := fill(lo, r); err != nil {
+			return err
+		}
+		if err := b.file[b.nextFile()].WriteAt(b.pages(r, hi-lo), b.offset(lo)); err != nil {
+			return fmt.Errorf("rows before a hop: %w", err)
+		}
+	}
+	b.summed, b.held = false, true
 	return nil
 }
 
@@ -81,7 +118,7 @@ func (b *Block) Save(f *direct.Scratch, off int64, panels int) error {
 
 // Load reads what Save wrote into the first panels, and makes the others zero.
 func (b *Block) Load(f *direct.Scratch, off int64, panels int) error {
-	b.summed = false
+	b.changed()
 	return b.parallel(b.strips(), func(t *thread, s int) error {
 		return b.replace(t, s, func(lo int64, r Rows) error {
 			if panels*packed.PanelColumns < r.Stride {

@@ -76,7 +76,7 @@ func divideComputedGo(rows *float32, degree *uint32, roles *byte, n, bytes uintp
 		at := uintptr(i) * width
 		switch Role(role) {
 		case Computed:
-			divideRowsGo(&all[at], &d[i], 1, bytes)
+			divideRowsGo(&all[at], &d[i], 1, bytes, 1)
 		case Skipped:
 			clear(all[at : at+width])
 		}

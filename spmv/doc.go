@@ -30,6 +30,10 @@
 // that are read, and there is memory for all windows, those after the block's own rows are fetched
 // first, and held until it is their turn.
 //
+// [Pass.Recur] makes Chebyshev's polynomials T_j of P = D̃⁻¹ Ã in place of powers, T_{j+1} Z = 2 P T_j Z − T_{j−1} Z, also one pass
+// each. T_{j+1} Z is written over T_{j−1} Z: the sum of a row starts with the row of T_j Z minus d̃/2 times that of T_{j−1} Z, in the
+// place of that, and is divided by d̃/2 at the end. So a step needs no memory and no disk beside those of a hop, wherever rows are.
+//
 // A [Part] says which rows a hop computes, and which of the others are only kept. Whole
 // strips of rows that no later hop needs are skipped.
 //
@@ -63,7 +67,8 @@
 // # Determinism
 //
 // A row is the float32 sum of itself, then of its neighbours in ascending order
-// of id, divided by its degree plus one. A weighted neighbour is rounded to float32 before it
+// of id, divided by its degree plus one. In a recurrence the sum starts with the difference of itself and the product, rounded to
+// float32, of half the divisor and the row two steps before, and half of the degree plus one divides. A weighted neighbour is rounded to float32 before it
 // is added. No fused multiply-add. The bits depend
 // on the edges, the rows and their precision alone: not on kernel, threads,
 // slices, windows, workers, the order of strips, or where rows live. Rounding to

@@ -57,12 +57,15 @@ type Kernel struct {
 
 // rowLoops are loops over float32 rows of some bytes, all alike.
 type rowLoops struct {
-	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr)
+	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr, share float32)
+	startRows    func(rows, self *float32, degree *uint32, n, bytes uintptr, share float32)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
+	addWeighed   func(sum, rows *float32, counts *uint16, weights *float32, n, bytes uintptr)
 	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
 
-	// For edges with weights, divideRows and weightedSums.
-	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr)
+	// For edges with weights, divideRows, startRows and weightedSums.
+	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr, share float32)
+	startRowsByStrength  func(rows, self, strength1 *float32, n, bytes uintptr, share float32)
 	strengthSums         func(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr)
 }
 
@@ -124,9 +127,12 @@ var goKernel = &Kernel{
 
 var rowLoopsGo = rowLoops{
 	divideRows:           divideRowsGo,
+	startRows:            startRowsGo,
 	addRows:              addRowsGo,
+	addWeighed:           addWeighedGo,
 	weightedSums:         weightedSumsGo,
 	divideRowsByStrength: divideRowsByStrengthGo,
+	startRowsByStrength:  startRowsByStrengthGo,
 	strengthSums:         strengthSumsGo,
 }
 
@@ -240,26 +246,47 @@ func narrowGo(dst *uint16, src *float32, n uintptr) {
 	}
 }
 
-func divideRowsGo(rows *float32, degree *uint32, n, bytes uintptr) {
+func divideRowsGo(rows *float32, degree *uint32, n, bytes uintptr, share float32) {
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
-		d1 := float32(int64(d) + 1)
-		row := all[i*width : (i+1)*width]
-		for c := range row {
-			row[c] /= d1
-		}
+		divideGo(all[i*width:(i+1)*width], share*float32(int64(d)+1))
 	}
 }
 
-func divideRowsByStrengthGo(rows, strength1 *float32, n, bytes uintptr) {
+func divideRowsByStrengthGo(rows, strength1 *float32, n, bytes uintptr, share float32) {
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		row := all[i*width : (i+1)*width]
-		for c := range row {
-			row[c] /= d1
-		}
+		divideGo(all[i*width:(i+1)*width], share*d1)
+	}
+}
+
+func divideGo(row []float32, by float32) {
+	for c := range row {
+		row[c] /= by
+	}
+}
+
+func startRowsGo(rows, self *float32, degree *uint32, n, bytes uintptr, share float32) {
+	width := int(bytes / 4)
+	all, from := unsafe.Slice(rows, int(n)*width), unsafe.Slice(self, int(n)*width)
+	for i, d := range unsafe.Slice(degree, int(n)) {
+		startGo(all[i*width:(i+1)*width], from[i*width:], share*float32(int64(d)+1))
+	}
+}
+
+func startRowsByStrengthGo(rows, self, strength1 *float32, n, bytes uintptr, share float32) {
+	width := int(bytes / 4)
+	all, from := unsafe.Slice(rows, int(n)*width), unsafe.Slice(self, int(n)*width)
+	for i, d1 := range unsafe.Slice(strength1, int(n)) {
+		startGo(all[i*width:(i+1)*width], from[i*width:], share*d1)
+	}
+}
+
+func startGo(row, self []float32, by float32) {
+	for c := range row {
+		row[c] = self[c] - float32(by*row[c])
 	}
 }
 
@@ -268,6 +295,20 @@ func addRowsGo(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, w
 	to, from := unsafe.Slice(sum, int(n)*width), unsafe.Slice(rows, int(n)*width)
 	for i, h := range unsafe.Slice(hops, int(n)) {
 		if hop >= h {
+			continue
+		}
+		for c := i * width; c < (i+1)*width; c++ {
+			to[c] += float32(weight * from[c])
+		}
+	}
+}
+
+func addWeighedGo(sum, rows *float32, counts *uint16, weights *float32, n, bytes uintptr) {
+	width := int(bytes / 4)
+	to, from := unsafe.Slice(sum, int(n)*width), unsafe.Slice(rows, int(n)*width)
+	for i, count := range unsafe.Slice(counts, int(n)) {
+		weight := *(*float32)(unsafe.Add(unsafe.Pointer(weights), 4*uintptr(count)))
+		if math.Float32bits(weight) == 0 {
 			continue
 		}
 		for c := i * width; c < (i+1)*width; c++ {
@@ -411,20 +452,37 @@ func (k *Kernel) Narrow(dst []uint16, src []float32) {
 	}
 }
 
-// Divide divides each row by its degree plus one. rows holds len(degree) rows.
-func (k *Kernel) Divide(rows []float32, degree []uint32) {
+// Divide divides each row by share times its degree plus one. rows holds len(degree) rows.
+func (k *Kernel) Divide(rows []float32, degree []uint32, share float32) {
 	if n := len(degree); n > 0 {
 		l, bytes := k.over(len(rows), n)
-		l.divideRows(&rows[0], &degree[0], uintptr(n), bytes)
+		l.divideRows(&rows[0], &degree[0], uintptr(n), bytes, share)
 	}
 }
 
-// DivideByStrength divides each row by its strength plus one. rows holds len(strength1)
-// rows.
-func (k *Kernel) DivideByStrength(rows, strength1 []float32) {
+// DivideByStrength divides each row by share times its strength plus one. rows holds len(strength1) rows.
+func (k *Kernel) DivideByStrength(rows, strength1 []float32, share float32) {
 	if n := len(strength1); n > 0 {
 		l, bytes := k.over(len(rows), n)
-		l.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), bytes)
+		l.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), bytes, share)
+	}
+}
+
+// Start replaces each row by that of self minus the row times share times its degree plus one. rows and self hold len(degree) rows.
+func (k *Kernel) Start(rows, self []float32, degree []uint32, share float32) {
+	if n := len(degree); n > 0 {
+		l, bytes := k.over(len(rows), n)
+		_ = self[len(rows)-1]
+		l.startRows(&rows[0], &self[0], &degree[0], uintptr(n), bytes, share)
+	}
+}
+
+// StartByStrength is Start with the strength plus one in place of the degree plus one.
+func (k *Kernel) StartByStrength(rows, self, strength1 []float32, share float32) {
+	if n := len(strength1); n > 0 {
+		l, bytes := k.over(len(rows), n)
+		_ = self[len(rows)-1]
+		l.startRowsByStrength(&rows[0], &self[0], &strength1[0], uintptr(n), bytes, share)
 	}
 }
 
@@ -434,6 +492,16 @@ func (k *Kernel) AddWhere(sum, rows []float32, hops []uint16, hop uint16, weight
 	if n := len(hops); n > 0 {
 		l, bytes := k.over(len(rows), n)
 		l.addRows(&sum[0], &rows[0], &hops[0], uintptr(n), bytes, hop, weight)
+	}
+}
+
+// AddWeighed adds weights[counts[i]] times row i of rows to row i of sum wherever that weight is not zero. Both hold len(counts) rows of
+// the same width. No count is outside of weights.
+func (k *Kernel) AddWeighed(sum, rows []float32, counts []uint16, weights []float32) {
+	if n := len(counts); n > 0 {
+		l, bytes := k.over(len(rows), n)
+		_ = sum[len(rows)-1]
+		l.addWeighed(&sum[0], &rows[0], &counts[0], &weights[0], uintptr(n), bytes)
 	}
 }
 

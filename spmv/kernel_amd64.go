@@ -39,9 +39,12 @@ var avx512Kernel = &Kernel{
 	},
 	rowLoops: rowLoops{
 		divideRows:           divideRowsAVX512,
+		startRows:            startRowsAVX512,
 		addRows:              addRowsAVX512,
+		addWeighed:           addWeighedAVX512,
 		weightedSums:         weightedSumsAVX512,
 		divideRowsByStrength: divideRowsByStrengthAVX512,
+		startRowsByStrength:  startRowsByStrengthAVX512,
 		strengthSums:         strengthSumsAVX512,
 	},
 	half: halfPanelsAVX2,
@@ -82,9 +85,12 @@ var avx2Kernel = &Kernel{
 	},
 	rowLoops: rowLoops{
 		divideRows:           divideRowsAVX2,
+		startRows:            startRowsAVX2,
 		addRows:              addRowsAVX2,
+		addWeighed:           addWeighedAVX2,
 		weightedSums:         weightedSumsAVX2,
 		divideRowsByStrength: divideRowsByStrengthAVX2,
+		startRowsByStrength:  startRowsByStrengthAVX2,
 		strengthSums:         strengthSumsAVX2,
 	},
 	half: halfPanelsAVX2,
@@ -96,9 +102,12 @@ var halfPanelsAVX2 = halfPanels{
 	accumulateWeighted: [2]accumulateWeightedFunc{accumulateWeighted8NarrowAVX2, accumulateWeighted8WideAVX2},
 	rowLoops: rowLoops{
 		divideRows:           divideRows8AVX2,
+		startRows:            startRows8AVX2,
 		addRows:              addRows8AVX2,
+		addWeighed:           addWeighed8AVX2,
 		weightedSums:         weightedSums8AVX2,
 		divideRowsByStrength: divideRowsByStrength8AVX2,
+		startRowsByStrength:  startRowsByStrength8AVX2,
 		strengthSums:         strengthSums8AVX2,
 	},
 }

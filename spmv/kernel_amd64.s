@@ -1913,34 +1913,77 @@ panel:
 	VZEROUPPER
 	RET
 
-// func divideRowsAVX512(rows *float32, degree *uint32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX512F
-TEXT ·divideRowsAVX512(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ degree+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRowsAVX512(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·divideRowsAVX512(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         degree+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Z0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
 	MOVL         (CX), SI
 	INCQ         SI
-	VXORPS       X0, X0, X0
-	VCVTSI2SSQ   SI, X0, X0
-	VBROADCASTSS X0, Z0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   SI, X1, X1
+	VBROADCASTSS X1, Z1
+	VMULPS       Z0, Z1, Z1
 	XORQ         SI, SI
 
 column:
-	VMOVUPS (AX)(SI*1), Z1
-	VDIVPS  Z0, Z1, Z1
-	VMOVUPS Z1, (AX)(SI*1)
+	VMOVUPS (AX)(SI*1), Z2
+	VDIVPS  Z1, Z2, Z2
+	VMOVUPS Z2, (AX)(SI*1)
 	ADDQ    $0x40, SI
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
 	ADDQ    $0x04, CX
 	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRowsAVX512(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·startRowsAVX512(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         degree+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Z0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	MOVL         (DX), DI
+	INCQ         DI
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   DI, X1, X1
+	VBROADCASTSS X1, Z1
+	VMULPS       Z0, Z1, Z1
+	XORQ         DI, DI
+
+column:
+	VMULPS  (AX)(DI*1), Z1, Z2
+	VMOVUPS (CX)(DI*1), Z3
+	VSUBPS  Z2, Z3, Z3
+	VMOVUPS Z3, (AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     column
+	ADDQ    SI, AX
+	ADDQ    SI, CX
+	ADDQ    $0x04, DX
+	DECQ    BX
 	JMP     row
 
 done:
@@ -1981,6 +2024,44 @@ next:
 	ADDQ SI, AX
 	ADDQ $0x02, DX
 	DECQ BX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+// func addWeighedAVX512(sum *float32, rows *float32, counts *uint16, weights *float32, n uintptr, bytes uintptr)
+// Requires: AVX, AVX512F
+TEXT ·addWeighedAVX512(SB), NOSPLIT, $0-48
+	MOVQ sum+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ counts+16(FP), DX
+	MOVQ weights+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+
+row:
+	TESTQ        SI, SI
+	JZ           done
+	MOVWLZX      (DX), R8
+	CMPL         (BX)(R8*4), $0x00
+	JEQ          next
+	VBROADCASTSS (BX)(R8*4), Z0
+	XORQ         R8, R8
+
+column:
+	VMULPS  (CX)(R8*1), Z0, Z1
+	VADDPS  (AX)(R8*1), Z1, Z1
+	VMOVUPS Z1, (AX)(R8*1)
+	ADDQ    $0x40, R8
+	CMPQ    R8, DI
+	JLT     column
+
+next:
+	ADDQ DI, CX
+	ADDQ DI, AX
+	ADDQ $0x02, DX
+	DECQ SI
 	JMP  row
 
 done:
@@ -4144,37 +4225,84 @@ panel:
 	VZEROUPPER
 	RET
 
-// func divideRowsAVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX2
-TEXT ·divideRowsAVX2(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ degree+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRowsAVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·divideRowsAVX2(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         degree+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Y0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
 	MOVL         (CX), SI
 	INCQ         SI
-	VXORPS       X0, X0, X0
-	VCVTSI2SSQ   SI, X0, X0
-	VBROADCASTSS X0, Y0
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   SI, X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y0, Y1, Y1
 	XORQ         SI, SI
 
 column:
-	VMOVUPS (AX)(SI*1), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, (AX)(SI*1)
-	VMOVUPS 32(AX)(SI*1), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, 32(AX)(SI*1)
+	VMOVUPS (AX)(SI*1), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)(SI*1)
+	VMOVUPS 32(AX)(SI*1), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)(SI*1)
 	ADDQ    $0x40, SI
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
 	ADDQ    $0x04, CX
 	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRowsAVX2(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·startRowsAVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         degree+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Y0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	MOVL         (DX), DI
+	INCQ         DI
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   DI, X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y0, Y1, Y1
+	XORQ         DI, DI
+
+column:
+	VMULPS  (AX)(DI*1), Y1, Y2
+	VMOVUPS (CX)(DI*1), Y3
+	VSUBPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(DI*1)
+	VMULPS  32(AX)(DI*1), Y1, Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VSUBPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     column
+	ADDQ    SI, AX
+	ADDQ    SI, CX
+	ADDQ    $0x04, DX
+	DECQ    BX
 	JMP     row
 
 done:
@@ -4218,6 +4346,47 @@ next:
 	ADDQ SI, AX
 	ADDQ $0x02, DX
 	DECQ BX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+// func addWeighedAVX2(sum *float32, rows *float32, counts *uint16, weights *float32, n uintptr, bytes uintptr)
+// Requires: AVX
+TEXT ·addWeighedAVX2(SB), NOSPLIT, $0-48
+	MOVQ sum+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ counts+16(FP), DX
+	MOVQ weights+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+
+row:
+	TESTQ        SI, SI
+	JZ           done
+	MOVWLZX      (DX), R8
+	CMPL         (BX)(R8*4), $0x00
+	JEQ          next
+	VBROADCASTSS (BX)(R8*4), Y0
+	XORQ         R8, R8
+
+column:
+	VMULPS  (CX)(R8*1), Y0, Y1
+	VADDPS  (AX)(R8*1), Y1, Y1
+	VMOVUPS Y1, (AX)(R8*1)
+	VMULPS  32(CX)(R8*1), Y0, Y1
+	VADDPS  32(AX)(R8*1), Y1, Y1
+	VMOVUPS Y1, 32(AX)(R8*1)
+	ADDQ    $0x40, R8
+	CMPQ    R8, DI
+	JLT     column
+
+next:
+	ADDQ DI, CX
+	ADDQ DI, AX
+	ADDQ $0x02, DX
+	DECQ SI
 	JMP  row
 
 done:
@@ -6313,30 +6482,69 @@ edge_skip:
 	ADDL   BP, R8
 	JMP    edge_word
 
-// func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX512F
-TEXT ·divideRowsByStrengthAVX512(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ strength1+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·divideRowsByStrengthAVX512(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         strength1+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Z0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
-	VBROADCASTSS (CX), Z0
+	VBROADCASTSS (CX), Z1
+	VMULPS       Z0, Z1, Z1
 	XORQ         SI, SI
 
 column:
-	VMOVUPS (AX)(SI*1), Z1
-	VDIVPS  Z0, Z1, Z1
-	VMOVUPS Z1, (AX)(SI*1)
+	VMOVUPS (AX)(SI*1), Z2
+	VDIVPS  Z1, Z2, Z2
+	VMOVUPS Z2, (AX)(SI*1)
 	ADDQ    $0x40, SI
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
 	ADDQ    $0x04, CX
 	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRowsByStrengthAVX512(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·startRowsByStrengthAVX512(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Z0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VBROADCASTSS (DX), Z1
+	VMULPS       Z0, Z1, Z1
+	XORQ         DI, DI
+
+column:
+	VMULPS  (AX)(DI*1), Z1, Z2
+	VMOVUPS (CX)(DI*1), Z3
+	VSUBPS  Z2, Z3, Z3
+	VMOVUPS Z3, (AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     column
+	ADDQ    SI, AX
+	ADDQ    SI, CX
+	ADDQ    $0x04, DX
+	DECQ    BX
 	JMP     row
 
 done:
@@ -8592,33 +8800,76 @@ edge_skip:
 	ADDL   BP, R8
 	JMP    edge_word
 
-// func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-// Requires: AVX
-TEXT ·divideRowsByStrengthAVX2(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ strength1+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·divideRowsByStrengthAVX2(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         strength1+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Y0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
-	VBROADCASTSS (CX), Y0
+	VBROADCASTSS (CX), Y1
+	VMULPS       Y0, Y1, Y1
 	XORQ         SI, SI
 
 column:
-	VMOVUPS (AX)(SI*1), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, (AX)(SI*1)
-	VMOVUPS 32(AX)(SI*1), Y1
-	VDIVPS  Y0, Y1, Y1
-	VMOVUPS Y1, 32(AX)(SI*1)
+	VMOVUPS (AX)(SI*1), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, (AX)(SI*1)
+	VMOVUPS 32(AX)(SI*1), Y2
+	VDIVPS  Y1, Y2, Y2
+	VMOVUPS Y2, 32(AX)(SI*1)
 	ADDQ    $0x40, SI
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
 	ADDQ    $0x04, CX
 	DECQ    DX
+	JMP     row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRowsByStrengthAVX2(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·startRowsByStrengthAVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Y0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	XORQ         DI, DI
+
+column:
+	VMULPS  (AX)(DI*1), Y1, Y2
+	VMOVUPS (CX)(DI*1), Y3
+	VSUBPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(DI*1)
+	VMULPS  32(AX)(DI*1), Y1, Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VSUBPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     column
+	ADDQ    SI, AX
+	ADDQ    SI, CX
+	ADDQ    $0x04, DX
+	DECQ    BX
 	JMP     row
 
 done:
@@ -8942,28 +9193,65 @@ edge_skip:
 	ADDL   R15, R8
 	JMP    edge_word
 
-// func divideRows8AVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX2
-TEXT ·divideRows8AVX2(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ degree+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRows8AVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·divideRows8AVX2(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         degree+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Y0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
 	MOVL         (CX), SI
 	INCQ         SI
-	VXORPS       X0, X0, X0
-	VCVTSI2SSQ   SI, X0, X0
-	VBROADCASTSS X0, Y0
-	VMOVUPS      (AX), Y1
-	VDIVPS       Y0, Y1, Y1
-	VMOVUPS      Y1, (AX)
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   SI, X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      (AX), Y2
+	VDIVPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
 	ADDQ         BX, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
+	JMP          row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRows8AVX2(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·startRows8AVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         degree+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Y0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	MOVL         (DX), DI
+	INCQ         DI
+	VXORPS       X1, X1, X1
+	VCVTSI2SSQ   DI, X1, X1
+	VBROADCASTSS X1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMULPS       (AX), Y1, Y1
+	VMOVUPS      (CX), Y2
+	VSUBPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         SI, AX
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
 	JMP          row
 
 done:
@@ -9285,24 +9573,57 @@ edge_skip:
 	ADDL   BP, R8
 	JMP    edge_word
 
-// func divideRowsByStrength8AVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-// Requires: AVX
-TEXT ·divideRowsByStrength8AVX2(SB), NOSPLIT, $0-32
-	MOVQ rows+0(FP), AX
-	MOVQ strength1+8(FP), CX
-	MOVQ n+16(FP), DX
-	MOVQ bytes+24(FP), BX
+// func divideRowsByStrength8AVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·divideRowsByStrength8AVX2(SB), NOSPLIT, $0-36
+	MOVQ         rows+0(FP), AX
+	MOVQ         strength1+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         bytes+24(FP), BX
+	MOVSS        share+32(FP), X0
+	VBROADCASTSS X0, Y0
 
 row:
 	TESTQ        DX, DX
 	JZ           done
-	VBROADCASTSS (CX), Y0
-	VMOVUPS      (AX), Y1
-	VDIVPS       Y0, Y1, Y1
-	VMOVUPS      Y1, (AX)
+	VBROADCASTSS (CX), Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      (AX), Y2
+	VDIVPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
 	ADDQ         BX, AX
 	ADDQ         $0x04, CX
 	DECQ         DX
+	JMP          row
+
+done:
+	VZEROUPPER
+	RET
+
+// func startRowsByStrength8AVX2(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·startRowsByStrength8AVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         self+8(FP), CX
+	MOVQ         strength1+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Y0
+
+row:
+	TESTQ        BX, BX
+	JZ           done
+	VBROADCASTSS (DX), Y1
+	VMULPS       Y0, Y1, Y1
+	VMULPS       (AX), Y1, Y1
+	VMOVUPS      (CX), Y2
+	VSUBPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	ADDQ         SI, AX
+	ADDQ         SI, CX
+	ADDQ         $0x04, DX
+	DECQ         BX
 	JMP          row
 
 done:
@@ -9382,6 +9703,38 @@ next:
 	ADDQ SI, AX
 	ADDQ $0x02, DX
 	DECQ BX
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+// func addWeighed8AVX2(sum *float32, rows *float32, counts *uint16, weights *float32, n uintptr, bytes uintptr)
+// Requires: AVX
+TEXT ·addWeighed8AVX2(SB), NOSPLIT, $0-48
+	MOVQ sum+0(FP), AX
+	MOVQ rows+8(FP), CX
+	MOVQ counts+16(FP), DX
+	MOVQ weights+24(FP), BX
+	MOVQ n+32(FP), SI
+	MOVQ bytes+40(FP), DI
+
+row:
+	TESTQ        SI, SI
+	JZ           done
+	MOVWLZX      (DX), R8
+	CMPL         (BX)(R8*4), $0x00
+	JEQ          next
+	VBROADCASTSS (BX)(R8*4), Y0
+	VMULPS       (CX), Y0, Y0
+	VADDPS       (AX), Y0, Y0
+	VMOVUPS      Y0, (AX)
+
+next:
+	ADDQ DI, CX
+	ADDQ DI, AX
+	ADDQ $0x02, DX
+	DECQ SI
 	JMP  row
 
 done:

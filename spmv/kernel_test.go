@@ -102,7 +102,13 @@ func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 		fill(rows, seed, true)
 		fill(sum, seed+1, true)
 		k.AddWhere(sum, rows, hops, 2, 0.625)
-		k.Divide(rows, degree)
+		weights := []float32{0, 0.25, 0, 1.3, 7e-3}
+		k.AddWeighed(sum, rows, hops, weights)
+		k.Divide(rows, degree, 1)
+		_, self := aligned(n*width, offset)
+		fill(self, seed+3, true)
+		k.Start(rows, self, degree, 0.5)
+		k.Divide(rows, degree, 0.5)
 		norms := make([]float64, n)
 		norms[0] = 0.5
 		finite := make([]float32, n*width)
@@ -114,15 +120,15 @@ func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 		weighted[3] = 2
 		k.WeightedSums(&weighted, finite, degree)
 		checkGuards(t, "Divide", buf, rows)
-		checkGuards(t, "AddWhere", sumBuf, sum)
+		checkGuards(t, "AddWhere and AddWeighed", sumBuf, sum)
 		return result{slices.Clone(rows), slices.Clone(sum), norms, weighted}
 	}
 	got, want := run(k), run(goKernel)
 	if err := sameBits(got.rows, want.rows); err != nil {
-		t.Error("Divide:", err)
+		t.Error("Divide and Start:", err)
 	}
 	if err := sameBits(got.sum, want.sum); err != nil {
-		t.Error("AddWhere:", err)
+		t.Error("AddWhere and AddWeighed:", err)
 	}
 	if !slices.Equal(got.norms, want.norms) {
 		t.Error("SquareNorms:", got.norms, want.norms)

@@ -151,6 +151,18 @@ func (l Layout) HopBytes(n int64) (read, written int64) {
 	}
 }
 
+// RecurBytes is [Layout.HopBytes] for a step of [Pass.Recur], which reads the rows before, too, and keeps those of the step.
+func (l Layout) RecurBytes(n int64) (read, written int64) {
+	read, written = l.HopBytes(n)
+	switch l.Residency {
+	case Spilled:
+		return 2 * read, 2 * written
+	case External:
+		read += n * l.rowBytes()
+	}
+	return read, written
+}
+
 // PlanLayout gives the layout of a block of n rows and from least to most columns that fits free
 // bytes with that many threads, or [mem.ErrBudget] with the smallest one. It keeps as much in
 // memory as it can, and then takes as many columns as fit. beside returns the memory of a block

@@ -68,14 +68,26 @@ type Pass struct {
 	largest         float64
 }
 
-// divide divides rows lo, lo+1, … by their d̃, or by what stands in its place.
-func (p *Pass) divide(rows []float32, lo, hi int64) {
+// divide divides rows lo, lo+1, … by share times their d̃, or times what stands in its place.
+func (p *Pass) divide(rows []float32, lo, hi int64, share float32) {
 	if p.Divisors != nil {
-		p.Kernel.DivideByStrength(rows, p.Divisors[lo:hi])
+		p.Kernel.DivideByStrength(rows, p.Divisors[lo:hi], share)
 	} else {
-		p.Kernel.Divide(rows, p.Degree[lo:hi])
+		p.Kernel.Divide(rows, p.Degree[lo:hi], share)
 	}
 }
+
+// start replaces rows lo, lo+1, … by those of self minus half of their d̃ times themselves.
+func (p *Pass) start(rows, self []float32, lo, hi int64) {
+	if p.Divisors != nil {
+		p.Kernel.StartByStrength(rows, self, p.Divisors[lo:hi], halfShare)
+	} else {
+		p.Kernel.Start(rows, self, p.Degree[lo:hi], halfShare)
+	}
+}
+
+// halfShare is the share of its d̃ by which the recurrence divides the sum of a row: 2x/d̃ is x/(d̃/2), bit by bit.
+const halfShare = 0.5
 
 // addTotals adds rows lo, lo+1, … that a hop made, times what they were divided by, to sums.
 func (p *Pass) addTotals(sums *[2 * packed.PanelColumns]float64, rows []float32, lo, hi int64) {
@@ -100,6 +112,25 @@ func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, l
 // rows are computed. Errors come from the source, the disk or the group, or are the cause of ctx or
 // ErrConservation.
 func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
+	b.held = false
+	return p.run(ctx, b, sink, part, false)
+}
+
+// Recur is [Pass.Run] for Chebyshev's polynomials T_j of P = D̃⁻¹ Ã in place of powers. A block that was filled with rows Z gets
+// T_1 Z = P Z, and holds Z beside it. From then on, rows T_j Z become
+//
+//	T_{j+1} Z = 2 P T_j Z − T_{j−1} Z
+//
+// in the place of T_{j−1} Z, and the block holds T_j Z beside them. The graph must not have directions, and the part must not settle
+// rows. A row that part leaves out at a step must be left out at all later ones.
+func (p *Pass) Recur(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
+	if p.Sent != nil || part != nil && part.Settle != nil {
+		return 0, errors.New("a recurrence needs edges without directions, and rows that do not settle")
+	}
+	return p.run(ctx, b, sink, part, true)
+}
+
+func (p *Pass) run(ctx context.Context, b *Block, sink Sink, part *Part, keep bool) (edges int64, err error) {
 	check := part == nil
 	if !check && b.layout.Columns == packed.HalfPanel {
 		return 0, errors.New("all rows of half a panel are computed at every hop")
@@ -112,7 +143,10 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 	for _, t := range b.threads {
 		t.totals, t.sent = [2 * packed.PanelColumns]float64{}, [2 * packed.PanelColumns]float64{}
 	}
-	h := &hop{Pass: p, b: b, sink: sink, check: check, added: make([]int64, b.strips())}
+	h := &hop{Pass: p, b: b, sink: sink, check: check, added: make([]int64, b.strips()), share: 1}
+	if b.held {
+		h.share = halfShare
+	}
 	if part != nil {
 		h.part = *part
 	}
@@ -126,15 +160,16 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 	}
 	b.group.Unexpose(err)
 	if err == nil {
-		err = b.advance()
+		err = b.advance(keep)
 	}
 	if err == nil && check {
-		b.totals = b.addTotals()
+		b.earlier, b.totals = b.totals, b.addTotals()
 		if p.Sent != nil {
 			b.totals = b.addSent()
 		}
 		err = s.check(b.layout.Precision)
 	}
+	b.held = keep
 	for _, n := range h.added {
 		edges += n
 	}
@@ -149,6 +184,7 @@ type hop struct {
 	part  Part
 	check bool
 	added []int64 // edges so far, by strip
+	share float32 // of its d̃, by which the sum of a row is divided: half of it for a step of the recurrence
 }
 
 // assign gives the rows of a strip their roles, and reports whether there is nothing to do.
@@ -264,8 +300,11 @@ func (b *Block) sums(t *thread, s, i int) []float32 {
 	}
 }
 
-// begin starts the sums of a strip with the rows themselves.
+// begin starts the sums of a strip with the rows themselves, and for a step of the recurrence without what beginWithout takes from them.
 func (h *hop) begin(t *thread, s int, sums []float32) error {
+	if h.b.held {
+		return h.beginWithout(t, s, sums)
+	}
 	self, err := h.b.read(t, s)
 	switch {
 	case err != nil:
@@ -275,6 +314,55 @@ func (h *hop) begin(t *thread, s int, sums []float32) error {
 		h.Kernel.loadComputed(sums, self, t.roles[:self.Len()])
 	}
 	return err
+}
+
+// beginWithout starts the sums of a strip with the rows themselves minus d̃/2 times the rows before them. The sums may be in the place
+// of the rows before, so that these need no memory beside the sums, whatever windows the sums wait for.
+func (h *hop) beginWithout(t *thread, s int, sums []float32) error {
+	before, err := h.b.readBefore(t, s)
+	if err != nil {
+		return err
+	}
+	h.Kernel.load(sums, before)
+	self, err := h.b.read(t, s)
+	if err != nil {
+		return err
+	}
+	first, _ := h.b.bounds(s)
+	stride := int64(self.Stride)
+	t.eachComputed(self.Len(), func(lo, hi int64) {
+		for ; lo < hi; lo += SettleRows {
+			end := min(lo+SettleRows, hi)
+			h.start(sums[lo*stride:end*stride], t.floats(h.Kernel, self.Slice(lo, end)), first+lo, first+end)
+		}
+	})
+	return nil
+}
+
+// eachComputed calls each for every run [lo, hi) of the n rows of a strip that are computed.
+func (t *thread) eachComputed(n int64, each func(lo, hi int64)) {
+	if t.least == Computed {
+		each(0, n)
+		return
+	}
+	runs(t.roles[:n], func(role Role, lo, hi int) {
+		if role == Computed {
+			each(int64(lo), int64(hi))
+		}
+	})
+}
+
+// floats gives at most SettleRows rows as float32. They are valid until it is called again.
+func (t *thread) floats(k *Kernel, rows Rows) []float32 {
+	if rows.H == nil {
+		return rows.S
+	}
+	if t.before == nil {
+		t.before = make([]float32, SettleRows*rows.Stride)
+	}
+	buf := t.before[:len(rows.H)]
+	k.Widen(buf, rows.H)
+	return buf
 }
 
 // stream gives strips [first, last) out to the threads, with their frames of edges
@@ -396,7 +484,7 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		end := min(at+visitRows, hi)
 		stride := int64(h.b.layout.Columns)
 		rows := acc[(at-lo)*stride : (end-lo)*stride]
-		h.divide(rows, at, end)
+		h.divide(rows, at, end, h.share)
 		if h.check {
 			h.addTotals(&t.totals, rows, at, end)
 			if h.Sent != nil {
@@ -426,21 +514,20 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 // divideSome divides those of rows lo, lo+1, … that are computed, and clears those to which edges
 // were added for nothing.
 func (h *hop) divideSome(t *thread, rows []float32, lo, hi int64) {
-	if h.Divisors == nil {
+	if h.Divisors == nil && h.share == 1 {
 		h.Kernel.divideComputed(rows, h.Degree[lo:hi], t.roles)
 		return
 	}
 	stride := h.b.layout.Columns
-	divisors := h.Divisors[lo:hi]
-	for i := range divisors {
-		row := rows[i*stride : (i+1)*stride]
-		switch t.roles[i] {
+	runs(t.roles[:hi-lo], func(role Role, from, to int) {
+		part := rows[from*stride : to*stride]
+		switch role {
 		case Computed:
-			h.Kernel.DivideByStrength(row, divisors[i:i+1])
+			h.divide(part, lo+int64(from), lo+int64(to), h.share)
 		case Skipped:
-			clear(row)
+			clear(part)
 		}
-	}
+	})
 }
 
 // storeSome stores all rows of a strip in memory but those that are idle.
@@ -463,15 +550,6 @@ func (h *hop) previous(t *thread, s int) (func(lo, hi int64) []float32, error) {
 	}
 	first, _ := h.b.bounds(s)
 	return func(lo, hi int64) []float32 {
-		rows := r.Slice(lo-first, hi-first)
-		if rows.H == nil {
-			return rows.S
-		}
-		if t.before == nil {
-			t.before = make([]float32, SettleRows*r.Stride)
-		}
-		buf := t.before[:len(rows.H)]
-		h.Kernel.Widen(buf, rows.H)
-		return buf
+		return t.floats(h.Kernel, r.Slice(lo-first, hi-first))
 	}, nil
 }

@@ -105,7 +105,11 @@ func TestStrengthsAgree(t *testing.T) {
 						fill(rows, 4, false)
 						sums[3] = 2
 						k.StrengthSums(&sums, rows, whole)
-						k.DivideByStrength(rows, strength1)
+						k.DivideByStrength(rows, strength1, 1)
+						_, self := aligned(n*width, 0)
+						fill(self, 5, false)
+						k.StartByStrength(rows, self, strength1, 0.5)
+						k.DivideByStrength(rows, strength1, 0.5)
 						checkGuards(t, "DivideByStrength", buf, rows)
 						return rows, sums
 					}
@@ -119,7 +123,11 @@ func TestStrengthsAgree(t *testing.T) {
 					fill(want, 4, false)
 					wantSums = [32]float64{3: 2}
 					k.WeightedSums(&wantSums, want, degree)
-					k.Divide(want, degree)
+					k.Divide(want, degree, 1)
+					_, self := aligned(n*width, 0)
+					fill(self, 5, false)
+					k.Start(want, self, degree, 0.5)
+					k.Divide(want, degree, 0.5)
 					if err := sameBits(got, want); err != nil || gotSums != wantSums {
 						t.Error("not as by degrees:", err, gotSums, wantSums)
 					}

@@ -273,7 +273,7 @@ func (m *measured) sums(thread int, lo, hi int64) []float32 {
 
 // finish divides the sums of rows [lo, hi) and stores them.
 func (m *measured) finish(sums []float32, lo, hi int64) {
-	m.kernel.Divide(sums, m.degree[lo:hi])
+	m.kernel.Divide(sums, m.degree[lo:hi], 1)
 	m.store(m.next.Slice(lo, hi), sums)
 }
 

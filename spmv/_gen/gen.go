@@ -45,7 +45,9 @@ func main() {
 		widen(v)
 		narrow(v)
 		divideRows(v, false, panel)
+		startRows(v, false, panel)
 		addRows(v, panel)
+		addWeighed(v, panel)
 		squareNorms(v)
 		weightedSums(v, false, panel)
 	}
@@ -58,6 +60,7 @@ func main() {
 			}
 		}
 		divideRows(v, true, panel)
+		startRows(v, true, panel)
 		weightedSums(v, true, panel)
 	}
 	halfPanels(vector.HalfPanel)
@@ -72,9 +75,11 @@ func halfPanels(v vector.ISA) {
 			accumulate(v, vector.Precisions[0], halfPanel, width, weighted)
 		}
 		divideRows(v, weighted, halfPanel)
+		startRows(v, weighted, halfPanel)
 		weightedSums(v, weighted, halfPanel)
 	}
 	addRows(v, halfPanel)
+	addWeighed(v, halfPanel)
 }
 
 // hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
@@ -329,31 +334,74 @@ func loop(columns int, bytes Register) Register {
 	return nil
 }
 
-// divideRows: rows[i] /= degree[i] + 1; if weighted, rows[i] /= strength1[i].
+// divideRows: rows[i] /= share * (degree[i] + 1); if weighted, rows[i] /= share * strength1[i].
 func divideRows(v vector.ISA, weighted bool, columns int) {
-	name := "divideRows" + suffix(v, columns)
-	param, values, by := "degree", "uint32", "degree plus one"
+	name, param, values, by := "divideRows"+suffix(v, columns), "degree", "uint32", "degree plus one"
 	if weighted {
-		name = "divideRowsByStrength" + suffix(v, columns)
-		param, values, by = "strength1", "float32", "strength plus one"
+		name, param, values, by = "divideRowsByStrength"+suffix(v, columns), "strength1", "float32", "strength plus one"
 	}
-	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr)")
-	Doc(name + " divides each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by its " + by + ".")
+	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
+	Doc(name + " divides each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by share times its " + by + ".")
 	rows := Load(Param("rows"), GP64())
 	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
+	share := broadcast(v, "share")
 	vector.EachRow(n, func() {
-		var d VecVirtual
-		if weighted {
-			d = v.Reg()
-			VBROADCASTSS(Mem{Base: degree}, d)
-		} else {
-			d = v.Degree1(degree)
-		}
-		v.DivideRow(rows, loop(columns, bytes), d)
+		v.DivideRow(rows, loop(columns, bytes), divisor(v, degree, share, weighted))
 	}, func() {
 		ADDQ(bytes, rows)
+		ADDQ(Imm(4), degree)
+	})
+	vector.End()
+}
+
+// broadcast loads a float32 parameter into every lane of a register.
+func broadcast(v vector.ISA, param string) VecVirtual {
+	x, all := XMM(), v.Reg()
+	Load(Param(param), x)
+	VBROADCASTSS(x, all)
+	return all
+}
+
+// divisor loads the degree plus one, or, if weighted, the strength plus one, times share into every lane of a register.
+func divisor(v vector.ISA, degree Register, share VecVirtual, weighted bool) (d VecVirtual) {
+	if weighted {
+		d = v.Reg()
+		VBROADCASTSS(Mem{Base: degree}, d)
+	} else {
+		d = v.Degree1(degree)
+	}
+	VMULPS(share, d, d)
+	return d
+}
+
+// startRows: rows[i] = self[i] - share * (degree[i] + 1) * rows[i]; if weighted, with strength1[i].
+func startRows(v vector.ISA, weighted bool, columns int) {
+	name, param, values, by := "startRows"+suffix(v, columns), "degree", "uint32", "degree plus one"
+	if weighted {
+		name, param, values, by = "startRowsByStrength"+suffix(v, columns), "strength1", "float32", "strength plus one"
+	}
+	TEXT(name, NOSPLIT, "func(rows, self *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
+	Doc(name + " replaces each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by that of self minus the row times share times its " + by + ".")
+	rows := Load(Param("rows"), GP64())
+	self := Load(Param("self"), GP64())
+	degree := Load(Param(param), GP64())
+	n := Load(Param("n"), GP64())
+	bytes := Load(Param("bytes"), GP64())
+	share := broadcast(v, "share")
+	vector.EachRow(n, func() {
+		d := divisor(v, degree, share, weighted)
+		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
+			x, y := v.Reg(), v.Reg()
+			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, d, x)
+			VMOVUPS(Mem{Base: self, Index: at, Scale: 1, Disp: disp}, y)
+			VSUBPS(x, y, y)
+			VMOVUPS(y, Mem{Base: rows, Index: at, Scale: 1, Disp: disp})
+		})
+	}, func() {
+		ADDQ(bytes, rows)
+		ADDQ(bytes, self)
 		ADDQ(Imm(4), degree)
 	})
 	vector.End()
@@ -372,10 +420,7 @@ func addRows(v vector.ISA, columns int) {
 	hop := GP64()
 	Load(Param("hop"), hop.As16())
 	MOVWLZX(hop.As16(), hop.As32())
-	wx := XMM()
-	Load(Param("weight"), wx)
-	w := v.Reg()
-	VBROADCASTSS(wx, w)
+	w := broadcast(v, "weight")
 	vector.EachRow(n, func() {
 		h := GP64()
 		MOVWLZX(Mem{Base: hops}, h.As32())
@@ -391,6 +436,38 @@ func addRows(v vector.ISA, columns int) {
 		ADDQ(bytes, rows)
 		ADDQ(bytes, sum)
 		ADDQ(Imm(2), hops)
+	})
+	vector.End()
+}
+
+// addWeighed: sum[i] += weights[counts[i]] * rows[i] where that weight is not zero.
+func addWeighed(v vector.ISA, columns int) {
+	name := "addWeighed" + suffix(v, columns)
+	TEXT(name, NOSPLIT, "func(sum, rows *float32, counts *uint16, weights *float32, n, bytes uintptr)")
+	Doc(name + " adds weights[counts[i]] times row i to row i of sum wherever that weight is not zero; n rows of bytes bytes (" + lengths(columns) + ", without gaps).")
+	sum := Load(Param("sum"), GP64())
+	rows := Load(Param("rows"), GP64())
+	counts := Load(Param("counts"), GP64())
+	weights := Load(Param("weights"), GP64())
+	n := Load(Param("n"), GP64())
+	bytes := Load(Param("bytes"), GP64())
+	vector.EachRow(n, func() {
+		count := GP64()
+		MOVWLZX(Mem{Base: counts}, count.As32())
+		CMPL(Mem{Base: weights, Index: count, Scale: 4}, Imm(0))
+		JEQ(LabelRef("next"))
+		w := v.Reg()
+		VBROADCASTSS(Mem{Base: weights, Index: count, Scale: 4}, w)
+		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
+			y := v.Reg()
+			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, w, y)
+			VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: disp}, y, y)
+			VMOVUPS(y, Mem{Base: sum, Index: at, Scale: 1, Disp: disp})
+		})
+	}, func() {
+		ADDQ(bytes, rows)
+		ADDQ(bytes, sum)
+		ADDQ(Imm(2), counts)
 	})
 	vector.End()
 }
