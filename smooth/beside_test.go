@@ -41,6 +41,8 @@ func TestBeside(t *testing.T) {
 		{r: 0.5, threads: 1, columns: 16},
 		{r: 0.3, threads: 2, columns: 32, component: true, targets: []int64{0, 7, 8, 200, 299}, pruned: true},
 		{r: 0.5, threads: 2, columns: 16, place: spmv.External, spilled: true},
+		{r: 0.5, threads: 2, columns: 16, tolerance: 0.02, pruned: true},
+		{r: 0.5, threads: 2, columns: 16, tolerance: 0.3, place: spmv.Spilled},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			together := c

@@ -31,10 +31,19 @@
 // finished rows are added, while in cache, to the running sums of the targets that still count the
 // hop. An output row is a weighted sum of hops, times a factor, plus a share of X^(0).
 //
+// With a tolerance, rules that add hops up sum few of Chebyshev's polynomials T_j of D̃⁻¹Ã in place of hops, one pass each
+// ([hops.Walk]):
+//
+//	Σ_k a_k Z_i^(k) = Σ_j w_j(K_i) (T_j Z)_i,    w_j(K) = Σ_{k≤K} a_k c_kj
+//
+// c_kj is the probability that k steps ±1 end at distance j from where they began. The sum ends at the least J for which no target has more
+// than the tolerance of its weights after T_J. A node with K ≤ J has its row up to rounding. All workers agree on J, which depends on the
+// rule, the tolerance and the K of the targets alone. If J is not below the largest hop, hops are made.
+//
 // Several rules can sum the same hops side by side ([Options.Beside]), with the same bits as alone.
 // Several blocks can run side by side ([Smoother.Another]), and then the last hops leave out rows
-// that no target needs. [Smoother.Prefix] returns the output rows for every smaller depth of the
-// same run.
+// that no target needs. Rules beside each other go the way that they go alone, by hops or by polynomials, one way after the other.
+// [Smoother.Prefix] returns the output rows for every smaller depth of the same run.
 //
 // With settled rows the block is deflated, and row i is recomputed up to the hop that [Choose]
 // chose for a deviation, or up to hop K_i + slack (package hops). The output adds the stationary
@@ -44,7 +53,8 @@
 // # Format of the checkpoint
 //
 // A state as package hops describes it, of panels [First, Last) at a hop k > 0: their rows and
-// decays, then, strip by strip and panel by panel, the float32 running sums of the strip's targets.
+// decays, or the rows one pass earlier if polynomials take the place of hops, then, strip by strip
+// and panel by panel, the float32 running sums of the strip's targets.
 // Stationary rows are computed again from X^(0). The header has a checksum of hop counts, targets
 // and weights, so that a run never resumes from the sums of another rule.
 //
@@ -63,6 +73,7 @@
 //	n·b/8 + n bytes           settled rows: decays, and which rows are read
 //	4·n bytes                 chosen last hops
 //	9/8·n bytes               several blocks without settled rows: which rows are needed
+//	4·b·J bytes a target      [Options.Depths]: the rows of all J passes and of hop 0, in place of sums
 //	4·n·b bytes               [Options.Ahead]: hop 0 of the next block
 //
 // Blocks side by side ([Options.SideBySide]) share hop counts, needed rows and lists of rows that
@@ -72,7 +83,7 @@
 //
 // # Determinism
 //
-// Sums are float32 in ascending order of hop. They do not depend on blocks, threads, the kernel,
+// Sums are float32 in ascending order of hop, or of j; weights are rounded to float32 from float64. They do not depend on blocks, threads, the kernel,
 // the set of targets, the place of rows and sums, or the states from which a run resumed.
 //
 // # Not supported

@@ -38,7 +38,7 @@ func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 	targets, threads := o.s.o.Targets, max(o.s.g.Threads, 1)
 	stride := int64(o.s.o.Layout.Columns)
 	end := min(lo+packed.StripRows, o.s.n)
-	return o.s.sums.with(lo, read, func(sums []float32) error {
+	return o.s.sumsOf(lo, o.most, func(sums []float32) error {
 		if o.batches == nil {
 			o.batches = make([]output, 2*threads)
 		}
@@ -79,6 +79,14 @@ func (o *outputs) strip(lo int64, x func(i, target int64) []float32) error {
 		}
 		return line.Close()
 	})
+}
+
+// sumsOf passes the sums of the strip that starts at row lo to use. Those of a history are made as if no node counted more than most hops.
+func (s *Smoother) sumsOf(lo int64, most int, use func(sums []float32) error) error {
+	if s.history != nil {
+		return s.history.with(s, lo, most, use)
+	}
+	return s.sums.with(lo, read, use)
 }
 
 // each puts the targets of all strips. x returns the row of a target of X^(0) by its number, on any
@@ -132,7 +140,7 @@ func (o *outputs) row(b *output, i int64, sum, x []float32) {
 	count := min(int(s.counts.S[i]), o.most)
 	factor := s.o.Rule.factor(count) * s.g.State.Up(i)
 	residual := s.o.Rule.residual(count)
-	if s.finals != nil && count < int(s.counts.S[i]) {
+	if s.finals != nil && s.history == nil && count < int(s.counts.S[i]) {
 		residual += float64(s.o.Rule.factor(count) * (s.finals[count-1] - s.weights[count-1]))
 	}
 	total := 0.0

@@ -255,7 +255,7 @@ func (p *pilot) step(ctx context.Context, walk *hops.Walk) error {
 	var sink spmv.Sink
 	if hop := p.fore(); hop > 0 {
 		sink = func(first int64, rows []float32) {
-			if err := p.s.add(hop, first, rows); err != nil {
+			if err := p.s.add(hop, nil, first, rows); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)
 				mu.Unlock()
@@ -277,8 +277,11 @@ func (p *pilot) begin(ctx context.Context) error {
 	p.weight.Clear()
 	var mu sync.Mutex
 	var failed error
+	if err := p.s.clear(); err != nil {
+		return err
+	}
 	if err := p.s.begin(ctx, p.rows.put, func(first int64, rows []float32) {
-		if err := p.s.add(0, first, rows); err != nil {
+		if err := p.s.add(0, nil, first, rows); err != nil {
 			mu.Lock()
 			failed = errors.Join(failed, err)
 			mu.Unlock()

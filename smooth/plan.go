@@ -101,7 +101,7 @@ func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 // Copies reports whether edges may be copied for late hops.
 func (o Options) Copies() bool { return o.Settled || o.prunes() }
 
-// Work returns the work of smoothing so many columns of n rows, each block with that many hops and
+// Work returns the work of smoothing so many columns of n rows, each block with that many passes and
 // as many outputs.
 func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	l := o.Layout
@@ -111,7 +111,7 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	}
 	added := int64(0)
 	for hop := range last + 1 {
-		if o.Rule.counts(hop) {
+		if o.recurs() || o.Rule.counts(hop) {
 			added++
 		}
 	}
@@ -124,7 +124,7 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 			w.External(l, n, 1, 1) // read twice and deflated, and not summed
 		}
 		w.External(l, n, int64(len(o.Keep)), 0) // shown
-		w.Pass(l, n, last, false)
+		w.Pass(l, n, last, o.recurs())
 		w.Move((added+int64(outputs))*sums, (1+added)*sums)
 	}
 	w.Disk = l.Disk(n) + sums

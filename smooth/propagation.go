@@ -28,7 +28,7 @@ func ClampedPropagation(share float64) Rule {
 		}
 		return share
 	}
-	return Rule{NodeDependent: true, count: func(k int) int { return k + 1 }, factor: one, residual: none, weight: none, final: last}
+	return Rule{NodeDependent: true, count: func(k int) int { return k + 1 }, factor: one, residual: none, weight: none, final: last, changes: true}
 }
 
 // decayed returns x times share to the power of hop.

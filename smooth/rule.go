@@ -15,10 +15,12 @@ type Rule struct {
 	// NodeDependent says that count depends on K.
 	NodeDependent bool
 	// Walk says that hops use D̃⁻¹Ã, whatever r is.
-	Walk   bool
-	form   form
-	count  func(k int) int
-	weight func(hop int) float64
+	Walk bool
+	// changes says that the caller changes rows between hops.
+	changes bool
+	form    form
+	count   func(k int) int
+	weight  func(hop int) float64
 	// final returns the weight of the last counted hop; it is nil if that is weight.
 	final    func(hop int) float64
 	factor   func(count int) float64

@@ -36,6 +36,11 @@ type Options struct {
 	deflated bool
 	// Chooses says that the memory is for [Choose].
 	Chooses bool
+	// Tolerance is the share of the weights of a node's hops that may be left out. Where it is above 0, and saves passes, rows are made of
+	// few of Chebyshev's polynomials in place of all hops: if the rule adds hops up, the graph has no directions, rows do not settle, and
+	// neither Keep nor After asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The
+	// bits depend on Tolerance, the rule and the K of the targets.
+	Tolerance float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
 	// The result does not depend on them.
 	Layout      spmv.Layout
@@ -51,6 +56,10 @@ type Options struct {
 	// After, if not nil, is called when the rows of a hop are added to the sums: first for hop 0,
 	// then for each hop. It may call [Smoother.Prefix] and [Smoother.Hop].
 	After func(hop int) error
+	// Depths, if above 0, says that rows for every depth are asked for ([Smoother.Prefix]), not sums over all hops, and that no node counts
+	// later hops. If few polynomials take the place of hops, Prefix may be called for every hop at the end, and After is not called:
+	// [Smoother.Replaced] says so.
+	Depths int
 	// all is the number of rows of the graph, if other workers have some of them.
 	all int64
 	// Keep lists, in ascending order, the hops whose rows After reads with [Smoother.Hop]. All of
@@ -103,7 +112,12 @@ type Smoother struct {
 	// finals holds the weight of each hop as the last one of a node. It is nil if last hops weigh
 	// as others do.
 	finals []float64
-	hops   int
+	// hops is the number of passes. ends holds, by count, the last T_j that is added to a row where Chebyshev's polynomials take the place
+	// of hops; it is nil otherwise.
+	hops int
+	ends []uint16
+	// largest is the largest hop that a target counts.
+	largest int
 	// beside adds up what further rules make of the hops. These smoothers have no rows of their
 	// own.
 	beside []*Smoother
@@ -113,6 +127,7 @@ type Smoother struct {
 
 	rows    *spmv.Block
 	sums    *sums
+	history *history         // nil unless Depths is given and polynomials take the place of hops
 	mean    *stationary.Mean // nil unless rows are deflated
 	closure *hops.Closure    // nil unless Settled
 	needed  *hops.Needed     // nil if all rows are computed
@@ -151,7 +166,6 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		if one.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
 			return nil, err
 		}
-		s.hops = max(s.hops, one.hops)
 	}
 	if err := s.open(); err != nil {
 		return nil, err
@@ -175,7 +189,7 @@ func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 	}
 	t = &Smoother{
 		g: s.g, o: s.o, n: s.n, another: true,
-		counts: s.counts, added: s.added, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops,
+		counts: s.counts, added: s.added, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops, ends: s.ends, largest: s.largest,
 		needed: s.needed, streams: s.streams,
 	}
 	t.g.Threads = threads
@@ -190,6 +204,10 @@ func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 func (s *Smoother) open() (err error) {
 	g, o := s.g, s.o
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
+		return err
+	}
+	if o.Depths > 0 && s.ends != nil {
+		s.history, err = s.newHistory()
 		return err
 	}
 	if o.Rule.holds() {
@@ -228,19 +246,16 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), s.lasts, false)
 		return nil
 	}
-	if s.o.prunes() && s.g.Filter != nil {
-		s.needed, err = s.g.FindNeeded(ctx, s.hops, func(i int64) int {
+	if walks := s.walks(); s.o.prunes() && s.g.Filter != nil && len(walks) == 1 {
+		s.needed, err = s.g.FindNeeded(ctx, walks[0].hops, func(i int64) int {
 			if !s.o.Targets.Has(i) {
 				return -1
 			}
-			if len(s.o.Keep) > 0 {
-				return max(int(s.counts.S[i])-1, s.o.kept())
+			last := s.o.kept()
+			for _, x := range walks[0].of {
+				last = max(last, x.lastOf(i))
 			}
-			most := s.counts.S[i]
-			for _, x := range s.beside {
-				most = max(most, x.counts.S[i])
-			}
-			return int(most) - 1
+			return last
 		})
 	}
 	if err != nil || s.needed == nil {
@@ -249,6 +264,38 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 	}
 	s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), hops.AsLasts(s.needed.Until), false)
 	return nil
+}
+
+// lastOf returns the last pass whose rows are added to the sum of row i, -1 if there is none.
+func (s *Smoother) lastOf(i int64) int {
+	if s.ends != nil {
+		return int(s.ends[s.counts.S[i]])
+	}
+	return int(s.counts.S[i]) - 1
+}
+
+// walk is one way from hop 0 for the sums of some smoothers: by hops, or by a recurrence.
+type walk struct {
+	recurs bool
+	hops   int
+	of     []*Smoother
+}
+
+// walks returns the walks of the rule and those beside it. Each rule goes the way that it goes alone.
+func (s *Smoother) walks() (all []walk) {
+	for _, recurs := range []bool{false, true} {
+		w := walk{recurs: recurs}
+		for _, x := range append([]*Smoother{s}, s.beside...) {
+			if (x.ends != nil) == recurs {
+				w.of = append(w.of, x)
+				w.hops = max(w.hops, x.hops)
+			}
+		}
+		if len(w.of) > 0 {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // count finds the number of hops that each node counts.
@@ -287,9 +334,10 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	if most, err = group.Max(ctx, s.g.Group, most); err != nil {
 		return fmt.Errorf("hops of all workers: %w", err)
 	}
-	s.hops = max(most-1, s.o.kept())
+	s.largest = most - 1
+	s.hops = max(s.largest, s.o.kept())
 	s.weigh(most)
-	return nil
+	return s.chooseDegree(ctx, most)
 }
 
 // weigh computes the weights of so many hops.
@@ -345,6 +393,9 @@ func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	if o.prunes() {
 		bytes += hops.NeededBytes(n, n)
 	}
+	if o.Depths > 0 {
+		bytes += historyBytes(n, o)
+	}
 	if o.Chooses {
 		bytes += chooseBytes(n, max(o.all, n), threads)
 	}
@@ -361,7 +412,21 @@ func (s *Smoother) Ahead() bool { return s.o.Ahead }
 func (s *Smoother) Layout() spmv.Layout { return s.o.Layout }
 
 // Hops returns the number of passes of each block.
-func (s *Smoother) Hops() int { return s.hops }
+func (s *Smoother) Hops() (passes int) {
+	for _, w := range s.walks() {
+		passes += w.hops
+	}
+	return passes
+}
+
+// Replaced returns the largest hop that a target counts if few polynomials take the place of hops, and 0 otherwise. Of several rules it
+// means that of the options.
+func (s *Smoother) Replaced() int {
+	if s.ends == nil {
+		return 0
+	}
+	return s.largest
+}
 
 // Each returns the smoother whose output follows one of the rules: number 0 is the rule of the
 // options, then come those beside. Its Output refers to the block that was run last.
@@ -383,6 +448,7 @@ func (s *Smoother) Free() {
 	if s.sums != nil {
 		s.sums.free()
 	}
+	s.history.free()
 	if s.mean != nil {
 		s.mean.Free()
 	}
@@ -407,64 +473,93 @@ func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
 // together with others, and saves states as c asks. Stats counts the hops made. The error wraps
 // hops.ErrStopped if c.Stop ended the run.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
-	var mu sync.Mutex
-	hop := 0
 	if len(s.beside) > 0 && (c.Save != nil || c.From != nil) {
 		return stats, errors.New("the sums of rules beside each other have no checkpoints")
 	}
-	add := func(first int64, rows []float32) {
-		e := s.add(hop, first, rows)
-		for _, x := range s.beside {
-			e = errors.Join(e, x.add(hop, first, rows))
-		}
-		if e != nil {
-			mu.Lock()
-			err = errors.Join(err, e)
-			mu.Unlock()
-		}
-	}
 	begin := s.state(first, last, c)
 	var from state
-	resumed, e := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
+	resumed, err := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
 		from, err = s.header(r, begin)
 		return []int{from.Hop}, err
 	}, func(r *hops.StateReader) error { return s.resume(ctx, r, from, begin, x) })
-	if e != nil {
-		return stats, e
+	if err != nil {
+		return stats, err
 	}
-	hop = from.Hop
-	if !resumed {
-		hop = 0
-		e := s.begin(ctx, x, add)
-		if e = errors.Join(err, e); e == nil {
-			e = s.after(hop)
+	hop := 0
+	if resumed {
+		hop = from.Hop
+	} else if err := s.clear(); err != nil {
+		return stats, err
+	}
+	meter := progress.StartPart(ctx, "hops", int64(s.Hops()), "hops")
+	defer meter.Done()
+	for _, w := range s.walks() {
+		part, err := s.advance(ctx, w, hop, x, meter, func(ctx context.Context, hop int) error {
+			now := begin
+			now.Hop = hop
+			return s.g.After(ctx, c, hop, func(out io.Writer) error { return s.save(out, now) })
+		})
+		stats.Add(part)
+		if err != nil {
+			return stats, err
 		}
-		if e != nil {
-			return stats, e
+	}
+	return stats, nil
+}
+
+// advance makes the passes of a walk from a hop on, and calls between after each but the last.
+func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, meter *progress.Meter,
+	between func(ctx context.Context, hop int) error,
+) (hops.Stats, error) {
+	var mu sync.Mutex
+	var failed error
+	all := make([]*turns, len(w.of))
+	for i, x := range w.of {
+		all[i] = x.newTurns()
+		all[i].to(hop)
+	}
+	add := func(first int64, rows []float32) {
+		var err error
+		for i, x := range w.of {
+			err = errors.Join(err, x.add(hop, all[i], first, rows))
+		}
+		if err != nil {
+			mu.Lock()
+			failed = errors.Join(failed, err)
+			mu.Unlock()
+		}
+	}
+	if hop == 0 {
+		err := s.begin(ctx, x, add)
+		if err = errors.Join(failed, err); err == nil {
+			err = s.after(hop)
+		}
+		if err != nil {
+			return hops.Stats{}, err
 		}
 	}
 	walk := s.streams.Walk(s.rows, hop, s.closure)
+	walk.Recurs = w.recurs
 	if s.needed != nil && !s.another {
 		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
 	}
-	meter := progress.StartPart(ctx, "hops", int64(s.hops), "hops")
-	defer meter.Done()
 	meter.Add(int64(hop))
-	for hop < s.hops {
+	for hop < w.hops {
 		hop++
-		if _, e := walk.Next(ctx, s.hops-hop+1, add); e != nil || err != nil {
-			return walk.Stats, errors.Join(err, e)
+		for _, t := range all {
+			t.to(hop)
 		}
-		if e := s.after(hop); e != nil {
-			return walk.Stats, e
+		if _, err := walk.Next(ctx, w.hops-hop+1, add); err != nil || failed != nil {
+			return walk.Stats, errors.Join(failed, err)
+		}
+		if err := s.after(hop); err != nil {
+			return walk.Stats, err
 		}
 		meter.Add(1)
-		if hop == s.hops {
+		if hop == w.hops {
 			break
 		}
-		now := begin
-		now.Hop = hop
-		if err := s.g.After(ctx, c, hop, func(w io.Writer) error { return s.save(w, now) }); err != nil {
+		if err := between(ctx, hop); err != nil {
 			return walk.Stats, err
 		}
 	}
@@ -473,7 +568,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 
 // after reports that a hop's rows are added.
 func (s *Smoother) after(hop int) error {
-	if s.o.After == nil {
+	if s.o.After == nil || s.history != nil {
 		return nil
 	}
 	return s.o.After(hop)
@@ -482,9 +577,6 @@ func (s *Smoother) after(hop int) error {
 // begin sets the block to hop 0.
 func (s *Smoother) begin(ctx context.Context, x hops.Rows, add func(first int64, rows []float32)) error {
 	if err := s.fill(ctx, x); err != nil {
-		return err
-	}
-	if err := s.clear(); err != nil {
 		return err
 	}
 	return s.addFirst(add)
@@ -540,9 +632,13 @@ func (s *Smoother) addFirst(add func(first int64, rows []float32)) error {
 	})
 }
 
-// add adds the finished rows of a strip to the sums of the targets that still count this hop.
-func (s *Smoother) add(hop int, first int64, rows []float32) error {
-	if int(s.most[first>>packed.StripShift]) <= hop || !s.o.Rule.counts(hop) && s.added == nil {
+// add adds the finished rows of a strip to the sums of the targets that still count this hop, or with the weights of its turn.
+func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error {
+	if int(s.most[first>>packed.StripShift]) <= hop || turn == nil && !s.o.Rule.counts(hop) && s.added == nil {
+		return nil
+	}
+	if s.history != nil {
+		s.history.keep(s, hop, first, rows)
 		return nil
 	}
 	columns := int64(s.o.Layout.Columns)
@@ -553,7 +649,7 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 	}
 	return s.sums.with(first, change, func(sum []float32) error {
 		if s.o.Targets.All() {
-			s.addRows(hop, sum, rows, counts)
+			s.addRows(hop, turn, sum, rows, counts)
 			for k, c := range counts {
 				if s.added != nil && int(c) == hop+1 {
 					s.addTail(hop, first+int64(k), sum[int64(k)*columns:][:columns], rows[int64(k)*columns:])
@@ -568,7 +664,7 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 				return
 			}
 			row := rows[at*columns : (at+1)*columns]
-			s.addRows(hop, sum[:columns], row, counts[at:at+1])
+			s.addRows(hop, turn, sum[:columns], row, counts[at:at+1])
 			if s.added != nil && int(counts[at]) == hop+1 {
 				s.addTail(hop, i, sum[:columns], row)
 			}
@@ -580,8 +676,12 @@ func (s *Smoother) add(hop int, first int64, rows []float32) error {
 
 // addRows adds rows of a hop to the sums of the targets that still count it. Under a rule that
 // repeats hops it replaces the sums.
-func (s *Smoother) addRows(hop int, sum, rows []float32, counts []uint16) {
+func (s *Smoother) addRows(hop int, turn *turns, sum, rows []float32, counts []uint16) {
 	columns, kernel := s.o.Layout.Columns, s.g.Kernel
+	if turn != nil {
+		kernel.AddWeighed(sum, rows, counts, turn.weight)
+		return
+	}
 	if s.o.Rule.Repeats() {
 		for i, c := range counts {
 			if int(c) > hop {
@@ -712,11 +812,11 @@ func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float
 	})
 }
 
-// Prefix puts what [Smoother.Output] would put if no node counted hops after the given one, which
-// must be the last one made. x returns the row of a target, by its number among the targets, on any
+// Prefix puts what [Smoother.Output] would put if no node counted hops after the given one. That
+// must be the last one made, or any one if [Options.Depths] is given and [Smoother.Replaced] is not 0. x returns the row of a target, by its number among the targets, on any
 // thread. For rules with a residual that is the row of the block's X^(0); for rules whose last hop
-// has a weight of its own ([Rule.Final]) it is the row of the last hop made. For other rules x may
-// be nil.
+// has a weight of its own ([Rule.Final]) it is the row of the last hop made, which is not read if
+// polynomials took the place of hops. For other rules x may be nil.
 func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
 	out := outputs{s: s, most: hop + 1, col: col, columns: columns, put: put}
 	return out.each(x)

@@ -35,6 +35,8 @@ type config struct {
 	keep      []int
 	after     func(hop int) error
 	beside    []Beside
+	tolerance float64
+	depths    int
 }
 
 // defaultAlpha is the residual share of the authors' released code.
@@ -106,7 +108,7 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 	}
 	s, err := New(t.Context(), hg, Options{
 		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
-		Blocks: blocks, Keep: c.keep, After: c.after, Beside: c.beside,
+		Blocks: blocks, Keep: c.keep, After: c.after, Beside: c.beside, Tolerance: c.tolerance, Depths: c.depths,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
 	if err != nil {

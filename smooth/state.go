@@ -25,14 +25,20 @@ type state struct {
 	Hop     int    `json:"hop"`
 	// Half says that the state has one half of a panel: Origin says which.
 	Half bool `json:"half,omitempty"`
+	// Degree is the number of passes of a recurrence, whose state also has the rows one pass earlier.
+	Degree int `json:"degree,omitempty"`
 	// Kept is the last hop whose rows are kept: rows of targets are computed up to it.
 	Kept int `json:"kept,omitempty"`
 }
 
 // state returns the header for panels [first, last) at hop 0.
 func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
+	degree := 0
+	if s.ends != nil {
+		degree = s.hops
+	}
 	return state{
-		Origin:  s.g.Origin("smooth", c, s.o.Layout.Precision),
+		Degree: degree, Origin: s.g.Origin("smooth", c, s.o.Layout.Precision),
 		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
 		Half: s.o.Layout.Columns < packed.PanelColumns,
 	}
@@ -44,6 +50,7 @@ func (s *Smoother) counted() uint32 {
 		sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Targets.set.S))
 	}
 	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Last))
+	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.ends))
 	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
 	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.finals))
 }
@@ -57,6 +64,11 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	panels := of.Last - of.First
 	if err := out.Block(s.rows, s.closure, panels); err != nil {
 		return err
+	}
+	if s.ends != nil {
+		if err := out.Before(s.rows, panels); err != nil {
+			return err
+		}
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, read, func(rows []float32) error {
@@ -102,6 +114,11 @@ func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want sta
 	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
 	if err := r.Block(s.rows, s.closure, held, first, last); err != nil {
 		return err
+	}
+	if s.ends != nil {
+		if err := r.Before(s.rows, held, first, last); err != nil {
+			return err
+		}
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(lo, change, func(rows []float32) error {

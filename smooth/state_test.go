@@ -75,6 +75,7 @@ var ways = []config{
 func way(i int, c config) config {
 	w := ways[i%len(ways)]
 	w.r, w.component, w.settled, w.slack, w.precision, w.targets = c.r, c.component, c.settled, c.slack, c.precision, c.targets
+	w.tolerance = c.tolerance
 	return w
 }
 
@@ -90,6 +91,9 @@ var cases = []struct {
 	{"residual, some targets", "ndls-reference", config{targets: []int64{199, 7}}},
 	{"one depth", "sgc", config{}},
 	{"weights of last hops", "appnp by node", config{}},
+	{"few polynomials", "ndls", config{tolerance: 0.1}},
+	{"few polynomials, float16, some targets", "ndls-reference", config{tolerance: 0.1, precision: spmv.Float16, targets: []int64{199, 7, 64}}},
+	{"few polynomials, one depth", "appnp", config{tolerance: 0.1}},
 	{"rows of last hops, some targets", "sgc by node", config{targets: []int64{199, 7, 64}}},
 }
 

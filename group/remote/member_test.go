@@ -222,6 +222,7 @@ type smoothing struct {
 	settled   bool
 	rule      string
 	side      packed.Side // of the first panel, where it is one half of that
+	tolerance float64
 }
 
 // columns are those that are smoothed.
@@ -233,6 +234,9 @@ func (s smoothing) columns() (first, last int) {
 }
 
 const mostK = 5
+
+// fewPolynomials is a tolerance that makes three passes of an average over mostK hops.
+const fewPolynomials = 0.04
 
 // k is the LSI of a node: the first rows have the largest ones, so that workers do
 // not agree on how long they go on.
@@ -247,7 +251,7 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 	l.Precision = s.precision
 	e, err := smooth.New(context.Background(), w.Graph, smooth.Options{
 		Rule: rule, K: func(i int64) int { return k(w.lo + i) }, Targets: smooth.AllTargets(w.hi - w.lo),
-		Settled: s.settled, Slack: 1, Layout: l, SpilledSums: l.Residency == spmv.External,
+		Settled: s.settled, Slack: 1, Tolerance: s.tolerance, Layout: l, SpilledSums: l.Residency == spmv.External,
 	})
 	if err != nil {
 		return nil, hops.Stats{}, err
@@ -291,6 +295,8 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 		{smoothing{precision: spmv.Float32, settled: false, rule: "ndls"}, []int{1, 4}},
 		{smoothing{precision: spmv.Float16, settled: false, rule: "ndls"}, []int{2}},
 		{smoothing{precision: spmv.Float32, settled: true, rule: "ndls-reference"}, []int{3}},
+		{smoothing{precision: spmv.Float32, tolerance: fewPolynomials, rule: "ndls"}, []int{3, 4}},
+		{smoothing{precision: spmv.Float16, tolerance: fewPolynomials, rule: "ndls"}, []int{2}},
 	} {
 		want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 		if err != nil {
@@ -320,7 +326,7 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 // gives these columns, and half of the bytes of a panel on the wire.
 func TestHalfPanels(t *testing.T) {
 	for _, rule := range []string{"ndls", "appnp"} {
-		whole := smoothing{rule: rule}
+		whole := smoothing{rule: rule, tolerance: fewPolynomials}
 		want, _, err := whole.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 		if err != nil {
 			t.Fatal(err)
@@ -333,7 +339,7 @@ func TestHalfPanels(t *testing.T) {
 				failed, traffic := gang(t, borders(3), func(w worker) error {
 					l := layout(w.self, int(side))
 					l.Columns, l.Shared = packed.HalfPanel, true
-					out, stats, err := smoothing{rule: rule, side: side}.run(w, l, hops.Checkpoints{})
+					out, stats, err := smoothing{rule: rule, side: side, tolerance: fewPolynomials}.run(w, l, hops.Checkpoints{})
 					copy(got[w.lo*packed.HalfPanel:], out)
 					bytes.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, nodes))
 					return err

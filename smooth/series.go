@@ -1,0 +1,242 @@
+package smooth
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ndls/group"
+	"ndls/internal/packed"
+)
+
+// negligible is the share of all weights of a node below which later ones are left out: it is far below the rounding of float32 rows.
+const negligible = 0x1p-30
+
+// series goes through the weights by which a rule adds up T_j Z of Chebyshev's polynomials, j = 0, 1, …, in place of hops:
+//
+//	Σ_k a_k Z^(k) = Σ_j w_j T_j Z,    w_j = Σ_k a_k c_kj
+//
+// c_kj is the probability that a walk of k steps ±1 ends at distance j from where it began, so that x^k = Σ_j c_kj T_j(x). It is not
+// negative, and nearly all of it is at j ≤ 3√k.
+type series struct {
+	weights, finals []float64 // by hop; finals may be nil, and is then weights
+	j               int
+	// c holds c_kj for k = 0, 1, …, of the even and of the odd j seen last. k and j are both even, or both odd.
+	c [2][]float64
+	// column holds w_j by count, from 0 to the number of weights.
+	column []float64
+}
+
+// newSeries returns the series at j = 0.
+func newSeries(weights, finals []float64) *series {
+	n := len(weights)
+	x := &series{weights: weights, finals: finals, column: make([]float64, n+1)}
+	if finals == nil {
+		x.finals = weights
+	}
+	x.c = [2][]float64{make([]float64, n), make([]float64, n)}
+	for k := range n {
+		switch first := x.c[k%2]; {
+		case k < 2:
+			first[k] = 1
+		case k%2 == 0:
+			first[k] = first[k-2] * float64(k-1) / float64(k)
+		default:
+			first[k] = first[k-2] * float64(k) / float64(k+1)
+		}
+	}
+	x.fill()
+	return x
+}
+
+// next goes on to the next j.
+func (x *series) next() {
+	x.j++
+	if x.j >= 2 {
+		c, j := x.c[x.j%2], x.j-2
+		for k := x.j % 2; k < len(c); k += 2 {
+			if j == 0 {
+				c[k] *= 2
+			}
+			c[k] *= float64(k-j) / float64(k+j+2) // 0 where k < j+2
+			if k < x.j {
+				c[k] = 0
+			}
+		}
+	}
+	x.fill()
+}
+
+// fill computes the column.
+func (x *series) fill() {
+	c, sum := x.c[x.j%2], 0.0
+	for k := range c {
+		p := 0.0
+		if k%2 == x.j%2 {
+			p = c[k]
+		}
+		x.column[k+1] = sum + float64(x.finals[k]*p)
+		sum += float64(x.weights[k] * p)
+	}
+}
+
+// tails is a series with what comes after it.
+type tails struct {
+	*series
+	// left holds, by count, the share of all weights that those of T_{j+1}, T_{j+2}, … have.
+	left, total []float64
+}
+
+func newTails(weights, finals []float64) *tails {
+	x := &tails{series: newSeries(weights, finals)}
+	x.left, x.total = make([]float64, len(x.column)), make([]float64, len(x.column))
+	sum := 0.0
+	for k, w := range weights {
+		x.total[k+1] = sum + x.finals[k]
+		sum += w
+	}
+	for count, total := range x.total {
+		if total > 0 {
+			x.left[count] = 1
+		}
+	}
+	x.take()
+	return x
+}
+
+func (x *tails) next() {
+	x.series.next()
+	x.take()
+}
+
+// take takes the weights of the column from those that are left.
+func (x *tails) take() {
+	for count, w := range x.column {
+		switch {
+		case x.j >= count-1:
+			x.left[count] = 0
+		case x.total[count] > 0:
+			x.left[count] -= w / x.total[count]
+		}
+	}
+}
+
+// degree returns the least J at which no count that occurs has more than tolerance of its weights after T_J.
+func degree(weights, finals []float64, occurs []bool, tolerance float64) int {
+	x := newTails(weights, finals)
+	for slices.Contains(occurs, true) {
+		open := false
+		for count, is := range occurs {
+			open = open || is && x.left[count] > tolerance
+		}
+		if !open {
+			break
+		}
+		x.next()
+	}
+	return x.j
+}
+
+// endsOf returns, by count, the last j whose weight is not left out where sums are cut after T_most.
+func endsOf(weights, finals []float64, most int) []uint16 {
+	x := newTails(weights, finals)
+	lasts := make([]uint16, len(x.left))
+	for ; x.j < most; x.next() {
+		for count, left := range x.left {
+			if left > negligible {
+				lasts[count] = uint16(x.j + 1)
+			}
+		}
+	}
+	return lasts
+}
+
+// recurs reports whether hops may be replaced by a recurrence.
+func (o Options) recurs() bool {
+	return o.Tolerance > 0 && o.Rule.Sums() && !o.Rule.Walk && !o.Rule.changes && len(o.Keep) == 0 && (o.After == nil || o.Depths > 0) && !o.Settled && o.Last == nil && !o.deflated
+}
+
+// Passes returns the number of passes of a block where some nodes count so many hops, and others fewer.
+func (o Options) Passes(hops int) int {
+	if !o.recurs() || hops < 1 {
+		return hops
+	}
+	x := &Smoother{o: o}
+	x.weigh(hops + 1)
+	occurs := make([]bool, hops+2)
+	for count := range occurs {
+		occurs[count] = count == hops+1 || o.Rule.NodeDependent
+	}
+	return degree(x.weights, x.finals, occurs, o.Tolerance)
+}
+
+// chooseDegree decides whether the rule adds up T_j Z, after the counts are known, of which the largest of the targets of all workers is
+// most. All workers of the group agree.
+func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
+	if !s.o.recurs() || s.g.Sent != nil || most < 2 || s.o.Depths > 0 && s.o.Passes(s.o.Depths) >= s.o.Depths {
+		return nil
+	}
+	occurs := make([]bool, most+1)
+	for i := range s.n {
+		if s.o.Targets.Has(i) {
+			occurs[s.counts.S[i]] = true
+		}
+	}
+	for count := range occurs {
+		occurs[count] = occurs[count] || s.o.Depths > 0 // as a depth
+	}
+	all, err := group.Max(ctx, s.g.Group, degree(s.weights, s.finals, occurs, s.o.Tolerance))
+	if err != nil {
+		return fmt.Errorf("polynomials of all workers: %w", err)
+	}
+	if all >= s.hops {
+		return nil
+	}
+	s.ends, s.hops = endsOf(s.weights, s.finals, all), all
+	clear(s.most)
+	for i := range s.n {
+		if s.o.Targets.Has(i) {
+			strip := &s.most[i>>packed.StripShift]
+			*strip = max(*strip, s.ends[s.counts.S[i]]+1)
+		}
+	}
+	return nil
+}
+
+// turns goes through the weights with which a smoother adds T_j Z.
+type turns struct {
+	*series
+	ends []uint16
+	// weight holds the weights of the T_j Z that a pass makes, by count. It is 0 where they are left out.
+	weight []float32
+}
+
+// newTurns returns the weights of T_0 Z. It returns nil if the smoother adds up hops.
+func (s *Smoother) newTurns() *turns {
+	if s.ends == nil {
+		return nil
+	}
+	t := &turns{series: newSeries(s.weights, s.finals), ends: s.ends}
+	t.weight = make([]float32, len(t.column))
+	t.round()
+	return t
+}
+
+// to goes on to T_j Z. t may be nil.
+func (t *turns) to(j int) {
+	if t == nil {
+		return
+	}
+	for t.j < j {
+		t.next()
+	}
+	t.round()
+}
+
+func (t *turns) round() {
+	for count, w := range t.column {
+		if t.weight[count] = 0; t.j <= int(t.ends[count]) {
+			t.weight[count] = float32(w)
+		}
+	}
+}
