@@ -172,7 +172,7 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 	hops, expected := 0, t.counts(first).Hops
 	for _, o := range trials {
 		if same(o) {
-			hops = max(hops, stage.HopsOf(o, expected))
+			hops = max(hops, stage.PassesOf(o, expected))
 		}
 	}
 	tables := int64(len(c.LabelEpsilons)) * (2*t.summary.Nodes + 4096)

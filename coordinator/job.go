@@ -517,6 +517,7 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 		all.EdgesStreamed += r.EdgesStreamed
 		all.KernelSeconds += r.KernelSeconds
 		all.Hops.Add(r.Hops...)
+		all.Polynomials = cmp.Or(r.Polynomials, all.Polynomials)
 		all.BytesRead += r.BytesRead
 		all.BytesWritten += r.BytesWritten
 		all.NetworkBytes += r.NetworkBytes

@@ -624,7 +624,8 @@ func TestMerge(t *testing.T) {
 			Seconds: 30, Busy: &control.Busy{Threads: 2, Mean: 1.5, Fewer: 0.5},
 		},
 		{
-			Rows: 4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, Hops: byhop.List{{Hop: 2, Passes: 1, Edges: 3, Seconds: 1}, {Hop: 3, Passes: 1, Edges: 2, Seconds: 1}}, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3,
+			Polynomials: &control.Polynomials{Tolerance: 0.001, Passes: 39, Hops: 200},
+			Rows:        4, Passes: 1, ColumnsPerPass: 16, EdgesStreamed: 5, KernelSeconds: 2, Hops: byhop.List{{Hop: 2, Passes: 1, Edges: 3, Seconds: 1}, {Hop: 3, Passes: 1, Edges: 2, Seconds: 1}}, BytesRead: 1, BytesWritten: 1, PlannedPeak: 8, MeasuredPeak: 2, MeasuredDisk: 3,
 			Seconds: 10, Busy: &control.Busy{Threads: 4, Mean: 3.5, Fewer: 0.25},
 		},
 		{Seconds: 1000},
@@ -632,7 +633,7 @@ func TestMerge(t *testing.T) {
 	want := control.StageReport{
 		Stage: control.Smooth, Rows: 7, Passes: 3, ColumnsPerPass: 32, EdgesStreamed: 15, KernelSeconds: 3, BytesRead: 6, BytesWritten: 7,
 		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Findings: control.Findings{Deviation: got.Deviation},
-		Busy: got.Busy,
+		Busy: got.Busy, Polynomials: &control.Polynomials{Tolerance: 0.001, Passes: 39, Hops: 200},
 		Hops: byhop.List{{Hop: 1, Passes: 1, Edges: 4, Seconds: 0.5}, {Hop: 2, Passes: 1, Edges: 3, Seconds: 1}, {Hop: 3, Passes: 2, Edges: 8, Seconds: 1.5}},
 	}
 	if b := (control.Busy{Threads: 4, Mean: 2, Fewer: 0.4375}); got.Busy == nil || *got.Busy != b {

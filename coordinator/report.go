@@ -70,7 +70,7 @@ func NewReport(rec *Record, sum shards.Summary) report.Report {
 		line := report.Stage{
 			Name: x.Stage, Seconds: x.Seconds, Passes: x.Passes, ColumnsPerPass: x.ColumnsPerPass,
 			BytesRead: x.BytesRead, BytesWritten: x.BytesWritten, NetworkBytes: x.NetworkBytes,
-			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Hops: x.Hops, Busy: x.Busy, Planned: x.Planned,
+			PeakBytes: x.MeasuredPeak, PeakDiskBytes: x.MeasuredDisk, Hops: x.Hops, Polynomials: x.Polynomials, Busy: x.Busy, Planned: x.Planned,
 		}
 		if x.KernelSeconds > 0 {
 			line.EdgesPerSecond = float64(x.EdgesStreamed) / x.KernelSeconds

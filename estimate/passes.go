@@ -297,6 +297,10 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
 	o.Slack = s.Plan.LSI.Slack
+	if !s.Plan.Settles() && !s.Directed {
+		o.Tolerance = s.Plan.Tolerance
+	}
+	last = o.Passes(last)
 	whole := packed.Panels(columns) * packed.PanelColumns
 	r := s.capacity(whole, held)
 	s.fits(r, held, func(r hops.Capacity) int64 {

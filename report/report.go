@@ -134,6 +134,8 @@ type Stage struct {
 	PeakDiskBytes int64 `json:"peak_disk_bytes"`
 	// Hops says what the passes of each hop took.
 	Hops byhop.List `json:"hops,omitempty"`
+	// Polynomials says how few passes took the place of hops, if they did.
+	Polynomials *control.Polynomials `json:"polynomials,omitempty"`
 	// Busy says how many threads computed; with several workers, of each of them.
 	Busy *control.Busy `json:"busy,omitempty"`
 	// Planned is the plan before the stage began, if there was one.

@@ -190,6 +190,7 @@ func TestCorrectAndSmooth(t *testing.T) {
 			t.Parallel()
 			d := guess(t, 300, 500, tc.classes, tc.weights)
 			plan := control.DefaultPlan()
+			plan.Tolerance = 0
 			plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"
 			plan.LSI.Epsilon, plan.LSI.Kmax, plan.LSI.Mode = 0.2, 12, "influence-exact"
 			plan.Labels.Rule, plan.Labels.Depth, plan.Labels.SmoothAlpha = control.CorrectSmooth, "9", 0.7

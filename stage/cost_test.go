@@ -84,6 +84,7 @@ func TestTrainOnIsPlanned(t *testing.T) {
 func TestHopsOfPapers100M(t *testing.T) {
 	figures := func(change func(*control.Plan)) control.Figures {
 		p := labelledPlan()
+		p.Tolerance = 0 // hops that are written take all passes in any case
 		change(&p)
 		list, err := estimate.Run(papers, p, control.Resources{Memory: 16 << 30, Threads: 2}, 0, Costs(control.Smooth, control.Train)...)
 		if err != nil {
@@ -313,8 +314,8 @@ func TestPlannedSeconds(t *testing.T) {
 	if few.Hops = few.ExpectedHops(control.DefaultPlan().LSI); few.Hops < 5 || few.Hops > 30 {
 		t.Errorf("%d hops are expected of a generated graph", few.Hops)
 	}
-	for _, s := range []control.Stage{control.LSI, control.Smooth} {
-		if many, some := seconds(c, 2, s), seconds(few, 2, s); many < 3*some {
+	for s, times := range map[control.Stage]float64{control.LSI: 3, control.Smooth: 2} {
+		if many, some := seconds(c, 2, s), seconds(few, 2, s); many < times*some {
 			t.Errorf("%s: %.1f s for %d hops, %.1f s for %d", s, many, c.Hops, some, few.Hops)
 		}
 		if one, two := seconds(c, 1, s), seconds(c, 2, s); two < one/2 || two > one/1.5 {

@@ -365,7 +365,7 @@ func (b *depthBlock) after(hop int) error {
 		return nil // depth 0 is recorded by watch
 	}
 	b.depths = depth + 1
-	if b.rule.Final() {
+	if b.rule.Final() && b.s.Replaced() == 0 {
 		at := 0
 		if err := b.s.Hop(hop, 0, b.stride, nil, func(rows []float32) error {
 			at += copy(b.x.S[at:], rows)
@@ -443,7 +443,7 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	most := env.Plan.Labels.Kmax
 	return env.smoothRuns(ctx, first, last, func(int) int { return most }, true, func(x runColumns) error {
 		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
-		x.o.Targets, x.o.After = mine, b.after
+		x.o.Targets, x.o.After, x.o.Depths = mine, b.after, most
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
 		x.o.Ahead = !corrects(env.Plan) // otherwise soft labels are read beside the smoothed columns
 		return x.g.smoothBlocks(ctx, x.o, x.k, input{Columns: x.soft}, x.first, x.last,
@@ -481,5 +481,10 @@ func (env depthRun) sweepBlock(ctx context.Context, x runColumns, b *depthBlock,
 		return err
 	}
 	soft.ahead.wait()
+	for hop := range s.Replaced() {
+		if err := b.after(hop + 1); err != nil {
+			return err
+		}
+	}
 	return b.commit(ctx)
 }

@@ -26,6 +26,7 @@ func TestDeviation(t *testing.T) {
 	}{{"cora", control.DefaultDeviation}, {"cora", 0.001}, {"citeseer", 0.01}} {
 		uri := "planetoid:" + testgraph.Published(t, "data/"+c.name) + "/" + c.name
 		plan := control.DefaultPlan()
+		plan.Tolerance = 0
 		plan.Partition.Dataset = "planetoid:" + c.name
 		plan.LSI.Probes, plan.LSI.Kmax, plan.LSI.Epsilon = 16, 80, 0.03
 		stages := []control.Stage{control.Partition, control.LSI, control.Smooth}

@@ -59,6 +59,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
+	o.Tolerance = toleranceOf(g.Plan)
 	if g.Plan.SlackSettles() && o.Rule.NodeDependent {
 		o.Settled, o.Slack = true, g.Plan.LSI.Slack
 	}
@@ -75,6 +76,9 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		return err
 	}
 	defer s.Free()
+	if hops := s.Replaced(); hops > 0 {
+		g.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Hops(), Hops: hops}
+	}
 	width := packed.Panels(o.Layout.Columns)
 	teams := make([]*team, o.Teams)
 	for i := range teams {
@@ -108,6 +112,14 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 		g.passed(t.stats.Beside(o.Teams), o.Layout)
 	}
 	return err
+}
+
+// toleranceOf returns the tolerance of sums of hops.
+func toleranceOf(p control.Plan) float64 {
+	if p.Settles() {
+		return 0
+	}
+	return p.Tolerance
 }
 
 // sideBySide calls work with the number of each team, all at the same time. The first team reports the progress of all. The first error

@@ -38,13 +38,13 @@ func TakesK(p control.Plan) bool {
 	return err == nil && rule.NodeDependent
 }
 
-// HopsOf returns the number of hops of a plan if the largest K is k.
-func HopsOf(p control.Plan, k int) int {
+// PassesOf returns the number of passes over the edges that the rows of a plan take if the largest K is k.
+func PassesOf(p control.Plan, k int) int {
 	rule, err := RuleOf(p)
 	if err != nil {
 		return k
 	}
-	return rule.Hops(k)
+	return smooth.Options{Rule: rule, Tolerance: toleranceOf(p)}.Passes(rule.Hops(k))
 }
 
 // HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and

@@ -48,7 +48,7 @@ func (labelDepthStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (labelDepthStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "tolerance": p.Tolerance}
 }
 
 func (labelDepthStage) Writes() []Kind {
@@ -73,19 +73,24 @@ func (labelDepthStage) Shares(p control.Plan) bool { return smoothLabelsStage{}.
 func (labelDepthStage) Cost(s *estimate.Sheet) {
 	splits := int64(s.Plan.NumSplits())
 	nodes := min(s.Validation*splits, max(s.Labelled, s.Validation), mostValidation)
-	bytes := int64(s.Plan.Labels.Kmax+1) * nodes * depthRow // in memory; files hold only the depths that exist
+	most := s.Plan.Labels.Kmax
+	bytes := int64(most+1) * nodes * depthRow // in memory; files hold only the depths that exist
 	o := smooth.Options{
 		Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow,
-		Ahead: !s.Plan.Labels.Corrects(),
+		Ahead: !s.Plan.Labels.Corrects(), After: func(int) error { return nil }, Depths: most,
 	}
 	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
-	most := s.Plan.Labels.Kmax
 	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {
 		most = min(most, s.ValidationHops) // later hops affect no validation node
 	}
 	if s.Plan.Labels.Corrects() {
 		correctionCost(s)
+		rule, _ := labelRule(s.Plan)
+		few := smooth.Options{Rule: rule, Tolerance: toleranceOf(s.Plan)}.Passes(most) < most
 		for hop := range most {
+			if few {
+				break // hops have no rows
+			}
 			o.Keep = append(o.Keep, hop+1) // each hop's rows are read once more
 		}
 	}

@@ -26,8 +26,12 @@ func TestResourcesDoNotShow(t *testing.T) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 			p.LSI.Mode, p.LSI.Stationary, p.LSI.R = "feature", "global", 0
 		},
-		"float16":   func(p *control.Plan) { p.Precision = "float16" },
-		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"float16": func(p *control.Plan) { p.Precision = "float16" },
+		"settled": func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"few polynomials, labelled": func(p *control.Plan) {
+			p.Tolerance, p.LSI.Epsilon, p.Smooth.Targets = 0.1, 0.02, control.LabelledTargets
+		},
+		"every hop": func(p *control.Plan) { p.Tolerance = 0 },
 		"labelled":  func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
 		"deviation": deviates,
 		"settled, weights": func(p *control.Plan) {

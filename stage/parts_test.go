@@ -76,10 +76,11 @@ func TestCutsDoNotShow(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*control.Plan, *stagetest.Setup){
-		"ndls":      func(*control.Plan, *stagetest.Setup) {},
-		"settled":   func(p *control.Plan, _ *stagetest.Setup) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
-		"deviation": func(p *control.Plan, _ *stagetest.Setup) { deviates(p) },
-		"fastrp":    func(p *control.Plan, _ *stagetest.Setup) { fastRP(p) },
+		"ndls":            func(*control.Plan, *stagetest.Setup) {},
+		"settled":         func(p *control.Plan, _ *stagetest.Setup) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
+		"deviation":       func(p *control.Plan, _ *stagetest.Setup) { deviates(p) },
+		"few polynomials": func(p *control.Plan, _ *stagetest.Setup) { p.Tolerance, p.LSI.Epsilon = 0.1, 0.02 },
+		"fastrp":          func(p *control.Plan, _ *stagetest.Setup) { fastRP(p) },
 		"ndls-reference": func(p *control.Plan, _ *stagetest.Setup) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 		},

@@ -118,7 +118,7 @@ func validateBlend(p control.Plan) error {
 // later holds options that were added after run directories existed, with the values at which they decide nothing. A hash leaves out
 // options at these values.
 var later = map[string]any{
-	"probabilities": control.AllProbabilities, "deviation": 0.0, "drop_features": false,
+	"probabilities": control.AllProbabilities, "deviation": 0.0, "tolerance": 0.0, "drop_features": false,
 	"drop_smoothed": false, "auc": false, "metrics": "", "measure": control.Accuracy, "predictions": control.AutoPredictions,
 }
 

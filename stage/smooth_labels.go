@@ -62,7 +62,7 @@ func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "predictions": cmp.Or(p.Predictions, control.AutoPredictions), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "tolerance": p.Tolerance, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "predictions": cmp.Or(p.Predictions, control.AutoPredictions), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
 }
 
 func (smoothLabelsStage) Writes() []Kind {

@@ -29,7 +29,7 @@ func TestWeightsEqualTheDefinition(t *testing.T) {
 				o := testgraph.NewOracle(d.graph, r, stationary == "component")
 				k, _ := testgraph.LSI(o.Distances(o.Identity(), n, kmax), epsilon)
 				plan, store := control.DefaultPlan(), storage.NewMem()
-				plan.Partition.Dataset, plan.Partition.Normalize = "edges:drawn?weight=w", "none"
+				plan.Partition.Dataset, plan.Partition.Normalize, plan.Tolerance = "edges:drawn?weight=w", "none", 0
 				plan.LSI.Mode, plan.LSI.R, plan.LSI.Stationary, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", r, stationary, epsilon, kmax
 				stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 				got := kOf(t, store)
@@ -54,7 +54,7 @@ func TestWeightsSettle(t *testing.T) {
 	const dataset = "synthetic:nodes=4000,edges=9000,features=245,classes=3,seed=5,weights=10"
 	made := func(change func(*control.Plan)) (map[int64]int, map[int64][]float32, control.StageReport) {
 		plan, store, m := control.DefaultPlan(), storage.NewMem(), stagetest.On(t, dataset)
-		plan.Partition.Dataset, plan.LSI.Epsilon, plan.LSI.Kmax, m.BlockColumns = dataset, 0.02, 80, 16
+		plan.Partition.Dataset, plan.LSI.Epsilon, plan.LSI.Kmax, plan.Tolerance, m.BlockColumns = dataset, 0.02, 80, 0, 16
 		change(&plan)
 		reports := stagetest.Run(t, store, plan, m, control.Partition, control.LSI, control.Smooth)
 		return kOf(t, store), rows(t, store, catalog.KindSmoothed), reports[2]

@@ -19,9 +19,10 @@ import (
 // bytes equal those of a run without interruption, and little is done twice.
 func TestCheckpoints(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
-		"exact":   func(*control.Plan) {},
-		"settled": func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
-		"float16": func(p *control.Plan) { p.Precision = "float16" },
+		"exact":     func(*control.Plan) {},
+		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
+		"every hop": func(p *control.Plan) { p.Tolerance = 0 },
+		"float16":   func(p *control.Plan) { p.Precision = "float16" },
 		"little disk, looser labels": func(p *control.Plan) {
 			p.DropFeatures, p.Probabilities, p.Labels.Epsilon = true, control.BestProbability, 0.02
 		},

@@ -326,7 +326,15 @@ func (f *planFlags) smooth() *planFlags {
 	add(f, aboveZero[float64](f.set), "sparsity", func(p *ndls.Options) *float64 { return &p.Smooth.Sparsity }, "with --rule fastrp: number of entries of a random row for each entry that is not zero; the square root of the number of nodes is possible too (default 3)")
 	add(f, f.set.StringVar, "smoothed-precision", func(p *ndls.Options) *string { return &p.Smooth.SmoothedPrecision }, "precision of written smoothed rows and kept hops: float32, or float16, which rounds each value once and needs half the disk (default the value of --precision)")
 	f.keep("keep-features", func(o *ndls.Options) *bool { return &o.DropFeatures }, "keep the tiles of input features; false removes them after smoothing, which saves disk. ndls partition makes them again")
+	f.tolerance()
 	add(f, f.set.StringVar, "targets", func(p *ndls.Options) *string { return &p.Smooth.Targets }, "nodes whose smoothed features are written: all, labelled, or a file of input ids, one a line")
+	return f
+}
+
+// tolerance is for verbs that add hops up.
+func (f *planFlags) tolerance() *planFlags {
+	f.group = groupSmooth
+	add(f, f.set.Float64Var, "tolerance", func(p *ndls.Options) *float64 { return &p.Tolerance }, "largest share of the weights of a node's hops that its smoothed row leaves out, so that few passes take the place of many hops: 39 of 200. Nodes with few hops have their rows up to rounding; 0 makes every hop of every row. Hops that are written, datasets with directed=true and cs with a given scale take every hop in any case")
 	return f
 }
 

@@ -93,6 +93,9 @@ type Plan struct {
 	// LSI.Active is "settled". With 0, Slack decides when rows settle, also in the LSI stage and in
 	// label smoothing.
 	Deviation float64 `json:"deviation,omitempty"`
+	// Tolerance is the share of the weights of a node's hops that sums of hops may leave out, so that few of Chebyshev's polynomials
+	// take the place of many hops. 0 makes every hop of every row. It does not apply to features if rows settle.
+	Tolerance float64 `json:"tolerance"`
 	// Metrics lists, separated by commas, measures of predictions: accuracy, f1 and auc. The first
 	// two are always computed. The first one named chooses weights and predictions on the
 	// validation nodes.
@@ -387,7 +390,7 @@ func DefaultPlan() Plan {
 	return Plan{
 		Format:    PlanFormat,
 		Seed:      1,
-		Precision: "float32", Probabilities: AllProbabilities, Predictions: AutoPredictions,
+		Precision: "float32", Probabilities: AllProbabilities, Predictions: AutoPredictions, Tolerance: DefaultTolerance,
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
 			Mode: "influence-sketch", Epsilon: 0.03, R: 0.5, Kmax: 200,
@@ -565,6 +568,7 @@ func (p Plan) Validate() error {
 		{"degree-power", p.Smooth.DegreePower, -1, 1, false, false},
 		{"sparsity", p.Smooth.Sparsity, 0, 1 << 32, false, false},
 		{"deviation", p.Deviation, 0, 1, false, true},
+		{"tolerance", p.Tolerance, 0, 1, false, true},
 		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
 		{"layers", float64(p.Train.Layers), 1, 64, false, false},
@@ -688,6 +692,9 @@ func validateSplit(s string) error {
 	}
 	return failure.Of(ErrOption, "--split %q is neither random:TRAIN,VALID with numbers of nodes per class, such as random:20,30, nor share:TRAIN,VALID with shares of the labelled nodes, such as share:0.6,0.2", s)
 }
+
+// DefaultTolerance is the Tolerance of a plan that names none.
+const DefaultTolerance = 0.001
 
 // DefaultDeviation is the recommended Deviation for settled rows.
 const DefaultDeviation = 0.005

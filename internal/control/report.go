@@ -25,6 +25,8 @@ type StageReport struct {
 	KernelSeconds float64 `json:"kernel_seconds"`
 	// Hops reports the same for each hop.
 	Hops byhop.List `json:"hops,omitempty"`
+	// Polynomials says how few passes took the place of hops, nil if none did.
+	Polynomials *Polynomials `json:"polynomials,omitempty"`
 	// BytesRead and BytesWritten count the run directory and scratch files. BytesRead also counts
 	// the run directories whose rows models are trained on.
 	BytesRead    int64 `json:"bytes_read"`
@@ -43,6 +45,16 @@ type StageReport struct {
 	// size.
 	Planned *Figures `json:"planned,omitempty"`
 	Findings
+}
+
+// Polynomials says how rows were made of few of Chebyshev's polynomials in place of all hops.
+type Polynomials struct {
+	// Tolerance is the option: the largest share of the weights of a node's hops that its row leaves out.
+	Tolerance float64 `json:"tolerance"`
+	// Passes is the number of passes of each column block, Hops the largest number of hops of a node. Nodes with at most as many hops as
+	// passes have their rows up to rounding.
+	Passes int `json:"passes"`
+	Hops   int `json:"hops"`
 }
 
 // MaxLines bounds the number of lines of a table in a report, whatever the size of the graph.

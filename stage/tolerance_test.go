@@ -1,0 +1,60 @@
+package stage_test
+
+import (
+	"math"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/internal/testgraph"
+	"ndls/stage/stagetest"
+)
+
+// TestTolerance compares rows of few polynomials with rows of all hops on a published data set: they are as near as the tolerance says, take
+// as many passes as the report says, and rows of nodes with few hops agree up to rounding.
+func TestTolerance(t *testing.T) {
+	uri := "planetoid:" + testgraph.Published(t, "data/cora") + "/cora"
+	plan := control.DefaultPlan()
+	plan.Partition.Dataset, plan.LSI.Probes, plan.LSI.Epsilon = "planetoid:cora", 16, 0.02
+	stages := []control.Stage{control.Partition, control.LSI, control.Smooth}
+	made := func(tolerance float64) (storage.Store, control.StageReport) {
+		plan.Tolerance = tolerance
+		store := storage.NewMem()
+		return store, stagetest.Run(t, store, plan, stagetest.On(t, uri), stages...)[2]
+	}
+	exact, all := made(0)
+	if all.Polynomials != nil {
+		t.Errorf("without a tolerance the report says %+v", all.Polynomials)
+	}
+	want, k := rows(t, exact, catalog.KindSmoothed), kOf(t, exact)
+	for tolerance, passes := range map[float64]int{0.01: 29, 0.001: 39} {
+		store, report := made(tolerance)
+		if p := report.Polynomials; p == nil || *p != (control.Polynomials{Tolerance: tolerance, Passes: passes, Hops: 200}) {
+			t.Fatalf("the report says %+v", p)
+		}
+		if report.Passes*200 != all.Passes*passes {
+			t.Errorf("%d passes in place of %d", report.Passes, all.Passes)
+		}
+		mean, most, few := 0.0, 0.0, 0.0
+		for id, got := range rows(t, store, catalog.KindSmoothed) {
+			off, length := 0.0, 0.0
+			for c, x := range want[id] {
+				off += math.Pow(float64(got[c]-x), 2)
+				length += float64(x) * float64(x)
+			}
+			if length == 0 {
+				continue
+			}
+			d := math.Sqrt(off / length)
+			mean, most = mean+d/float64(len(want)), max(most, d)
+			if k[id] <= passes {
+				few = max(few, d)
+			}
+		}
+		t.Logf("tolerance %g: rows are off by %.2e in the mean, %.2e at most; by %.2e with at most %d hops", tolerance, mean, most, few, passes)
+		if !(mean > 0 && mean < tolerance/2) || most > 5*tolerance || few > 1e-5 {
+			t.Errorf("tolerance %g: rows are off by %g in the mean, %g at most; by %g with at most %d hops", tolerance, mean, most, few, passes)
+		}
+	}
+}
