@@ -39,10 +39,10 @@ func (s *Smoother) newHistory() (h *history, err error) {
 		return nil, err
 	}
 	h.counts = make([]uint16, most)
-	for t := s.newTurns(); ; t.to(t.j + 1) {
+	for t := s.newTurns(); ; t.to(t.Degree() + 1) {
 		weights := make([]float32, len(t.weight))
 		copy(weights, t.weight)
-		if h.weights = append(h.weights, weights); t.j == s.hops {
+		if h.weights = append(h.weights, weights); t.Degree() == s.hops {
 			return h, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ndls/group"
+	"ndls/internal/chebyshev"
 	"ndls/internal/packed"
 )
 
@@ -16,13 +17,10 @@ const negligible = 0x1p-30
 //
 //	Σ_k a_k Z^(k) = Σ_j w_j T_j Z,    w_j = Σ_k a_k c_kj
 //
-// c_kj is the probability that a walk of k steps ±1 ends at distance j from where it began, so that x^k = Σ_j c_kj T_j(x). It is not
-// negative, and nearly all of it is at j ≤ 3√k.
+// Package chebyshev says what c_kj is.
 type series struct {
+	*chebyshev.Coefficients
 	weights, finals []float64 // by hop; finals may be nil, and is then weights
-	j               int
-	// c holds c_kj for k = 0, 1, …, of the even and of the odd j seen last. k and j are both even, or both odd.
-	c [2][]float64
 	// column holds w_j by count, from 0 to the number of weights.
 	column []float64
 }
@@ -30,20 +28,9 @@ type series struct {
 // newSeries returns the series at j = 0.
 func newSeries(weights, finals []float64) *series {
 	n := len(weights)
-	x := &series{weights: weights, finals: finals, column: make([]float64, n+1)}
+	x := &series{Coefficients: chebyshev.New(n), weights: weights, finals: finals, column: make([]float64, n+1)}
 	if finals == nil {
 		x.finals = weights
-	}
-	x.c = [2][]float64{make([]float64, n), make([]float64, n)}
-	for k := range n {
-		switch first := x.c[k%2]; {
-		case k < 2:
-			first[k] = 1
-		case k%2 == 0:
-			first[k] = first[k-2] * float64(k-1) / float64(k)
-		default:
-			first[k] = first[k-2] * float64(k) / float64(k+1)
-		}
 	}
 	x.fill()
 	return x
@@ -51,30 +38,15 @@ func newSeries(weights, finals []float64) *series {
 
 // next goes on to the next j.
 func (x *series) next() {
-	x.j++
-	if x.j >= 2 {
-		c, j := x.c[x.j%2], x.j-2
-		for k := x.j % 2; k < len(c); k += 2 {
-			if j == 0 {
-				c[k] *= 2
-			}
-			c[k] *= float64(k-j) / float64(k+j+2) // 0 where k < j+2
-			if k < x.j {
-				c[k] = 0
-			}
-		}
-	}
+	x.Next()
 	x.fill()
 }
 
 // fill computes the column.
 func (x *series) fill() {
-	c, sum := x.c[x.j%2], 0.0
-	for k := range c {
-		p := 0.0
-		if k%2 == x.j%2 {
-			p = c[k]
-		}
+	sum := 0.0
+	for k := range x.weights {
+		p := x.At(k)
 		x.column[k+1] = sum + float64(x.finals[k]*p)
 		sum += float64(x.weights[k] * p)
 	}
@@ -113,7 +85,7 @@ func (x *tails) next() {
 func (x *tails) take() {
 	for count, w := range x.column {
 		switch {
-		case x.j >= count-1:
+		case x.Degree() >= count-1:
 			x.left[count] = 0
 		case x.total[count] > 0:
 			x.left[count] -= w / x.total[count]
@@ -134,17 +106,17 @@ func degree(weights, finals []float64, occurs []bool, tolerance float64) int {
 		}
 		x.next()
 	}
-	return x.j
+	return x.Degree()
 }
 
 // endsOf returns, by count, the last j whose weight is not left out where sums are cut after T_most.
 func endsOf(weights, finals []float64, most int) []uint16 {
 	x := newTails(weights, finals)
 	lasts := make([]uint16, len(x.left))
-	for ; x.j < most; x.next() {
+	for ; x.Degree() < most; x.next() {
 		for count, left := range x.left {
 			if left > negligible {
-				lasts[count] = uint16(x.j + 1)
+				lasts[count] = uint16(x.Degree() + 1)
 			}
 		}
 	}
@@ -227,7 +199,7 @@ func (t *turns) to(j int) {
 	if t == nil {
 		return
 	}
-	for t.j < j {
+	for t.Degree() < j {
 		t.next()
 	}
 	t.round()
@@ -235,7 +207,7 @@ func (t *turns) to(j int) {
 
 func (t *turns) round() {
 	for count, w := range t.column {
-		if t.weight[count] = 0; t.j <= int(t.ends[count]) {
+		if t.weight[count] = 0; t.Degree() <= int(t.ends[count]) {
 			t.weight[count] = float32(w)
 		}
 	}

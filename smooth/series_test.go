@@ -51,10 +51,10 @@ func TestSeries(t *testing.T) {
 				}
 			}
 		}
-		for ; x.j < most-1; x.next() {
+		for ; x.Degree() < most-1; x.next() {
 			for count, w := range x.column {
-				if math.Abs(w-sums[count][x.j]) > 1e-12*float64(most) {
-					t.Fatalf("count %d, T_%d: %g, not %g", count, x.j, w, sums[count][x.j])
+				if math.Abs(w-sums[count][x.Degree()]) > 1e-12*float64(most) {
+					t.Fatalf("count %d, T_%d: %g, not %g", count, x.Degree(), w, sums[count][x.Degree()])
 				}
 			}
 		}
