@@ -196,8 +196,8 @@ func (s *Sheet) copies() int64 {
 }
 
 // FindLSI adds one run of the LSI engine, with a sketch or another probe, beside held bytes.
-func (s *Sheet) FindLSI(width int, sketch bool, epsilon float64, kmax int, held int64) {
-	o := lsi.Options{Epsilon: epsilon, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
+func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax int, held int64) {
+	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
 	r := s.capacity(width, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {

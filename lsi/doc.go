@@ -39,6 +39,24 @@
 //
 // A run can find K for looser ε as well; that needs no further hops.
 //
+// # Polynomials
+//
+// With [Options.Tolerance] only the first 8 hops are made one by one. The rows of later hops are
+//
+//	Z^(8+h) = Σ_j c_hj T_j Z^(8)
+//
+// with Chebyshev's polynomials T_j (package internal/chebyshev), each of which is a pass. The degree
+// J is the least for which the last hop has at most the tolerance of its weight after T_J: 46 for
+// Kmax 200 and 0.001. A hop up to 8 + J is right up to rounding; in a later one the distance of node
+// i is off by at most Σ_{j>J} c_hj times its distance after 8 hops if r is ½ and the probe is the
+// identity. For other r the bound has a factor of the largest over the smallest d̃^|r−½|.
+//
+// Rows T_j of the nodes whose K is unknown after 8 hops go to a scratch file. When a block has made
+// its passes, the squared lengths of each hop are summed, panel by panel, unit by unit of 128 nodes;
+// after the last block the first hop below ε is K. Hops are made one by one after all if no pass
+// would be saved, or if 8 additions of a row in memory would not take the place of each addition
+// along an edge. That depends on the numbers of nodes, edges and unknown K alone.
+//
 // # Format of the checkpoint
 //
 // A state as package hops describes it. The header has the window, the hop of each panel's rows,
@@ -49,7 +67,11 @@
 //	sums      n float64 for each hop that some panels have reached and others
 //	          have not: the sums of the first of them
 //
-// A state can be saved after any hop of any block, because all data of a block are stored by panel.
+// While polynomials are made, states are saved between blocks only: they have the rows after 8 hops of
+// the blocks to come, and in place of sums those of each unit. A run that is killed within a block
+// makes that block's polynomials again.
+//
+// A state can otherwise be saved after any hop of any block, because all data of a block are stored by panel.
 // In the rest of a window blocks are cut where the hops of panels differ; where they do not differ,
 // an exact run begins a window of its own. A run with a single block that resumes from the middle
 // of a window of several blocks needs 8·n bytes more than planned; if they are not free, it starts
@@ -62,6 +84,9 @@
 //	2·n bytes             K; as many for each looser ε
 //	8·n bytes             partial sums, with more than one block
 //	n·b/8 + n bytes       settled rows: decays, and which rows are read
+//
+//	n/8 bytes             which K are unknown, if hops are made of polynomials, and for each thread
+//	                      some (J+1)·512·16·e + 4·2^10·(Kmax−7) bytes
 //
 // and the stationary rows. With several blocks the scratch files have up to n·s·e bytes for a probe
 // of s columns of e bytes, and 8·n bytes for each hop of the longest window, at most 33·8·n. Saving

@@ -56,6 +56,16 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
+// seeListed is see for some nodes, which are numbered from first on.
+func (f *finder) seeListed(hop int, first int64, nodes []int32, squares []float64) (settled int64) {
+	for j, node := range nodes {
+		if f.table.k.S[first+int64(node)] == unsettled {
+			settled += f.see(hop, first+int64(node), squares[j:j+1])
+		}
+	}
+	return settled
+}
+
 // Finder finds K of some nodes from the squared lengths of their rows, which workers computed panel
 // by panel (see [Stretch]).
 type Finder struct {

@@ -38,6 +38,11 @@ type Options struct {
 	// window in which it settled (see the package's Algorithm).
 	Settled bool
 	Slack   int
+	// Tolerance in [0, 1] is the largest share of a hop that is left out where few of Chebyshev's
+	// polynomials make the hops after the first ones (see the package's Algorithm). With 0 every hop
+	// is made, and so it is if rows settle, if Kmax is so small that no pass would be saved, or if
+	// the nodes left are too many.
+	Tolerance float64
 	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
 	// Checkpoints says when the state of the run is saved, and from which state it resumes.
@@ -129,7 +134,7 @@ type Stats struct {
 	// Hops is the largest number of hops of a block, Blocks the number of column blocks.
 	Hops   int
 	Blocks int
-	// Contraction is √(E_k+1/E_k) at the last hop, with E_k = Σ d̃ ‖Z^(k)‖². It rises towards the
+	// Contraction is √(E_k+1/E_k) at the last hop that was made by itself, with E_k = Σ d̃ ‖Z^(k)‖². It rises towards the
 	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, nothing was left to
 	// contract, or rows settle.
 	Contraction float64
@@ -169,10 +174,13 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 // windows runs all blocks through one window after the other.
 func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	edges := hops.NumEdges(t.g.Source)
-	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.o.Kmax)*edges, "edges")
+	meter := progress.Start(ctx, "lsi", int64(t.blocks)*int64(t.passesAt(t.o.Kmax))*edges, "edges")
 	defer meter.Done()
 	for _, hop := range t.at {
-		meter.Add(int64(t.blocks) * int64(max(hop, 0)) * edges / int64(t.panels))
+		meter.Add(int64(t.blocks) * int64(t.passesAt(max(hop, 0))) * edges / int64(t.panels))
+	}
+	if t.polynomials != nil {
+		return t.runPolynomials(ctx, meter)
 	}
 	for {
 		for t.first = 0; t.first < t.panels; t.first = t.last {
@@ -187,31 +195,129 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		}
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
+		if t.from == plainHops && t.series.pays(t.all[allNodes], t.all[allEdges], t.left) {
+			if err := t.openPolynomials(); err != nil {
+				return err
+			}
+			return t.runPolynomials(ctx, meter)
+		}
 	}
+}
+
+// openPolynomials begins the window after plainHops, whose hops are made of polynomials.
+func (t *tracker) openPolynomials() (err error) {
+	t.from, t.to = plainHops, t.o.Kmax
+	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
+	return err
+}
+
+// runPolynomials finds K of all nodes whose K is unknown after plainHops. States are saved between
+// blocks, because only then the rows of the other blocks and the sums are all that is left to know.
+func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) error {
+	for t.first = t.reached(t.to); t.first < t.panels; t.first = t.last {
+		t.last = t.blockEnd(t.first)
+		if err := t.start(ctx, nil); err != nil {
+			return err
+		}
+		// The rows in memory will not be those of a hop.
+		t.held = [3]int{}
+		err := t.polynomials.pass(ctx, t.rows, t.walk, t.last-t.first, func(j int, edges int64) {
+			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, t.series.degree, t.o.Kmax))
+			meter.Add(edges)
+		})
+		if err != nil {
+			return fmt.Errorf("columns from %d: %w", t.first*packed.PanelColumns, err)
+		}
+		if err := t.polynomials.combine(t.addPiece); err != nil {
+			return err
+		}
+		for g := t.first; g < t.last; g++ {
+			t.at[g] = t.to
+		}
+		if t.lastBlock() {
+			break
+		}
+		if err := t.g.After(ctx, t.o.Checkpoints, plainHops, t.save); err != nil {
+			return err
+		}
+	}
+	clear(t.energies)
+	if _, err := t.count(ctx); err != nil {
+		return err
+	}
+	t.stats.Hops = t.o.Kmax
+	t.stats.ends = append(t.stats.ends, t.to)
+	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
+	return nil
+}
+
+// addPiece adds the block's share of the squared distances of a piece. After the last block it
+// enters K of the nodes that settle.
+func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
+	p := t.polynomials
+	if t.first == 0 {
+		clear(p.pieceSquares(x, b))
+	} else if err := p.loadSums(x, b); err != nil {
+		return err
+	}
+	for panel := range t.last - t.first {
+		if err := p.add(x, panel, b); err != nil {
+			return err
+		}
+	}
+	if !t.lastBlock() {
+		return p.storeSums(x, b)
+	}
+	lo := int64(x.strip) << packed.StripShift
+	nodes := p.nodes(x, &b.nodes)
+	for number := 0; len(nodes) > 0; number++ {
+		some := nodes[:min(unit, len(nodes))]
+		nodes = nodes[len(some):]
+		squares := p.unitSquares(b, number)
+		for h := 1; h <= p.hops; h++ {
+			t.unsettled.Add(-t.finder.seeListed(plainHops+h, lo, some, squares[h*unit:]))
+		}
+	}
+	return nil
+}
+
+// passesAt returns the number of passes after which the rows of a panel are at a hop, if polynomials
+// pay.
+func (t *tracker) passesAt(hop int) int {
+	if t.series.degree > 0 && hop == t.o.Kmax {
+		return plainHops + t.series.degree
+	}
+	return hop
 }
 
 // tracker follows the distance of every node from hop to hop.
 type tracker struct {
-	g        hops.Graph
-	o        Options
-	sketch   bool    // the probe is a sketch
-	scale    float64 // of its rows
-	n        int64
-	panels   int // of the probe
-	blocks   int
-	columns  int
-	table    *Table
-	finder   finder
-	rows     *spmv.Block
-	closure  *hops.Closure // nil unless o.Settled
-	streams  *hops.Streams
-	walk     *hops.Walk          // of the block whose rows are in memory
-	partial  *mem.Array[float64] // sums of the blocks so far at this hop
-	sums     *direct.Scratch     // partial, by hop of the window
-	states   *states             // of each block at the end of a window
-	stats    Stats
-	energies []float64 // energies of this hop, by strip
-	energy   float64   // energy of the hop before
+	g       hops.Graph
+	o       Options
+	sketch  bool    // the probe is a sketch
+	scale   float64 // of its rows
+	n       int64
+	panels  int // of the probe
+	blocks  int
+	columns int
+	table   *Table
+	finder  finder
+	rows    *spmv.Block
+	closure *hops.Closure // nil unless o.Settled
+	streams *hops.Streams
+	walk    *hops.Walk          // of the block whose rows are in memory
+	partial *mem.Array[float64] // sums of the blocks so far at this hop
+	sums    *direct.Scratch     // partial, by hop of the window
+	states  *states             // of each block at the end of a window
+	// series says how polynomials replace hops; polynomials is nil unless they do so in this window.
+	series      series
+	polynomials *polynomials
+	// resumesPolynomials says that the state has rows of that window.
+	resumesPolynomials bool
+	all                [2]float64 // nodes and directed edges of all workers
+	stats              Stats
+	energies           []float64 // energies of this hop, by strip
+	energy             float64   // energy of the hop before
 
 	from, to    int   // the window; all blocks know which nodes settled by from
 	at          []int // hop of each panel's rows, -1 before the first
@@ -224,7 +330,7 @@ type tracker struct {
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
-	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes()}
+	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), series: o.series()}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
 		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
 			o.Epsilon, o.Kmax, o.Slack, MaxK)
@@ -300,10 +406,11 @@ func (t *tracker) begin() {
 }
 
 // MemoryBytes returns the memory of a run without the column block: K, the stationary rows of so
-// many components, the decays, and the partial sums of a probe in several blocks.
-func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks int) int64 {
+// many components, the decays, the partial sums of a probe in several blocks, and the rows of
+// polynomials that each thread reads.
+func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks, threads int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
-	bytes += int64(len(o.Looser)) * (2*n + direct.Align)
+	bytes += int64(len(o.Looser))*(2*n+direct.Align) + o.series().bytes(n, l.Precision, threads)
 	if o.Settled {
 		bytes += hops.ClosureBytes(n, l.Columns) + hops.StreamsBytes(n)
 	}
@@ -327,6 +434,7 @@ func (t *tracker) close() {
 	t.closure.Free()
 	t.streams.Close()
 	t.partial.Free()
+	t.polynomials.close()
 	if t.sums != nil {
 		_ = t.sums.Close()
 	}
@@ -373,6 +481,8 @@ func (t *tracker) windowEnd(from int) int {
 	switch {
 	case t.o.Settled:
 		return min(from+window, t.o.Kmax)
+	case t.series.degree > 0 && from < plainHops:
+		return plainHops
 	case t.blocks == 1:
 		return t.o.Kmax
 	case t.sketch:
@@ -532,21 +642,27 @@ func (t *tracker) countFar(ctx context.Context) (float64, error) {
 	return sum[0], nil
 }
 
+// allNodes and allEdges number what is counted of all workers.
+const allNodes, allEdges = 0, 1
+
 // count sums, over all workers and in ascending order of row, the energies of this hop and the
 // number of unsettled nodes.
 func (t *tracker) count(ctx context.Context) (float64, error) {
-	const energy, left = 0, 1
-	var sums [2]float64
+	const energy, left, nodes, edges = 0, 1, 2, 3
+	var sums [4]float64
 	if err := t.g.Group.OrderedSum(ctx, sums[:], func() error {
 		for _, e := range t.energies {
 			sums[energy] += e
 		}
 		sums[left] += float64(t.unsettled.Load())
+		sums[nodes] += float64(t.n)
+		sums[edges] += float64(hops.NumEdges(t.g.Source))
 		return nil
 	}); err != nil {
 		return 0, fmt.Errorf("counting with other workers: %w", err)
 	}
 	t.left = sums[left]
+	copy(t.all[:], sums[nodes:])
 	return sums[energy], nil
 }
 

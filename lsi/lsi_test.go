@@ -40,6 +40,7 @@ type setup struct {
 	slack     int
 	place     spmv.Residency
 	precision spmv.Precision
+	tolerance float64
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -95,7 +96,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
+		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Tolerance: s.tolerance, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
 	})
 	if err != nil {
 		t.Fatal(err)

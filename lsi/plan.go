@@ -12,7 +12,7 @@ import (
 // mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l)) + hops.ReadBytes
+		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), c.Threads) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
@@ -20,9 +20,10 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 
 // Work returns the work of a run over n nodes with a probe of that width, if the last node settles
 // after so many hops, or never if last is Kmax. It assumes that the first block of a sketch finds
-// that hop.
+// that hop. If the options allow polynomials, it assumes that they pay, and that one node of
+// openShare is left for them.
 func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
-	return o.work(n, width, sketch, last, func(t *tracker) int {
+	return o.work(n, width, sketch, last, (n/openShare+unit-1)/unit, func(t *tracker) int {
 		if t.scouts() {
 			return min(max(last, t.least()), t.to)
 		}
@@ -30,12 +31,16 @@ func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	})
 }
 
-// work is [Options.Work] with windows that end as end says after the first block has run.
-func (o Options) work(n int64, width int, sketch bool, last int, end func(*tracker) int) (w hops.Work) {
-	t := tracker{o: o, sketch: sketch, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
+// openShare is the expected number of nodes of which K of one is above plainHops.
+const openShare = 8
+
+// work is [Options.Work] with windows that end as end says after the first block has run, and so many
+// units of open nodes after plainHops.
+func (o Options) work(n int64, width int, sketch bool, last int, units int64, end func(*tracker) int) (w hops.Work) {
+	t := tracker{series: o.series(), o: o, sketch: sketch, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
 	t.at = make([]int, t.panels)
 	last = min(last, o.Kmax)
-	sums, states := int64(0), int64(0)
+	sums, states, kept := int64(0), int64(0), int64(0)
 	for t.nextWindow(0); ; t.nextWindow(t.to) {
 		for t.first = 0; t.first < t.panels; t.first = t.last {
 			t.last = t.blockEnd(t.first)
@@ -57,8 +62,12 @@ func (o Options) work(n int64, width int, sketch bool, last int, end func(*track
 		if last <= t.to {
 			break
 		}
+		if t.series.degree > 0 && t.to == plainHops {
+			kept = t.addPolynomials(&w, units)
+			break
+		}
 	}
-	w.Disk = o.Layout.Disk(n)
+	w.Disk = o.Layout.Disk(n) + kept
 	if t.blocks > 1 {
 		w.Disk += sums + states
 	}
@@ -86,6 +95,38 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 	if !t.lastBlock() {
 		w.Move(0, seen*8*direct.RoundUp(t.n))
 	}
+}
+
+// addPolynomials adds the passes of all blocks after plainHops. It returns the size of their scratch
+// files.
+func (t *tracker) addPolynomials(w *hops.Work, units int64) (disk int64) {
+	l := t.o.Layout
+	for first := 0; first < t.panels; first += l.Columns / packed.PanelColumns {
+		panels := min(t.panels-first, l.Columns/packed.PanelColumns)
+		if t.blocks > 1 {
+			w.External(l, t.n, 1, 1) // loaded, and summed by the first pass
+			w.Move(int64(panels)*t.panelBytes(), 0)
+		}
+		w.External(l, t.n, 1, 0) // kept
+		w.Pass(l, t.n, t.series.degree, true)
+		if l.Residency != spmv.Resident {
+			w.Move(-t.n*int64(l.Columns)*l.Precision.Bytes(), 0) // the first pass has no rows before it
+		}
+		kept := t.series.keptBytes(units, panels*packed.PanelColumns, l.Precision)
+		w.Move(kept, kept)
+		disk = max(disk, t.series.keptBytes(units, l.Columns, l.Precision))
+		sums := units * t.series.unitBytes()
+		if first > 0 {
+			w.Move(sums, 0)
+		}
+		if first+panels < t.panels {
+			w.Move(0, sums)
+		}
+	}
+	if t.blocks > 1 {
+		disk += units * t.series.unitBytes()
+	}
+	return disk
 }
 
 // savedBytes returns the size of the block between two windows.

@@ -21,8 +21,10 @@ type question struct {
 	Looser  []float64 `json:"looser,omitempty"`
 	Settled bool      `json:"settled"`
 	Slack   int       `json:"slack"`
-	Panels  int       `json:"granules"`
-	Sample  []int64   `json:"sample,omitempty"`
+	// Tolerance is 0 if no polynomials replace hops, whatever the options say.
+	Tolerance float64 `json:"tolerance,omitempty"`
+	Panels    int     `json:"granules"`
+	Sample    []int64 `json:"sample,omitempty"`
 }
 
 // state is the header of a state: the window, the hop of each panel, and the measurements so far.
@@ -31,7 +33,9 @@ type state struct {
 	From     int      `json:"from"`
 	To       int      `json:"to"`
 	At       []int    `json:"at"`
-	Hops     int      `json:"hops"`
+	// Polynomials says that the hops of the window are made of polynomials.
+	Polynomials bool `json:"polynomials,omitempty"`
+	Hops        int  `json:"hops"`
 	// Energy and Contraction hold the bits of float64 values.
 	Energy      uint64 `json:"energy"`
 	Contraction uint64 `json:"contraction"`
@@ -46,9 +50,13 @@ func (q question) equal(p question) bool {
 }
 
 func (t *tracker) question() question {
+	tolerance := t.o.Tolerance
+	if t.series.degree == 0 {
+		tolerance = 0
+	}
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, t.panels, t.o.Sample,
+		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, tolerance, t.panels, t.o.Sample,
 	}
 }
 
@@ -81,7 +89,7 @@ func (t *tracker) partly(hop int) bool {
 // sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
-		t.question(), t.from, t.to, t.at, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
+		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
 	})
 	if err != nil {
 		return err
@@ -90,6 +98,15 @@ func (t *tracker) save(w io.Writer) error {
 		if err := out.Put(mem.AsBytes(k)); err != nil {
 			return err
 		}
+	}
+	if t.polynomials != nil {
+		if err = t.states.write(out, t); err == nil {
+			err = t.polynomials.write(out)
+		}
+		if err != nil {
+			return err
+		}
+		return out.Close()
 	}
 	if t.whole() {
 		err = out.Block(t.rows, t.closure, t.panels)
@@ -123,16 +140,23 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	if err := t.check(s); err != nil {
 		return nil, err
 	}
-	t.from, t.to, t.at = s.From, s.To, s.At
+	t.from, t.to, t.at, t.resumesPolynomials = s.From, s.To, s.At, s.Polynomials
 	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
 	copy(t.table.distances, s.Distances)
-	return append([]int{s.At[0], s.From, s.To}, s.At...), nil
+	hop := s.At[0]
+	if s.Polynomials {
+		hop = plainHops
+	}
+	return append([]int{hop, s.From, s.To}, s.At...), nil
 }
 
 // resume loads a state, whatever the width of the blocks that wrote it.
 func (t *tracker) resume(r *hops.StateReader) error {
 	if err := t.readTable(r); err != nil {
 		return err
+	}
+	if t.resumesPolynomials {
+		return t.resumePolynomials(r)
 	}
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
@@ -163,6 +187,23 @@ func (t *tracker) resume(r *hops.StateReader) error {
 	return r.End()
 }
 
+// resumePolynomials loads a state from within the window whose hops are made of polynomials.
+func (t *tracker) resumePolynomials(r *hops.StateReader) error {
+	if err := t.share(); err != nil {
+		return err
+	}
+	if err := t.states.read(r, t); err != nil {
+		return err
+	}
+	if err := t.openPolynomials(); err != nil {
+		return err
+	}
+	if err := t.polynomials.read(r); err != nil {
+		return err
+	}
+	return r.End()
+}
+
 // check returns an error unless a state belongs to this run.
 func (t *tracker) check(s state) error {
 	if want := t.question(); !s.Question.equal(want) {
@@ -174,6 +215,9 @@ func (t *tracker) check(s state) error {
 	for _, hop := range s.At {
 		good = good && hop <= most && (hop >= s.From || hop == -1 && s.From == 0)
 		most = hop
+	}
+	if s.Polynomials {
+		good = good && t.series.degree > 0 && s.From == plainHops && s.To == t.o.Kmax && s.At[0] == s.To && most == plainHops
 	}
 	good = good && len(s.Distances) == len(t.o.Sample)
 	if !good || s.At[0] < 1 {
@@ -199,6 +243,38 @@ func (t *tracker) readTable(r *hops.StateReader) error {
 		}
 	}
 	t.unsettled.Store(left)
+	return nil
+}
+
+// write writes the sums of all pieces to a state.
+func (p *polynomials) write(out *hops.StateWriter) error {
+	b := <-p.buffers
+	defer func() { p.buffers <- b }()
+	for number := range p.all().pieces {
+		x := p.piece(number)
+		if err := p.loadSums(x, b); err != nil {
+			return err
+		}
+		if err := out.Put(mem.AsBytes(p.pieceSquares(x, b))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads them.
+func (p *polynomials) read(r *hops.StateReader) error {
+	b := <-p.buffers
+	defer func() { p.buffers <- b }()
+	for number := range p.all().pieces {
+		x := p.piece(number)
+		if err := r.Fill(mem.AsBytes(p.pieceSquares(x, b))); err != nil {
+			return err
+		}
+		if err := p.storeSums(x, b); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -92,6 +92,9 @@ func tasks() map[string]task {
 			}
 		}
 	}
+	all["polynomials"] = task{
+		g, Signs(5, ids(150), 50), Options{Epsilon: 0.01, Kmax: 40, Tolerance: 0.01, Looser: []float64{0.02}, Sample: []int64{0, 77, 149}}, spmv.Float16,
+	}
 	return all
 }
 
@@ -129,7 +132,7 @@ func TestResume(t *testing.T) {
 					if at < 1 || !got.equal(want) {
 						t.Errorf("%+v from hop %d of %+v: another table, contraction %g; want %g", to, at, from, got.contraction, want.contraction)
 					}
-					if to.columns >= 64 && from.columns >= 64 && stats.Passes != stats.Hops-at {
+					if q.o.Tolerance == 0 && to.columns >= 64 && from.columns >= 64 && stats.Passes != stats.Hops-at {
 						t.Errorf("%d passes from hop %d of %d", stats.Passes, at, stats.Hops)
 					}
 				}
@@ -146,7 +149,8 @@ func TestRelay(t *testing.T) {
 			testgraph.Random(n, rapid.IntRange(1, 3*n).Draw(rt, "m"), rapid.Uint64().Draw(rt, "seed")), Signs(3, ids(n), 64),
 			Options{
 				Epsilon: rapid.SampledFrom([]float64{0.3, 0.1, 1e-9}).Draw(rt, "epsilon"), Kmax: rapid.IntRange(0, 18).Draw(rt, "kmax"),
-				Settled: rapid.Bool().Draw(rt, "settled"), Slack: rapid.IntRange(0, 3).Draw(rt, "slack"),
+				Tolerance: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "tolerance"),
+				Settled:   rapid.Bool().Draw(rt, "settled"), Slack: rapid.IntRange(0, 3).Draw(rt, "slack"),
 			},
 			rapid.SampledFrom([]spmv.Precision{spmv.Float32, spmv.Float16}).Draw(rt, "precision"),
 		}

@@ -122,6 +122,18 @@ func toleranceOf(p control.Plan) float64 {
 	return p.Tolerance
 }
 
+// fewPassesForK says that polynomials may make the hops from which K is found. Workers that share the panels of a probe (lsi.Stretch) make
+// every hop still, and K must not depend on how workers share, so nobody uses polynomials until they do.
+const fewPassesForK = false
+
+// toleranceOfK returns the share of a hop that may be left out where K is found. Mode influence-exact leaves out nothing.
+func toleranceOfK(p control.Plan) float64 {
+	if !fewPassesForK || p.LSI.Mode == "influence-exact" {
+		return 0
+	}
+	return toleranceOf(p)
+}
+
 // sideBySide calls work with the number of each team, all at the same time. The first team reports the progress of all. The first error
 // cancels the other teams and is returned. If a team stopped on request and saved its state (hops.ErrStopped), the others go on until they
 // have saved theirs.
@@ -253,7 +265,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 		return nil, err
 	}
 	defer state.Free()
-	o.Settled, o.Slack = g.Plan.SlackSettles(), g.Plan.LSI.Slack
+	o.Settled, o.Slack, o.Tolerance = g.Plan.SlackSettles(), g.Plan.LSI.Slack, toleranceOfK(g.Plan)
 	free := g.capacity(probe.Columns())
 	free.Precision = lsi.Precision(probe.Sketch(), g.summary.Weighted, free.Precision)
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {

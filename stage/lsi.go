@@ -40,6 +40,9 @@ func (lsiStage) Options(p control.Plan) map[string]any {
 		found.Active = "exact" // rows settle when features are smoothed, not here
 	}
 	o := map[string]any{"lsi": found, "precision": p.Precision}
+	if tolerance := toleranceOfK(p); tolerance > 0 {
+		o["tolerance"] = tolerance
+	}
 	if sketches(p.LSI) {
 		o["seed"] = p.Seed
 	}
@@ -109,7 +112,7 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 		}
 		s.ShareLSI(panels, tasks, sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
 	} else {
-		s.FindLSI(width, sketches(l), epsilon, kmax, 4*s.Part+norms+held)
+		s.FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, 4*s.Part+norms+held)
 	}
 	if norms > 0 {
 		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))

@@ -264,7 +264,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		s.Columns(o, runs*per, last, held, false)
 	case l.Rule == "ndls-reference":
 		for range runs {
-			s.FindLSI(s.Classes, false, l.Epsilon, most, held-2*s.Part)
+			s.FindLSI(s.Classes, false, l.Epsilon, toleranceOfK(s.Plan), most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.Columns(o, per, last, held, false)
 		}
