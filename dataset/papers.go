@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,21 +47,26 @@ type papers struct {
 	divisor int64
 	seed    uint64
 	weights int64 // octaves over which they are spread, 0 without weights
+	// tails is the share of the nodes that are no papers of a field, but hang in chains, and apart
+	// the share of the chains that hang on no paper.
+	tails, apart float64
+	uneven       bool // classes differ in size
+	slow         bool // papers cite their own group and near ones
 
 	nodes, edges, train, valid, labelled int64
-	// tails is the share of the nodes that are no papers of a field, but hang in chains. The
-	// first papers nodes are the others, and the first cited edges are theirs.
-	tails         float64
+	// The first papers nodes are not of the tails, and the first cited edges are theirs.
 	papers, cited int64
 
 	field, fields int64
+	// Citations are drawn by units of papers with consecutive ids: fields, or groups where slow.
+	unit, units int64
 	// fame orders the nodes by how often papers of all fields cite them; topics
 	// orders the fields, which take the classes in turn; held orders the labelled
 	// nodes: train, valid, test.
 	fame, topics, held *synthetic
 	means              []int32  // classes × features, in units of papersUnit
 	drawn              rng.Stem // of the random numbers of edges
-	starts             []uint16 // of each field: the place of its paper of rank 0
+	starts             []uint16 // of each field: the place of its paper of rank 0; nil where slow
 }
 
 // The random numbers of the generator, apart from those of the orders.
@@ -75,27 +81,54 @@ const (
 	papersTail
 )
 
-// A node of the tails follows the node before it in a chain with chance inChain. The first of a
-// chain hangs on a paper with chance onPaper; else the chain is a component of its own.
+// A node of the tails follows the node before it in a chain with chance inChain.
 const (
 	inChain = 0.5
-	onPaper = 0.75
 	// mostTails bounds the share of nodes in tails.
 	mostTails = 0.9
+)
+
+// Without the key tails the graph has usualTails, usualApart and uneven classes: as many
+// nodes of degree 1 as facebook, the densest of the real graphs at hand, and a largest component of
+// 0.9995 of the nodes and more, as the published graph. With the key, and without keys for the
+// others, classes are even and apart is givenApart: such graphs are quoted in measurements.
+const (
+	usualTails = 0.24
+	usualApart = 0.001
+	givenApart = 0.25
+)
+
+// unevenness sets the sizes of uneven classes, beside one field for each: the largest is
+// (1+unevenness)² times the smallest, as in Coauthor CS.
+const unevenness = 5
+
+// Where rows come to stand late, a paper cites its own group. With chance leaves it cites one in its
+// block of blockGroups groups; each block of blockGroups times the groups has farther times the
+// chance. So a random walk reaches few papers in many steps, at any size of the graph. With chance
+// anywhere the group is drawn from all, so that the graph hangs together.
+const (
+	groupSize   = 128
+	blockGroups = 4
+	leaves      = 0x1p-5
+	farther     = 3.0 / 16
+	anywhere    = 0x1p-10
 )
 
 // papersUnit is the step between two values of a feature. Values are less than
 // 2^11 steps, the significand of a float16: halving the files loses nothing.
 const papersUnit = 0x1p-10
 
-var papersKeys = []string{"scale", "seed", "tails", "weights"}
+var papersKeys = []string{"scale", "seed", "tails", "apart", "classes", "mix", "weights"}
 
 func parsePapers(rest string) (*papers, error) {
 	params, err := graph.ParseParams(rest, ",", papersKeys)
 	if err != nil {
 		return nil, err
 	}
-	g := &papers{divisor: 256, seed: 1}
+	g := &papers{divisor: 256, seed: 1, tails: usualTails, apart: usualApart, uneven: true}
+	if slices.ContainsFunc(params, func(p graph.Param) bool { return p.Key == "tails" }) {
+		g.apart, g.uneven = givenApart, false
+	}
 	for _, p := range params {
 		switch p.Key {
 		case "scale":
@@ -116,6 +149,20 @@ func parsePapers(rest string) (*papers, error) {
 			if g.tails, err = strconv.ParseFloat(p.Value, 64); err != nil || !(g.tails >= 0 && g.tails <= mostTails) {
 				return nil, graph.BadURI("tails=%s: a share of the nodes from 0 to %g is needed", p.Value, mostTails)
 			}
+			g.tails = math.Abs(g.tails) // -0
+		case "apart":
+			if g.apart, err = strconv.ParseFloat(p.Value, 64); err != nil || !(g.apart >= 0 && g.apart <= 1) {
+				return nil, graph.BadURI("apart=%s: a share of the chains from 0 to 1 is needed", p.Value)
+			}
+			g.apart = math.Abs(g.apart) // -0
+		case "classes":
+			if g.uneven = p.Value == "uneven"; !g.uneven && p.Value != "even" {
+				return nil, graph.BadURI("classes=%s: even or uneven is needed", p.Value)
+			}
+		case "mix":
+			if g.slow = p.Value == "slow"; !g.slow && p.Value != "fast" {
+				return nil, graph.BadURI("mix=%s: fast or slow is needed", p.Value)
+			}
 		case "weights":
 			if g.weights, err = parseWeights(p); err != nil {
 				return nil, err
@@ -130,9 +177,16 @@ func (g *papers) identity() string {
 	if g.divisor > 1 {
 		scale = fmt.Sprintf("1/%d", g.divisor)
 	}
-	identity := fmt.Sprintf("papers100m:scale=%s,seed=%d", scale, g.seed)
-	if g.tails > 0 {
-		identity += fmt.Sprintf(",tails=%g", g.tails)
+	// What tails=X stands for without the other keys is left out.
+	identity := fmt.Sprintf("papers100m:scale=%s,seed=%d,tails=%g", scale, g.seed, g.tails)
+	if g.apart != givenApart {
+		identity += fmt.Sprintf(",apart=%g", g.apart)
+	}
+	if g.uneven {
+		identity += ",classes=uneven"
+	}
+	if g.slow {
+		identity += ",mix=slow"
 	}
 	if g.weights > 0 {
 		identity += fmt.Sprintf(",weights=%d", g.weights)
@@ -153,7 +207,7 @@ func (g *papers) dataset(o Options) *papersDataset {
 	d := &papersDataset{g: g, counted: &counted{
 		info: Info{
 			Name: "papers100m", Identity: g.identity(), NumNodes: g.nodes,
-			HasLabels: true, HasSplits: true, FewHops: g.tails == 0, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, FewHops: g.tails == 0 && !g.slow, EdgeHint: g.edges, SizeHint: 8 * g.edges,
 		},
 		nodes: g.nodes, rows: g.edges, edge: g.edge,
 	}}
@@ -181,6 +235,10 @@ func (g *papers) prepare() {
 		g.field /= 2
 	}
 	g.fields = g.papers / g.field
+	g.unit, g.units = g.field, g.fields
+	if g.slow {
+		g.unit, g.units = groupSize, g.papers/groupSize
+	}
 	order := func(n int64, stream uint64) *synthetic {
 		s := &synthetic{nodes: n, seed: rng.Hash(g.seed, stream)}
 		s.prepare()
@@ -188,9 +246,12 @@ func (g *papers) prepare() {
 	}
 	g.fame, g.topics, g.held = order(g.papers, papersFame), order(g.fields, papersTopics), order(g.labelled, papersHeld)
 	g.drawn = rng.Stem(rng.Hash(g.seed, papersEdge))
-	g.starts = make([]uint16, g.fields)
-	for f := range g.starts {
-		g.starts[f] = uint16(rng.Hash(g.seed, papersStart, uint64(f)) % uint64(g.sizeOf(int64(f))))
+	if !g.slow {
+		starts := make([]uint16, g.fields)
+		for f := range starts {
+			starts[f] = uint16(g.start(int64(f)))
+		}
+		g.starts = starts
 	}
 	// The means of two classes are four noise deviations apart: a paper's own words
 	// say its class about every other time, those of its neighbours nearly always.
@@ -223,34 +284,65 @@ func (g *papers) fieldOf(node int64) int64 {
 // that it hangs on. hangs is false for the first node of a component of its own.
 func (g *papers) before(node int64) (before int64, hangs bool) {
 	s := rng.New(rng.Hash(g.seed, papersTail, uint64(node)))
-	follows, on, paper := s.Float64() < inChain, s.Float64() < onPaper, s.Uint64()
+	follows, on, paper := s.Float64() < inChain, s.Float64() < 1-g.apart, s.Uint64()
 	if follows && node > g.papers {
 		return node - 1, true
 	}
 	return int64(rng.Below(paper, uint64(g.papers))), on
 }
 
+// class is the class of a node's field. Fields take the classes in turn. Where classes are uneven,
+// they do so once, so that no class is empty; after that, the class of rank x of n ranks is the
+// share x/(n + unevenness·(n-x)) of all classes.
 func (g *papers) class(node int64) int32 {
-	return int32(g.topics.rank(g.fieldOf(node)) % papersClasses)
+	rank := g.topics.rank(g.fieldOf(node))
+	if !g.uneven || rank < papersClasses {
+		return int32(rank % papersClasses)
+	}
+	x, n := rank-papersClasses, g.fields-papersClasses
+	return int32(papersClasses * x / (n + unevenness*(n-x)))
 }
 
-// paper returns the paper of a field at a rank, where rank is a share of all in
-// [0, 2^64). Ranks follow ids from a random start, around the field's end.
-func (g *papers) paper(field int64, rank uint64) uint32 {
-	size := uint64(g.sizeOf(field))
-	at := rng.Below(rank, size) + uint64(g.starts[field])
+// paper returns the paper of a unit at a rank, where rank is a share of all in
+// [0, 2^64). Ranks follow ids from a random start, around the unit's end.
+func (g *papers) paper(unit int64, rank uint64) uint32 {
+	size := uint64(g.sizeOf(unit))
+	at := rng.Below(rank, size) + g.start(unit)
 	if at >= size {
 		at -= size
 	}
-	return uint32(uint64(field*g.field) + at)
+	return uint32(uint64(unit*g.unit) + at)
 }
 
-// sizeOf is the number of papers of a field, less than 2^16.
-func (g *papers) sizeOf(field int64) int64 {
-	if field == g.fields-1 {
-		return g.papers - field*g.field
+// start is the place of a unit's paper of rank 0.
+func (g *papers) start(unit int64) uint64 {
+	if g.starts != nil {
+		return uint64(g.starts[unit])
 	}
-	return g.field
+	return rng.Hash(g.seed, papersStart, uint64(unit)) % uint64(g.sizeOf(unit))
+}
+
+// sizeOf is the number of papers of a unit, less than 2^16.
+func (g *papers) sizeOf(unit int64) int64 {
+	if unit == g.units-1 {
+		return g.papers - unit*g.unit
+	}
+	return g.unit
+}
+
+// related draws the group that a paper of a group cites, by a share of the citations and a share of
+// the groups that are possible.
+func (g *papers) related(group int64, citation float64, share uint64) int64 {
+	first, count := int64(0), g.units
+	if citation < 1-anywhere {
+		size := int64(1)
+		for chance := leaves; citation < chance && size < g.units; chance *= farther {
+			size *= blockGroups
+		}
+		first = group - group%size
+		count = min(size, g.units-first)
+	}
+	return first + int64(rng.Below(share, uint64(count)))
 }
 
 // edge draws edge i. The number of papers that a paper cites falls
@@ -264,9 +356,12 @@ func (g *papers) edge(i int64) Edge {
 		return g.tailEdge(g.papers + i - g.cited)
 	}
 	s := rng.New(g.drawn.Hash(uint64(i)))
-	field := int64(rng.Below(s.Uint64(), uint64(g.fields)))
+	field := int64(rng.Below(s.Uint64(), uint64(g.units)))
 	source := g.paper(field, product(s.Uint64(), s.Uint64())+1<<63)
 	kind, x, y := s.Float64(), s.Uint64(), s.Uint64()
+	if g.slow {
+		return Edge{U: source, V: g.paper(g.related(field, kind, s.Uint64()), product(product(x, x), y))}
+	}
 	if kind >= sameField+nearField {
 		return Edge{U: source, V: g.famous(rng.Float64(x), rng.Float64(y))}
 	}

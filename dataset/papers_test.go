@@ -22,7 +22,7 @@ func TestPapersCounts(t *testing.T) {
 	if info.NumNodes != 111_059_956 || d.rows != 1_615_685_872 || info.NumFeatures != 128 || len(info.Classes) != 172 {
 		t.Errorf("%d nodes, %d edges, %d features, %d classes", info.NumNodes, d.rows, info.NumFeatures, len(info.Classes))
 	}
-	if want := "papers100m:scale=1,seed=1"; info.Identity != want {
+	if want := "papers100m:scale=1,seed=1,tails=0.24,apart=0.001,classes=uneven"; info.Identity != want {
 		t.Errorf("identity %s", info.Identity)
 	}
 	splits, last := [4]int64{}, int64(-1)
@@ -44,9 +44,9 @@ func TestPapersCounts(t *testing.T) {
 	}
 }
 
-// TestPapersGraph checks what the generator promises of its graph.
+// TestPapersGraph checks what the generator promises of its graph, without tails.
 func TestPapersGraph(t *testing.T) {
-	d := open(t, "papers100m:scale=1/1024", Options{}).(*papersDataset)
+	d := open(t, "papers100m:scale=1/1024,tails=0", Options{}).(*papersDataset)
 	edges, err := readEdges(d, 4096)
 	if err != nil || int64(len(edges)) != d.rows || d.rows != 1_577_818 {
 		t.Fatalf("%d edges, %v", len(edges), err)
@@ -105,9 +105,12 @@ func TestPapersGraph(t *testing.T) {
 }
 
 // TestPapersSmall checks that every class has a labelled node at the smallest
-// scales.
+// scales. With tails fields are shorter than the distance of labelled nodes at 1/4096.
 func TestPapersSmall(t *testing.T) {
-	for _, uri := range []string{"papers100m:scale=1/4096", "papers100m:scale=1/4096,seed=7", "papers100m:scale=1/2048,seed=2"} {
+	for _, uri := range []string{
+		"papers100m:scale=1/4096,tails=0", "papers100m:scale=1/4096,seed=7,tails=0", "papers100m:scale=1/2048,seed=2",
+		"papers100m:scale=1/2048,seed=3,mix=slow", "papers100m:scale=1/1024,seed=4",
+	} {
 		d := open(t, uri, Options{})
 		labels, err := readLabels(d)
 		if err != nil {
@@ -164,15 +167,25 @@ func TestPapersFeatures(t *testing.T) {
 
 func TestPapersRanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g := &papers{divisor: rapid.Int64Range(16, papersMaxScale).Draw(t, "divisor"), seed: rapid.Uint64().Draw(t, "seed")}
+		g := &papers{
+			divisor: rapid.Int64Range(16, papersMaxScale).Draw(t, "divisor"), seed: rapid.Uint64().Draw(t, "seed"),
+			tails: rapid.SampledFrom([]float64{0, usualTails, mostTails}).Draw(t, "tails"), apart: rapid.Float64Range(0, 1).Draw(t, "apart"),
+			uneven: rapid.Bool().Draw(t, "uneven"), slow: rapid.Bool().Draw(t, "slow"),
+		}
 		g.prepare()
 		if share := float64(g.labelled) / float64(g.nodes); math.Abs(share-0.0139) > 0.0002 {
 			t.Errorf("%.4f of the nodes are labelled", share)
 		}
 		for _, x := range []uint64{0, rapid.Uint64().Draw(t, "x"), math.MaxUint64} {
-			field := int64(rng.Below(x, uint64(g.fields)))
-			if v := int64(g.paper(field, x)); v >= g.nodes || g.fieldOf(v) != field {
-				t.Errorf("paper %d of field %d", v, field)
+			unit := int64(rng.Below(x, uint64(g.units)))
+			if v := int64(g.paper(unit, x)); v >= g.papers || min(v/g.unit, g.units-1) != unit {
+				t.Errorf("paper %d of unit %d", v, unit)
+			}
+			if u := g.related(unit, rng.Float64(rng.Hash(x, 1)), rng.Hash(x, 2)); u < 0 || u >= g.units {
+				t.Errorf("group %d of %d", u, g.units)
+			}
+			if e := g.edge(int64(rng.Below(x, uint64(g.edges)))); int64(e.U) >= g.nodes || int64(e.V) >= g.nodes {
+				t.Errorf("edge %v", e)
 			}
 			if v := g.famous(rng.Float64(x), rng.Float64(x)); int64(v) >= g.nodes {
 				t.Errorf("famous paper %d of %d", v, g.nodes)
@@ -187,7 +200,7 @@ func TestPapersRanges(t *testing.T) {
 // TestPapersPinned holds the first edges and values: results are quoted by scale
 // and seed.
 func TestPapersPinned(t *testing.T) {
-	d := open(t, "papers100m:", Options{}).(*papersDataset)
+	d := open(t, "papers100m:tails=0", Options{}).(*papersDataset)
 	row := make([]float32, papersFeatures)
 	d.feature(0, 0, row)
 	got := []Edge{d.edge(0), d.edge(1), d.edge(d.rows - 1)}
@@ -195,7 +208,7 @@ func TestPapersPinned(t *testing.T) {
 	if values := [2]float32{row[0], row[127]}; !slices.Equal(got, want) || values != [2]float32{0.029296875, -0.05078125} {
 		t.Errorf("edges %v, values %v", got, values)
 	}
-	if want := "papers100m:scale=1/256,seed=1"; d.Info().Identity != want {
+	if want := "papers100m:scale=1/256,seed=1,tails=0"; d.Info().Identity != want {
 		t.Errorf("identity %s", d.Info().Identity)
 	}
 }
@@ -270,7 +283,7 @@ func TestPapersFilesFail(t *testing.T) {
 }
 
 func FuzzPapersOptions(f *testing.F) {
-	for _, s := range []string{"", "scale=1", "scale=1/64,seed=9", "scale=1/0", "scale=1/4097", "scale=0.5", "seed=-1", "nodes=3"} {
+	for _, s := range []string{"", "scale=1", "scale=1/64,seed=9", "scale=1/0", "scale=1/4097", "scale=0.5", "seed=-1", "nodes=3", "tails=0", "tails=0.3,apart=0", "classes=even,mix=slow", "apart=-0,mix=fast"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, rest string) {
@@ -310,7 +323,7 @@ func BenchmarkPapers(b *testing.B) {
 func TestPapersTails(t *testing.T) {
 	const uri = "papers100m:scale=1/1024,seed=1,tails=0.2"
 	d := open(t, uri, Options{}).(*papersDataset)
-	plain := open(t, "papers100m:scale=1/1024,seed=1", Options{}).(*papersDataset)
+	plain := open(t, "papers100m:scale=1/1024,seed=1,tails=0", Options{}).(*papersDataset)
 	if info := d.Info(); info.Identity != uri || info.NumNodes != plain.Info().NumNodes || d.rows != plain.rows {
 		t.Fatalf("%s: %d nodes, %d edges", info.Identity, info.NumNodes, d.rows)
 	}
@@ -364,9 +377,104 @@ func TestPapersTails(t *testing.T) {
 	if share := float64(ones) / float64(hanging); share < 0.4 || share > 0.6 {
 		t.Errorf("%.3f of the nodes of tails have degree 1", share)
 	}
-	for _, bad := range []string{"papers100m:tails=1", "papers100m:tails=-0.1", "papers100m:tails=x", "papers100m:tails=NaN"} {
+	for _, bad := range []string{
+		"papers100m:tails=1", "papers100m:tails=-0.1", "papers100m:tails=x", "papers100m:tails=NaN", "papers100m:apart=1.1", "papers100m:apart=NaN",
+		"papers100m:classes=odd", "papers100m:mix=medium",
+	} {
 		if _, err := Open(t.Context(), bad, Options{}); !errors.Is(err, ErrURI) {
 			t.Errorf("%s: %v", bad, err)
 		}
+	}
+}
+
+// TestPapersShape holds the calibration of the graph, and of the one in which rows come to stand
+// late: degrees without repeated edges and self-loops, components, and classes.
+func TestPapersShape(t *testing.T) {
+	for _, c := range []struct {
+		uri         string
+		least, most float64 // mean degree
+	}{
+		{"papers100m:scale=1/1024", 24.5, 27},
+		{"papers100m:scale=1/1024,mix=slow", 18.5, 21},
+	} {
+		d := open(t, c.uri, Options{}).(*papersDataset)
+		n := int(d.nodes)
+		degree, parent := make([]int, n), make([]int, n)
+		for i := range parent {
+			parent[i] = i
+		}
+		find := func(i int) int {
+			for parent[i] != i {
+				parent[i] = parent[parent[i]]
+				i = parent[i]
+			}
+			return i
+		}
+		seen := map[Edge]bool{}
+		inside := 0.0
+		for i := range d.rows {
+			e := d.edge(i)
+			if d.g.class(int64(e.U)) == d.g.class(int64(e.V)) {
+				inside++
+			}
+			if e.U > e.V {
+				e.U, e.V = e.V, e.U
+			}
+			if e.U != e.V && !seen[e] {
+				seen[e] = true
+				degree[e.U]++
+				degree[e.V]++
+				parent[find(int(e.U))] = find(int(e.V))
+			}
+		}
+		if mean := 2 * float64(len(seen)) / float64(n); mean < c.least || mean > c.most {
+			t.Errorf("%s: mean degree %.2f", c.uri, mean)
+		}
+		ones, above := 0, [2]int{}
+		for _, x := range degree {
+			if x == 1 {
+				ones++
+			}
+			for k, least := range []int{50, 100} {
+				if x >= least {
+					above[k]++
+				}
+			}
+		}
+		// A real graph of few nodes of degree 1, facebook, has 11.9 %.
+		if share := float64(ones) / float64(n); share < 0.115 || share > 0.127 {
+			t.Errorf("%s: %.3f of the nodes have degree 1", c.uri, share)
+		}
+		if fifty, hundred := float64(above[0])/float64(n), float64(above[1])/float64(n); fifty < 0.05 || fifty > 0.2 || hundred < 0.003 || hundred > 0.05 {
+			t.Errorf("%s: %.3f of the nodes have 50 neighbours and more, %.4f have 100", c.uri, fifty, hundred)
+		}
+		sizes := map[int]int{}
+		for i := range n {
+			sizes[find(i)]++
+		}
+		largest := slices.Max(slices.Collect(maps.Values(sizes)))
+		if apart := 1 - float64(largest)/float64(n); apart > 0.0005 || len(sizes) < 5 {
+			t.Errorf("%s: %.5f of the nodes are outside the largest of %d components", c.uri, apart, len(sizes))
+		}
+		if share := inside / float64(d.rows); share < 0.64 || share > 0.99 {
+			t.Errorf("%s: %.3f of the edges are inside a class", c.uri, share)
+		}
+	}
+}
+
+// TestPapersClasses compares the sizes of classes at full scale with those of Coauthor CS, whose
+// largest class is 35 times the smallest: 4136 and 118 nodes.
+func TestPapersClasses(t *testing.T) {
+	g := open(t, "papers100m:scale=1", Options{}).(*papersDataset).g
+	sizes := make([]int64, papersClasses)
+	for field := range g.fields {
+		sizes[g.class(field*g.field)]++
+	}
+	slices.Sort(sizes)
+	if ratio := float64(sizes[papersClasses-1]) / float64(sizes[0]); ratio < 30 || ratio > 40 {
+		t.Errorf("classes have from %d to %d fields", sizes[0], sizes[papersClasses-1])
+	}
+	if share := float64(sizes[papersClasses-1]) / float64(g.fields); share < 0.03 || share > 0.04 {
+		t.Errorf("the largest class has %.3f of the fields", share)
 	}
 }

@@ -97,6 +97,7 @@ func TestEdgeRanges(t *testing.T) {
 		}, parquet.WithMaxRowGroupLength(23)))), true},
 		{"generator", "synthetic:nodes=50,edges=333", true},
 		{"papers", "papers100m:scale=1/4096", true},
+		{"slow papers", "papers100m:scale=1/4096,mix=slow", true},
 		{"built in", "karate:", true},
 		{"pickle", "planetoid:" + testgraph.Published(t, "data/cora") + "/cora", false},
 	} {

@@ -34,7 +34,7 @@ var jobs = map[string]string{
 	"walk, K of nodes":  "--dataset synthetic:nodes=8000,edges=20000,features=20,classes=6,seed=10 --runs 1 --epochs 2 --probes 16 --epsilon 0.05 --rule appnp --depth node --label-depth 2",
 	"rows of edges":     "--dataset synthetic:nodes=8000,edges=20000,features=20,classes=6,seed=11 --runs 1 --epochs 2 --probes 16 --epsilon 0.05 --rule fastrp --label-depth 2",
 	"hops side by side": "--dataset synthetic:nodes=8000,edges=20000,features=20,classes=6,seed=12 --runs 1 --epochs 2 --probes 16 --epsilon 0.05 --rule sign --hops 3 --label-depth 2",
-	"soft labels as is": "--dataset papers100m:scale=1/4096 --runs 1 --epochs 1 --probes 16 --label-depth 0 --targets all",
+	"soft labels as is": "--dataset papers100m:scale=1/4096,mix=slow --kmax 8 --runs 1 --epochs 1 --probes 16 --label-depth 0 --targets all",
 }
 
 // TestArm64 makes whole runs with the program for arm64, which an emulator runs, and with that for

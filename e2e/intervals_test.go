@@ -75,7 +75,7 @@ func TestIntervals(t *testing.T) {
 
 // settledJob has four strips of rows, most of which settle before the last hop.
 var settledJob = []string{
-	"--dataset", "papers100m:scale=1/1024", "--targets", "labelled", "--active", "settled", "--deviation", "0.02",
+	"--dataset", "papers100m:scale=1/1024,tails=0", "--targets", "labelled", "--active", "settled", "--deviation", "0.02",
 	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.002", "--kmax", "30", "--label-kmax", "2", "--quiet",
 }
 

@@ -44,7 +44,7 @@ type Counts struct {
 	// if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
-	// FewHops says that the graph is generated without chains.
+	// FewHops says that the graph is generated without chains, and mixes fast.
 	FewHops bool `json:"few_hops,omitempty"`
 	// ValidationHops is the largest K of a labelled validation node, if it was found.
 	ValidationHops int `json:"validation_hops,omitempty"`

@@ -7,11 +7,11 @@ import (
 	"ndls/internal/control"
 )
 
-// slowest lists the number of hops after which the last of so many nodes of a generated graph has
-// settled, for ε 0.03 and r 0.5. Up to 4.3e5 nodes it follows the K tables of papers100m: at scale
-// 1/64 and 1/16, in which one of so many nodes needs as many hops. The other entries are the
-// largest K at scale 1/64, 1/16, 1/4 and 1, which one or two nodes of the drawn graph decide: at
-// 1/8 it is 13.
+// slowest lists the number of hops after which the last of so many nodes of a graph with few hops
+// has settled, for ε 0.03 and r 0.5. Up to 4.3e5 nodes it follows the K tables of papers100m: with
+// tails=0, at scale 1/64 and 1/16, in which one of so many nodes needs as many hops. The other
+// entries are the largest K at scale 1/64, 1/16, 1/4 and 1, which one or two nodes of the drawn
+// graph decide: at 1/8 it is 13.
 var slowest = []struct{ nodes, hops float64 }{
 	{1, 3}, {36, 4}, {500, 5}, {1.7e3, 6}, {1.2e4, 7}, {1.2e5, 8}, {434e3, 9}, {1.735e6, 13}, {6.94e6, 21}, {27.8e6, 27}, {111e6, 20},
 }
@@ -66,7 +66,7 @@ const usualHops = 9
 // that these hops do not need, for so many targets. Each step back from the rows that count the
 // last hop multiplies the needed edges by the neighbours of a row, until all edges are needed. From
 // nodes with unusually many hops the first step or two lead to fewer edges. Measured on
-// papers100m:, with 28 edges a row, from the last hop back: hop 13 of all rows at 1/64 needs 1,
+// papers100m: with tails=0, with 28 edges a row, from the last hop back: hop 13 of all rows at 1/64 needs 1,
 // then 10, 525, 2e4, 5e5, 9e6 of 49e6 edges; hop 21 at 1/16 one, then 4, 42, 1.6e3, 7e4, 2e6, 4e7
 // of 194e6; hop 9 of labelled rows at 1/4 14, then 670, 3e4, 1e6, 4e7, 3e8 of 777e6; and hop 6 of
 // validation rows at 1/64 80, then 4e3, 1e5, 3e6, 3e7.

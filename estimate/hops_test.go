@@ -7,7 +7,7 @@ import (
 	"ndls/internal/control"
 )
 
-// Of papers100m: as it was run: scales with nodes, directed edges, and the largest K.
+// Of papers100m: with tails=0, as it was run: scales with nodes, directed edges, and the largest K.
 var (
 	papers64 = Counts{Nodes: 1_735_312, Edges: 48_550_000 / 2, FewHops: true}
 	papers16 = Counts{Nodes: 6_941_247, Edges: 194_200_000 / 2, FewHops: true}

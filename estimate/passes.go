@@ -363,7 +363,7 @@ func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
 // spared returns the number of passes, of so many blocks with so many hops, that are expected to
 // need no time for edges because they need few rows: the last hops of each block. Finding the rows
 // costs as much time as findPasses of them. With --active settled a block has few passes in all:
-// about two for papers100M:, and 0.1 to 0.45 of the hops for Cora, Citeseer and facebook. Without
+// about two for papers100m: with tails=0, and 0.1 to 0.45 of the hops for Cora, Citeseer and facebook. Without
 // copies of edges no pass is spared.
 func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
 	const (

@@ -16,7 +16,7 @@ import (
 // near compares within a tenth.
 func near(got, want int64) bool { return math.Abs(float64(got-want)) <= 0.1*float64(want) }
 
-// TestDisk holds what was measured of papers100m: at three scales, and what
+// TestDisk holds what was measured of papers100m: with tails=0 at three scales, and what
 // the whole graph takes.
 func TestDisk(t *testing.T) {
 	if testprogram.Small {

@@ -256,7 +256,7 @@ func TestPiecesOfDatasets(t *testing.T) {
 		{"karate", "karate:"},
 		{"planetoid", cora},
 		{"synthetic", "synthetic:nodes=2000,edges=30000,features=20"},
-		{"papers", "papers100m:scale=1/4096"},
+		{"papers", "papers100m:scale=1/4096,mix=slow"},
 		{"synthetic with weights", "synthetic:nodes=2000,edges=30000,features=20,weights=10"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

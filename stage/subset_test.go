@@ -20,7 +20,7 @@ import (
 )
 
 // sparse is a graph of which 1.4 % of the nodes are labelled.
-const sparse = "papers100m:scale=1/4096,seed=1"
+const sparse = "papers100m:scale=1/4096,seed=1,tails=0"
 
 func sparsePlan() control.Plan {
 	p := control.DefaultPlan()

@@ -1,7 +1,7 @@
 // Command order measures how the order of the nodes changes the speed of a pass,
 // and prints a Markdown table, one line for each order:
 //
-//	go run -C bench ./order -dataset papers100m:scale=1/64 -memory 5 [-orders degree,bfs] [-columns 16] [-rounds 5]
+//	go run -C bench ./order -dataset papers100m:scale=1/64,tails=0 -memory 5 [-orders degree,bfs] [-columns 16] [-rounds 5]
 //
 // The data set is any that ndls run takes; only its edges are read. The passes are the product's, with the edges in memory: every order is packed into its
 // own hop stream. In each round the orders take turns, so that what else the

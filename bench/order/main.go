@@ -23,7 +23,7 @@ type options struct {
 }
 
 func main() {
-	set := flag.String("dataset", "papers100m:scale=1/64", "the data set")
+	set := flag.String("dataset", "papers100m:scale=1/64,tails=0", "the data set")
 	names := flag.String("orders", "", `orders beside "degree", separated by commas (default all)`)
 	columns := flag.Int("columns", 16, "float32 columns of a pass")
 	rounds := flag.Int("rounds", 5, "how often every order has its turn")

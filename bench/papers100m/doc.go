@@ -3,6 +3,7 @@
 //
 //	go run -C bench ./papers100m -scales 1/1024,1/256,1/64 -memory 2 -dir DIR [-- OPTIONS]
 //
+// Graphs are papers100m:scale=SCALE,tails=0, as RESULTS.md has them; -keys has other keys.
 // DIR needs room for one run; OPTIONS are options of ndls run. With -dataset ogb:DIR
 // the published data set is measured instead. Every run takes place in a memory
 // control group of its budget; edges/s are edges of a pass, each as wide as the

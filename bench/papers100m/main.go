@@ -17,6 +17,7 @@ import (
 func main() {
 	program := flag.String("ndls", "../build/ndls", "the program")
 	scales := flag.String("scales", "1/1024,1/256,1/64", "scales of papers100m:, separated by commas")
+	keys := flag.String("keys", "tails=0", "other keys of papers100m:; RESULTS.md has tails=0")
 	data := flag.String("dataset", "", "a data set to measure instead of the scales")
 	memory := flag.Float64("memory", 2, "--memory of each run in GiB, which takes place in a control group of that size")
 	var r runs
@@ -29,7 +30,7 @@ func main() {
 	if *data == "" {
 		sets = nil
 		for _, scale := range strings.Split(*scales, ",") {
-			sets = append(sets, "papers100m:scale="+scale)
+			sets = append(sets, "papers100m:scale="+scale+","+*keys)
 		}
 	}
 	if err := r.print(sets); err != nil {

@@ -43,9 +43,9 @@ func jobs(data string) []job {
 		{"coauthor_cs", "npz:" + filepath.Join(data, "coauthor_cs/coauthor_cs.npz"), 2, func(o *ndls.Options) {
 			o.Partition.Split, o.Train.BatchSize, o.Train.Epochs, o.LSI.Epsilon = "random:20,30", 0, 200, 0.1
 		}},
-		{"papers-1/64", "papers100m:scale=1/64", 2, papers},
-		{"papers-1/16", "papers100m:scale=1/16", 4, papers},
-		{"papers-1/4", "papers100m:scale=1/4", 8, func(o *ndls.Options) {
+		{"papers-1/64", "papers100m:scale=1/64,tails=0", 2, papers},
+		{"papers-1/16", "papers100m:scale=1/16,tails=0", 4, papers},
+		{"papers-1/4", "papers100m:scale=1/4,tails=0", 8, func(o *ndls.Options) {
 			papers(o)
 			o.Smooth.Targets = "labelled"
 		}},

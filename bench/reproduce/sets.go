@@ -56,7 +56,7 @@ var sets = []set{
 		options: "--targets labelled --hidden 256 --batch-size 10000", from: "ogb.stanford.edu",
 	},
 	// The shape of papers100M at a size that takes a minute: features and labels are made.
-	{name: "papers100M-shape", uri: "papers100m:scale=1/1024,seed=1"},
+	{name: "papers100M-shape", uri: "papers100m:scale=1/1024,seed=1,tails=0"},
 }
 
 // twenty is the usual protocol for sets without a published split: 20 training and 30 validation

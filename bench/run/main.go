@@ -66,11 +66,11 @@ func main() {
 	flag.IntVar(&s.threads, "threads", runtime.NumCPU(), "threads of a process, but for kernel")
 	flag.Int64Var(&s.nodes, "kernel-nodes", 1<<24, "kernel: rows of the dense matrix")
 	flag.Int64Var(&s.edges, "kernel-edges", 1<<27, "kernel: edges, 29 a row of the sparse matrix")
-	flag.StringVar(&s.scales, "scales", "1/256:10,1/64:10,1/16:10,1/8:1,1/4:1", "propagate: scales of papers100m:, ascending, and hops")
+	flag.StringVar(&s.scales, "scales", "1/256:10,1/64:10,1/16:10,1/8:1,1/4:1", "propagate: scales of papers100m: with tails=0, ascending, and hops")
 	flag.StringVar(&s.targets, "targets", "all", "propagate: nodes whose rows are kept: all, or labelled, whose rows all programs save")
 	flag.IntVar(&s.columns, "columns", 128, "propagate: columns of the peers; ndls takes all 128")
 	flag.StringVar(&s.memory, "memory", "8GiB", "propagate: --memory of ndls")
-	flag.StringVar(&s.edgeScale, "edge-scale", "1/16", "sort and read: scale of papers100m:")
+	flag.StringVar(&s.edgeScale, "edge-scale", "1/16", "sort and read: scale of papers100m: with tails=0")
 	flag.StringVar(&s.sortMemory, "sort-memory", "1GiB", "sort: memory that each is told to use")
 	flag.BoolVar(&s.gnu, "gnu", true, "sort: GNU sort too, which needs 22 bytes of text for each pair")
 	read := flag.String("read", "", "read the edges of a dataset URI as the read table does, and nothing else")
@@ -145,8 +145,8 @@ func (b *bench) generate(ctx context.Context, scale string) (string, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
 	}
-	log.Printf("generating papers100m:scale=%s", scale)
-	_, err := ndls.Generate(ctx, "papers100m:scale="+scale, dir)
+	log.Printf("generating papers100m:scale=%s,tails=0", scale)
+	_, err := ndls.Generate(ctx, "papers100m:scale="+scale+",tails=0", dir)
 	return dir, err
 }
 

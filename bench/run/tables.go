@@ -101,7 +101,7 @@ func (b *bench) ownKernel(ctx context.Context, args ...string) (o outcome) {
 // propagate compares whole jobs, from the published files to the last hop.
 func (b *bench) propagate(ctx context.Context) error {
 	b.report.section(fmt.Sprintf("Hops over %d columns", b.columns), fmt.Sprintf(
-		`Graphs of the shape of ogbn-papers100M, read from the layout in which it is published, symmetrised; then hops of D̃⁻¹Ã in float32. "Prepare" is everything
+		`Graphs of the shape of ogbn-papers100M (papers100m: with tails=0), read from the layout in which it is published, symmetrised; then hops of D̃⁻¹Ã in float32. "Prepare" is everything
 before (for ndls: partition), "products" the hops alone (for ndls: the passes, which stream the edges), "whole" all of it and, for ndls, reading
 feature tiles and writing the result. %s ndls runs under `+"`--memory %s`"+`.
 The largest difference is one of sums over sampled rows, as a share of the row's absolute sum.`, b.results(), b.memory))
@@ -306,7 +306,7 @@ func (b *bench) sort(ctx context.Context) error {
 		return err
 	}
 	b.report.section("Sorting edges", fmt.Sprintf(
-		`The edges of papers100m:scale=%s in both directions, distinct, without self-loops, in order, within %s each. ndls and DuckDB read Parquet and write Parquet; GNU sort reads and writes text in
+		`The edges of papers100m:scale=%s,tails=0 in both directions, distinct, without self-loops, in order, within %s each. ndls and DuckDB read Parquet and write Parquet; GNU sort reads and writes text in
 which both directions are written out already. "Sorting alone" is the reader, the external sort and the writer of the partition stage; the stage itself also finds degrees and components, relabels nodes,
 sorts a second time by the new labels and writes hop streams.`, b.edgeScale, b.sortMemory))
 	t := b.report.table("program", "seconds", "theirs ÷ ours", "peak memory", "pairs", "version or remark")
@@ -355,7 +355,7 @@ func (b *bench) read(ctx context.Context) error {
 		return err
 	}
 	b.report.section("Reading edges", fmt.Sprintf(
-		`The edge list of papers100m:scale=%s. The peers read it into memory; ndls streams it, as its partition stage does, and drops it.`, b.edgeScale))
+		`The edge list of papers100m:scale=%s,tails=0. The peers read it into memory; ndls streams it, as its partition stage does, and drops it.`, b.edgeScale))
 	t := b.report.table("file", "program", "million edges/s", "ours ÷ theirs", "peak memory", "version or remark")
 	for _, name := range []string{"edges.parquet", "edges.csv.gz"} {
 		file := filepath.Join(dir, name)

@@ -23,7 +23,7 @@ const (
 	overlap = 1.25
 	// shardBytes is the size of a directed edge.
 	shardBytes = 6.85
-	// partitionSeconds and trainSeconds are of papers100m:scale=1 on the reference machine: of the
+	// partitionSeconds and trainSeconds are of papers100m:scale=1,tails=0 on the reference machine: of the
 	// whole stage, and of one model of papersPlan.
 	partitionSeconds = 297.6
 	trainSeconds     = 69.4
@@ -74,14 +74,14 @@ const (
 const rankedBytes = 25
 
 // edgeShares lists the shares of the intervals of papers100m in all edges, from the node table of
-// papers100m:scale=1/256.
+// papers100m:scale=1/256,tails=0.
 var edgeShares = []float64{0.388, 0.194, 0.143, 0.110, 0.084, 0.060, 0.021}
 
 // reference is the machine of those measurements. Its network was never measured but
 // on loopback: a stream of blocks.
 var reference = machine{Memory: 16 << 30, Threads: 2, Edges: 312e6, Disk: 0.975e9, Net: 0.65e9}
 
-// papers are the counts of ogbn-papers100M, and the edges of papers100m:scale=1 after
+// papers are the counts of ogbn-papers100M, and the edges of papers100m:scale=1,tails=0 after
 // duplicates are dropped.
 var papers = estimate.Counts{
 	Nodes: 111_059_956, Edges: 1_553_450_870, InputRows: 1_615_685_872, StatedNodes: true, Components: 1,

@@ -1,5 +1,5 @@
-// Command tails prints how many nodes hang at the border of graphs, and how their K is spread:
-// of the generator papers100m without tails and with them, beside real graphs.
+// Command tails prints what the generator papers100m is calibrated to, of its variants and of real
+// graphs: degrees, components, sizes of classes, and how K is spread.
 //
 //	go run -C bench ./tails -data DIR
 //
@@ -25,17 +25,20 @@ var sets = []struct{ name, uri string }{
 	{"cora", "planetoid:DIR/cora/cora"},
 	{"citeseer", "planetoid:DIR/citeseer/citeseer"},
 	{"pubmed", "planetoid:DIR/pubmed/pubmed"},
-	{"facebook", "edges:DIR/facebook/facebook_edges.csv"},
+	{"coauthor_cs", "npz:DIR/coauthor_cs/coauthor_cs.npz"},
+	{"facebook", "edges:DIR/facebook/facebook_edges.csv,DIR/facebook/facebook_target.csv"},
 	{"web_notredame", "edges:DIR/web_notredame/web-NotreDame.txt.gz"},
 	{"papers100m:scale=1/256", "papers100m:scale=1/256"},
-	{"papers100m:scale=1/256,tails=0.2", "papers100m:scale=1/256,tails=0.2"},
-	{"papers100m:scale=1/256,tails=0.5", "papers100m:scale=1/256,tails=0.5"},
+	{"…,mix=slow", "papers100m:scale=1/256,mix=slow"},
+	{"…,tails=0", "papers100m:scale=1/256,tails=0"},
+	{"…,tails=0.2", "papers100m:scale=1/256,tails=0.2"},
+	{"…,tails=0.5", "papers100m:scale=1/256,tails=0.5"},
 }
 
 func main() {
 	data := flag.String("data", os.Getenv("NDLS_DATA"), "folder of the published data sets")
-	epsilon := flag.Float64("epsilon", 0.03, "ε of K")
-	probes := flag.Int("probes", 16, "probes of K")
+	epsilon := flag.Float64("epsilon", 0.05, "ε of K")
+	probes := flag.Int("probes", 64, "probes of K")
 	kmax := flag.Int("kmax", 200, "largest K")
 	memory := flag.Float64("memory", 2, "budget in GiB")
 	flag.Parse()
@@ -48,8 +51,8 @@ func main() {
 			list = append(list, struct{ name, uri string }{uri, uri})
 		}
 	}
-	fmt.Println("| data set | nodes | degree 1 | components | of them of 1 node | of 2 to 15 | mean K | K ≤ 1 | ≤ 2 | ≤ 4 | ≤ 8 | ≤ 16 | ≤ 32 | ≤ 64 | largest K |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| data set | nodes | mean degree | degree 1 | outside the largest component | components of 1 node | of 2 to 15 | mean K | 10 % of the nodes: K ≤ | 50 % | 90 % | K > 16 | > 40 | > 64 | at Kmax | largest K |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, s := range list {
 		line, err := describe(ctx, s.name, strings.ReplaceAll(s.uri, "DIR", *data), func(o *ndls.Options) {
 			o.Partition.Features = "none" // K does not depend on them
@@ -82,7 +85,6 @@ func describe(ctx context.Context, name, uri string, options func(*ndls.Options)
 	}
 	nodes := report.Dataset.Nodes
 	share := func(n int64) string { return fmt.Sprintf("%.3f", float64(n)/float64(nodes)) }
-	cells := []string{name, fmt.Sprint(nodes)}
 	of := func(list []control.Range, from, to int64) (n int64) {
 		for _, r := range list {
 			if from <= r.From && r.To <= to {
@@ -91,19 +93,34 @@ func describe(ctx context.Context, name, uri string, options func(*ndls.Options)
 		}
 		return n
 	}
-	all := int64(1) << 62
-	cells = append(cells, share(of(report.Degrees.Degrees, 1, 1)),
-		fmt.Sprint(of(report.Degrees.Components, 0, all)), fmt.Sprint(of(report.Degrees.Components, 1, 1)), fmt.Sprint(of(report.Degrees.Components, 2, 15)),
-		fmt.Sprintf("%.1f", report.LSI.Mean))
-	for _, k := range []int64{1, 2, 4, 8, 16, 32, 64} {
-		n := int64(0)
-		for _, h := range report.LSI.Histogram {
-			if h[0] <= k {
+	graph, err := d.Graph(ctx)
+	if err != nil {
+		return "", err
+	}
+	degrees, lsi := report.Degrees, report.LSI
+	cells := []string{
+		name, fmt.Sprint(nodes), fmt.Sprintf("%.1f", degrees.Mean), share(of(degrees.Degrees, 1, 1)),
+		fmt.Sprintf("%.5f", float64(nodes-graph.LargestComponent)/float64(nodes)),
+		fmt.Sprint(of(degrees.Components, 1, 1)), fmt.Sprint(of(degrees.Components, 2, 15)), fmt.Sprintf("%.1f", lsi.Mean),
+	}
+	above := func(k int64) (n int64) {
+		for _, h := range lsi.Histogram {
+			if h[0] > k {
 				n += h[1]
 			}
 		}
-		cells = append(cells, share(n))
+		return n
 	}
-	cells = append(cells, fmt.Sprint(report.LSI.Max))
+	for _, part := range []float64{0.1, 0.5, 0.9} {
+		k := int64(0)
+		for float64(nodes-above(k)) < part*float64(nodes) {
+			k++
+		}
+		cells = append(cells, fmt.Sprint(k))
+	}
+	for _, k := range []int64{16, 40, 64} {
+		cells = append(cells, share(above(k)))
+	}
+	cells = append(cells, fmt.Sprintf("%.3f", lsi.CappedShare), fmt.Sprint(lsi.Max))
 	return "| " + strings.Join(cells, " | ") + " |", nil
 }

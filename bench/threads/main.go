@@ -2,7 +2,7 @@
 // number of threads in turn, several times, and prints the median seconds of each stage and
 // how many times as fast it is as with the first number:
 //
-//	go run -C bench ./threads [-dataset papers100m:scale=1/64] [-threads 1,2] [-rounds 5] [-memory 2] [-beside] [-profile DIR]
+//	go run -C bench ./threads [-dataset papers100m:scale=1/64,tails=0] [-threads 1,2] [-rounds 5] [-memory 2] [-beside] [-profile DIR]
 //
 // A run with t threads has t cores of the machine, and one thread more that may go on when what
 // it reads has come, as with the program ndls.
@@ -42,7 +42,7 @@ import (
 
 func main() {
 	var b bench
-	flag.StringVar(&b.dataset, "dataset", "papers100m:scale=1/64", "the data set")
+	flag.StringVar(&b.dataset, "dataset", "papers100m:scale=1/64,tails=0", "the data set")
 	list := flag.String("threads", "1,2", "numbers of threads, separated by commas")
 	flag.IntVar(&b.rounds, "rounds", 5, "how often each number is measured")
 	flag.Float64Var(&b.memory, "memory", 2, "memory of each run in GiB")

@@ -56,7 +56,7 @@ that every feature is exactly a float16.`,
 	f.IntVar(&c.Counts.Classes, "classes", 0, "classes")
 	f.Int64Var(&c.Counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&c.Counts.Half, "half-features", false, "every feature is exactly a float16")
-	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 stands for --kmax, which nodes of published graphs reach, and for generated graphs for the hops that graphs of their size needed")
+	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 stands for --kmax, which nodes of published graphs reach, and for graphs that are generated without chains for the hops that graphs of their size needed")
 	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and other stages as --parallel says")
 	f.BoolVar(&c.Measure, "measure", true, "measure this machine for the seconds of the plan")
 	parallelFlag(cmd, &c.Parallel, "columns")
