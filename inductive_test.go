@@ -143,7 +143,7 @@ func (g inductive) run(t *testing.T) (dir string) {
 		Options: func(o *ndls.Options) {
 			o.LSI.Mode, o.LSI.Epsilon, o.LSI.Kmax = "influence-exact", 0.1, 50
 			o.Train.Runs, o.Train.Epochs, o.Train.Hidden, o.Train.BatchSize = 2, 15, 8, 0
-			o.Labels.Depth = "1"
+			o.Labels.Depth, o.Tolerance = "1", 0 // the oracle adds up every hop
 		},
 	})
 	if err != nil {
