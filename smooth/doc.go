@@ -36,9 +36,10 @@
 //
 //	Σ_k a_k Z_i^(k) = Σ_j w_j(K_i) (T_j Z)_i,    w_j(K) = Σ_{k≤K} a_k c_kj
 //
-// c_kj is the probability that k steps ±1 end at distance j from where they began. The sum ends at the least J for which no target has more
+// c_kj is the probability that k steps ±1 end at distance j from where they began. The sum ends at the least J for which no node has more
 // than the tolerance of its weights after T_J. A node with K ≤ J has its row up to rounding. All workers agree on J, which depends on the
-// rule, the tolerance and the K of the targets alone. If J is not below the largest hop, hops are made.
+// rule, the tolerance and the K of all nodes, not on the targets. If J is not below the largest K, hops are made. Passes end with the last
+// polynomial that a target needs.
 //
 // Several rules can sum the same hops side by side ([Options.Beside]), with the same bits as alone.
 // Several blocks can run side by side ([Smoother.Another]), and then the last hops leave out rows

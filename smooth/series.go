@@ -142,17 +142,16 @@ func (o Options) Passes(hops int) int {
 	return degree(x.weights, x.finals, occurs, o.Tolerance)
 }
 
-// chooseDegree decides whether the rule adds up T_j Z, after the counts are known, of which the largest of the targets of all workers is
-// most. All workers of the group agree.
+// chooseDegree decides whether the rule adds up T_j Z, after the counts are known, of which the
+// largest of all nodes of all workers is most. The decision does not depend on the targets, so that
+// a row has the same bits whatever other rows are asked for. All workers of the group agree.
 func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
-	if !s.o.recurs() || s.g.Sent != nil || most < 2 || s.o.Depths > 0 && s.o.Passes(s.o.Depths) >= s.o.Depths {
+	if most < 2 || s.o.Depths > 0 && s.o.Passes(s.o.Depths) >= s.o.Depths {
 		return nil
 	}
 	occurs := make([]bool, most+1)
-	for i := range s.n {
-		if s.o.Targets.Has(i) {
-			occurs[s.counts.S[i]] = true
-		}
+	for _, count := range s.counts.S {
+		occurs[count] = true
 	}
 	for count := range occurs {
 		occurs[count] = occurs[count] || s.o.Depths > 0 // as a depth
@@ -161,16 +160,23 @@ func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
 	if err != nil {
 		return fmt.Errorf("polynomials of all workers: %w", err)
 	}
-	if all >= s.hops {
+	if all >= most-1 {
 		return nil
 	}
-	s.ends, s.hops = endsOf(s.weights, s.finals, all), all
+	s.ends = endsOf(s.weights, s.finals, all)
+	last := 0 // of the targets
 	clear(s.most)
 	for i := range s.n {
 		if s.o.Targets.Has(i) {
-			strip := &s.most[i>>packed.StripShift]
-			*strip = max(*strip, s.ends[s.counts.S[i]]+1)
+			strip, end := &s.most[i>>packed.StripShift], s.ends[s.counts.S[i]]
+			*strip, last = max(*strip, end+1), max(last, int(end))
 		}
+	}
+	if s.o.Depths > 0 {
+		last = all
+	}
+	if s.hops, err = group.Max(ctx, s.g.Group, last); err != nil {
+		return fmt.Errorf("polynomials of all workers: %w", err)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ type Options struct {
 	// Tolerance is the share of the weights of a node's hops that may be left out. Where it is above 0, and saves passes, rows are made of
 	// few of Chebyshev's polynomials in place of all hops: if the rule adds hops up, the graph has no directions, rows do not settle, and
 	// neither Keep nor After asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The
-	// bits depend on Tolerance, the rule and the K of the targets.
+	// bits depend on Tolerance, the rule and the K of all nodes.
 	Tolerance float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
 	// The result does not depend on them.
@@ -309,7 +309,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		}
 	}
 	s.most = make([]uint16, s.g.Source.Strips())
-	most := 0
+	most, all := 0, 0 // hops of targets, and of all nodes
 	for i := range s.n {
 		lsi := 0
 		if s.o.Rule.NodeDependent {
@@ -320,6 +320,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 			return fmt.Errorf("%d hops exceed the maximum, %d", c, math.MaxUint16)
 		}
 		s.counts.S[i] = uint16(c)
+		all = max(all, c)
 		if s.o.Targets.Has(i) {
 			most = max(most, c)
 			if s.added != nil {
@@ -336,8 +337,15 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	}
 	s.largest = most - 1
 	s.hops = max(s.largest, s.o.kept())
-	s.weigh(most)
-	return s.chooseDegree(ctx, most)
+	if !s.o.recurs() || s.g.Sent != nil {
+		s.weigh(most)
+		return nil
+	}
+	if all, err = group.Max(ctx, s.g.Group, all); err != nil {
+		return fmt.Errorf("hops of all workers: %w", err)
+	}
+	s.weigh(all)
+	return s.chooseDegree(ctx, all)
 }
 
 // weigh computes the weights of so many hops.
