@@ -8,7 +8,7 @@
 // validation rows after every epoch, and keeps the weights of the best epoch: by the measure of
 // [Options], then by the lower loss, then the earlier one. [FitEach] gives the same models; by
 // accuracy, it stops measuring an epoch when another one is certain to be better. [Predict] streams
-// the probabilities of all rows, and a [Tally] counts them by split. Only Predict reads test rows.
+// the probabilities of all rows, the only ones of test rows, and a [Tally] counts them by split.
 //
 // # Algorithm
 //
@@ -22,8 +22,8 @@
 // constants of torch.optim.Adam; weight decay is added to all gradients. If a step takes all rows,
 // they keep their stored order. Otherwise each chunk's training rows are cut into blocks. An epoch
 // visits the blocks in random order, and shuffles the rows of every window of 16 MiB, at least
-// eight blocks. The order is the same for rows in memory and for streamed rows. The checksums of
-// record batches are compared once, before the first epoch; Predict compares each as it reads it.
+// eight blocks. The order is the same for streamed rows. The checksums of record batches are
+// compared once, before the first epoch; Predict compares each as it reads it.
 //
 // FitEach validates the rows first that the weights predicted wrongly before, and stops when so
 // many are wrong that the accuracy is below the best. It does so only if the largest weight and the
@@ -44,8 +44,7 @@
 // ⌊N (i+1)/g⌋) of a step, and adds their gradients up to nodes of the tree. Each worker adds up a
 // g-th part of the values for all: it receives the others' nodes there, and sends back the sums.
 // Each then makes the whole step of Adam by itself. Workers measure their own pieces of the
-// validation rows and add the results. Macro F1 and ROC areas need all validation rows in one
-// place: then each worker measures all.
+// validation rows and add the results. For Macro F1 and ROC areas each worker measures all.
 //
 // With P weights and biases, n steps and e epochs a worker receives, and sends, n·8P(g-1)/g bytes
 // in 2n(g-1) messages if g is a power of two, and up to 520·(g-1)·e bytes of measurements. For
@@ -82,20 +81,19 @@
 // 4P (g-1)/g, up to log₂ N times that, for the nodes of others.
 //
 // Packed matrices are rounded up to whole tiles, at most 32 columns each. Loading rows into memory
-// needs the 32 MiB of two record batches, too. Reading ahead takes 16 MiB a read, if the budget has
-// room. A prediction has two results of 4032 rows, or up to eight within 32 MiB. With less room,
-// rows are streamed, fewer runs are trained at a time, by fewer threads. The heap grows only with
-// the number of chunks, epochs and runs.
+// needs 32 MiB more. Reading ahead takes 16 MiB a read, if the budget has room. A prediction has two
+// results of 4032 rows, or up to eight within 32 MiB. With less room, rows are streamed, and fewer
+// threads train fewer runs at a time. The heap grows only with the number of chunks, epochs and runs.
 //
 // # Determinism
 //
 // Every random number is a hash of seed, run, purpose and position of the sample in its epoch.
 // Package train/dense adds products in ascending order of the inner index, each rounded once. The
-// tree of a gradient depends only on the number of rows of the step. The sum of a row's
-// exponentials adds every eighth value, then the eight sums. exp, log and cos come from package
-// internal/elementary; no other operation here can be fused. The sample order depends on the chunks
-// of the source, which follow from the width and the intervals. Means and deviations over runs come
-// from gonum's stat, and may differ in the last place between builds with and without assembly.
+// sum of a row's exponentials adds every eighth value, then the eight sums. exp, log and cos come
+// from package internal/elementary; no other operation here can be fused. The sample order depends
+// on the chunks of the source, which follow from the width and the intervals. Means and deviations
+// over runs come from gonum's stat, and may differ in the last place between builds with and without
+// assembly.
 //
 // # Threads
 //
