@@ -7,8 +7,8 @@
 // each. [FitRuns] trains one [Model] for each run on the training rows, measures it on the
 // validation rows after every epoch, and keeps the weights of the best epoch: by the measure of
 // [Options], then by the lower loss, then the earlier one. [FitEach] gives the same models; by
-// accuracy, it stops measuring an epoch when another one is certain to be better. [Predict] streams
-// the probabilities of all rows, the only ones of test rows, and a [Tally] counts them by split.
+// accuracy, it stops measuring an epoch when another one is certain to be better. [Predict], which
+// alone reads test rows, streams the probabilities of all rows, and a [Tally] counts them by split.
 //
 // # Algorithm
 //
@@ -44,7 +44,7 @@
 // ⌊N (i+1)/g⌋) of a step, and adds their gradients up to nodes of the tree. Each worker adds up a
 // g-th part of the values for all: it receives the others' nodes there, and sends back the sums.
 // Each then makes the whole step of Adam by itself. Workers measure their own pieces of the
-// validation rows and add the results. For Macro F1 and ROC areas each worker measures all.
+// validation rows and add the results. For macro F1 and ROC areas each worker measures all.
 //
 // With P weights and biases, n steps and e epochs a worker receives, and sends, n·8P(g-1)/g bytes
 // in 2n(g-1) messages if g is a power of two, and up to 520·(g-1)·e bytes of measurements. For
