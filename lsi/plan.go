@@ -37,7 +37,10 @@ const openShare = 8
 // work is [Options.Work] with windows that end as end says after the first block has run, and so many
 // units of open nodes after plainHops.
 func (o Options) work(n int64, width int, sketch bool, last int, units int64, end func(*tracker) int) (w hops.Work) {
-	t := tracker{series: o.series(), o: o, sketch: sketch, n: n, columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout)}
+	t := tracker{
+		series: o.series(), o: o, sketch: sketch, n: n,
+		columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout),
+	}
 	t.at = make([]int, t.panels)
 	last = min(last, o.Kmax)
 	sums, states, kept := int64(0), int64(0), int64(0)

@@ -89,7 +89,8 @@ func (t *tracker) partly(hop int) bool {
 // sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
-		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
+		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops,
+		math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
 	})
 	if err != nil {
 		return err
