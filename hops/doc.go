@@ -19,8 +19,8 @@
 // where dist(i, j) is the number of edges on a shortest path from j to i. [Graph.FindNeeded] computes R for the last hops, by steps from
 // row to row. Leaving such rows out changes no bit of the others.
 //
-// A walk that recurs makes T_j Z at hop j, with Chebyshev's polynomials T_j of D̃⁻¹ Ã ([spmv.Pass.Recur]), in place of powers. Row i of hop j
-// is made of itself and its neighbours one hop earlier, and of itself two hops earlier, so that the same rows are needed.
+// A walk that recurs makes T_j Z at hop j, with Chebyshev's polynomials T_j of D̃⁻¹ Ã ([spmv.Pass.Recur]), in place of powers. Row i of
+// hop j is made of itself and its neighbours one hop earlier, and of itself two hops earlier, so that the same rows are needed.
 //
 // Each worker of a group has a range of the rows. It copies the edges into its own rows and touches all of them at every hop, because it
 // does not know which rows the others read. All workers make the same hops, save at the same hop, and resume only if each has a state of

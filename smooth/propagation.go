@@ -28,7 +28,10 @@ func ClampedPropagation(share float64) Rule {
 		}
 		return share
 	}
-	return Rule{NodeDependent: true, count: func(k int) int { return k + 1 }, factor: one, residual: none, weight: none, final: last, changes: true}
+	return Rule{
+		NodeDependent: true, changes: true, count: func(k int) int { return k + 1 },
+		factor: one, residual: none, weight: none, final: last,
+	}
 }
 
 // decayed returns x times share to the power of hop.

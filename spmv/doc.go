@@ -68,8 +68,8 @@
 //
 // A row is the float32 sum of itself, then of its neighbours in ascending order
 // of id, divided by its degree plus one. In a recurrence the sum starts with the difference of itself and the product, rounded to
-// float32, of half the divisor and the row two steps before, and half of the degree plus one divides. A weighted neighbour is rounded to float32 before it
-// is added. No fused multiply-add. The bits depend
+// float32, of half the divisor and the row two steps before, and half of the degree plus one divides. A
+// weighted neighbour is rounded to float32 before it is added. No fused multiply-add. The bits depend
 // on the edges, the rows and their precision alone: not on kernel, threads,
 // slices, windows, workers, the order of strips, or where rows live. Rounding to
 // float16 is to the nearest, ties to even. Squared norms are float64: within 16 columns lanes l

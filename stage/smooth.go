@@ -54,7 +54,9 @@ func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
 }
 
 func (smoothStage) Options(p control.Plan) map[string]any {
-	o := map[string]any{"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation, "tolerance": p.Tolerance, "drop_features": p.DropFeatures}
+	o := map[string]any{
+		"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation, "tolerance": p.Tolerance, "drop_features": p.DropFeatures,
+	}
 	if p.Smooth.LabelColumns > 0 || p.Embeds() {
 		o["seed"] = p.Seed // the seed divides the training nodes, or makes the random rows
 	}
