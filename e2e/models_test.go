@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // modelJob is gridJob with a model whose training takes some seconds.
@@ -24,13 +25,17 @@ func TestModelsTogether(t *testing.T) {
 			c := newCluster(t)
 			c.mode = mode{job: modelJob, share: []string{"--parallel", "grid", "--group-size", tc.size}}
 			c.prepare("partition", "lsi", "smooth")
-			c.coordinator(3)
-			for i := range 3 {
-				var hooks []string
-				if tc.killed && i < 2 {
-					hooks = []string{"gang-done:1:kill", "renew:2:kill"}[i : i+1]
+			if tc.killed {
+				c.coordinator(2)
+				c.worker([]string{"gang-done:1:kill"}, "--memory", "512MiB")
+				c.worker([]string{"renew:2:kill"}, "--memory", "512MiB")
+				awaitEvery(t, 20*time.Millisecond, "a death", func() bool { return c.died.Load() > 0 })
+				c.worker(nil, "--memory", "512MiB")
+			} else {
+				c.coordinator(3)
+				for range 3 {
+					c.worker(nil, "--memory", "512MiB")
 				}
-				c.worker(hooks, "--memory", "512MiB")
 			}
 			c.end(name, want)
 			var report struct {
