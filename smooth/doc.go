@@ -85,7 +85,8 @@
 // # Determinism
 //
 // Sums are float32 in ascending order of hop, or of j; weights are rounded to float32 from float64.
-// They do not depend on blocks, threads, the kernel, the set of targets, the place of rows and sums, or the states from which a run resumed.
+// They do not depend on blocks, threads, the kernel, the set of targets, the place of rows and
+// sums, or the states from which a run resumed.
 //
 // # Not supported
 //

@@ -822,7 +822,8 @@ func (s *Smoother) Hop(hop, col, columns int, x hops.Rows, put func(rows []float
 
 // Prefix puts what [Smoother.Output] would put if no node counted hops after the given one. That
 // must be the last one made, or any one if [Options.Depths] is given and [Smoother.Replaced] is not
-// 0. x returns the row of a target, by its number among the targets, on any thread. For rules with a residual that is the row of the block's X^(0); for rules whose last hop
+// 0. x returns the row of a target, by its number among the targets, on any thread. For rules
+// with a residual that is the row of the block's X^(0); for rules whose last hop
 // has a weight of its own ([Rule.Final]) it is the row of the last hop made, which is not read if
 // polynomials took the place of hops. For other rules x may be nil.
 func (s *Smoother) Prefix(hop, col, columns int, x func(i int64) []float32, put func(rows []float32) error) error {
