@@ -74,7 +74,7 @@
 //	n·b/8 + n bytes           settled rows: decays, and which rows are read
 //	4·n bytes                 chosen last hops
 //	9/8·n bytes               several blocks without settled rows: which rows are needed
-//	4·b·J bytes a target      [Options.Depths]: the rows of all J passes and of hop 0, in place of sums
+//	4·b·J bytes a target      [Options.Depths]: the rows of all J passes and of hop 0, in place of sums, and on disk where these are
 //	4·n·b bytes               [Options.Ahead]: hop 0 of the next block
 //
 // Blocks side by side ([Options.SideBySide]) share hop counts, needed rows and lists of rows that

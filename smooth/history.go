@@ -6,9 +6,9 @@ import (
 	"ndls/internal/share"
 )
 
-// history holds the rows T_j Z of all targets, of which [Smoother.Prefix] makes rows for each depth.
+// history makes the rows of all targets for each depth ([Smoother.Prefix]) from their rows T_j Z,
+// which are layers of the smoother's sums.
 type history struct {
-	rows *mem.Array[float32] // by j, then by target
 	// weights holds the weights w_j, by j, then by count.
 	weights [][]float32
 	// counts and sums belong to the strip whose sums are computed.
@@ -16,26 +16,24 @@ type history struct {
 	sums   *mem.Array[float32]
 }
 
-// historyBytes returns the memory of the history of a block of n rows with up to so many hops.
-func historyBytes(n int64, o Options) int64 {
-	passes := int64(o.Passes(o.Depths))
-	if passes >= int64(o.Depths) {
-		return 0
+// layers returns the number of layers of sums. A history has one for each T_j Z.
+func (o Options) layers() int {
+	if passes := o.Passes(o.Depths); passes < o.Depths {
+		return passes + 1
 	}
-	columns := int64(o.Layout.Columns)
-	return (passes+1)*(o.Targets.size*columns+int64(o.Depths)+2)*4 + min(n, packed.StripRows)*(columns*4+2) + 3*4096
+	return 1
+}
+
+// historyBytes returns the memory of a history of a block of n rows, without the rows T_j Z.
+func historyBytes(n int64, o Options) int64 {
+	return int64(o.layers())*(int64(o.Depths)+2)*4 + min(n, packed.StripRows)*(int64(o.Layout.Columns)*sumBytes+2) + 3*4096
 }
 
 // newHistory allocates a history.
 func (s *Smoother) newHistory() (h *history, err error) {
 	h = &history{}
-	columns, n := int64(s.o.Layout.Columns), s.o.Targets.Len()
-	if h.rows, err = mem.Alloc[float32](s.g.Budget, int64(s.hops+1)*n*columns, "rows of all passes"); err != nil {
-		return nil, err
-	}
 	most := min(s.n, packed.StripRows)
-	if h.sums, err = mem.Alloc[float32](s.g.Budget, most*columns, "sums of a strip"); err != nil {
-		h.free()
+	if h.sums, err = mem.Alloc[float32](s.g.Budget, most*int64(s.o.Layout.Columns), "sums of a strip"); err != nil {
 		return nil, err
 	}
 	h.counts = make([]uint16, most)
@@ -51,31 +49,25 @@ func (s *Smoother) newHistory() (h *history, err error) {
 // free may be called on nil.
 func (h *history) free() {
 	if h != nil {
-		h.rows.Free()
 		h.sums.Free()
 	}
 }
 
-// of returns the rows T_j Z of the targets from number first on.
-func (h *history) of(s *Smoother, j int, first int64) []float32 {
-	n := s.o.Targets.Len()
-	return h.rows.S[(int64(j)*n+first)*int64(s.o.Layout.Columns) : int64(j+1)*n*int64(s.o.Layout.Columns)]
-}
-
 // keep copies rows first, first+1, … of T_j Z, which are a strip.
-func (h *history) keep(s *Smoother, j int, first int64, rows []float32) {
+func (s *Smoother) keep(j int, first int64, rows []float32) error {
 	columns := int64(s.o.Layout.Columns)
-	to := h.of(s, j, s.o.Targets.Before(first))
-	s.o.Targets.each(first, first+int64(len(rows))/columns, func(i int64) {
-		copy(to[:columns], rows[(i-first)*columns:])
-		to = to[columns:]
+	return s.sums.with(j, first, replace, func(to []float32) error {
+		s.o.Targets.each(first, first+int64(len(rows))/columns, func(i int64) {
+			copy(to[:columns], rows[(i-first)*columns:])
+			to = to[columns:]
+		})
+		return nil
 	})
 }
 
 // with passes the sums of the targets of the strip that starts at row lo to use, as if no node counted more than most hops.
 func (h *history) with(s *Smoother, lo int64, most int, use func(sums []float32) error) error {
-	columns, first := s.o.Layout.Columns, s.o.Targets.Before(lo)
-	n := 0
+	columns, n := s.o.Layout.Columns, 0
 	s.o.Targets.each(lo, min(lo+packed.StripRows, s.n), func(i int64) {
 		h.counts[n] = uint16(min(int(s.counts.S[i]), most))
 		n++
@@ -84,13 +76,16 @@ func (h *history) with(s *Smoother, lo int64, most int, use func(sums []float32)
 		return nil
 	}
 	sums := h.sums.S[:n*columns]
-	_ = share.Ranges(s.g.Threads, n, hopRows, func(from, to int) error {
-		part := sums[from*columns : to*columns]
-		clear(part)
-		for j, weights := range h.weights {
-			s.g.Kernel.AddWeighed(part, h.of(s, j, first)[from*columns:to*columns], h.counts[from:to], weights)
+	clear(sums)
+	for j, weights := range h.weights[:min(int(s.most[lo>>packed.StripShift]), len(h.weights))] {
+		if err := s.sums.with(j, lo, read, func(rows []float32) error {
+			return share.Ranges(s.g.Threads, n, hopRows, func(from, to int) error {
+				s.g.Kernel.AddWeighed(sums[from*columns:to*columns], rows[from*columns:to*columns], h.counts[from:to], weights)
+				return nil
+			})
+		}); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
 	return use(sums)
 }

@@ -86,7 +86,7 @@ func (s *Smoother) sumsOf(lo int64, most int, use func(sums []float32) error) er
 	if s.history != nil {
 		return s.history.with(s, lo, most, use)
 	}
-	return s.sums.with(lo, read, use)
+	return s.sums.with(0, lo, read, use)
 }
 
 // each puts the targets of all strips. x returns the row of a target of X^(0) by its number, on any

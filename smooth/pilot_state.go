@@ -84,7 +84,7 @@ func (p *pilot) saveRows(out *hops.StateWriter) error {
 		return err
 	}
 	if err := p.s.eachStrip(func(lo int64) error {
-		return p.s.sums.with(lo, read, func(rows []float32) error { return out.Put(mem.AsBytes(rows)) })
+		return p.s.sums.with(0, lo, read, func(rows []float32) error { return out.Put(mem.AsBytes(rows)) })
 	}); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (p *pilot) loadRows(ctx context.Context, r *hops.StateReader) error {
 		return err
 	}
 	if err := p.s.eachStrip(func(lo int64) error {
-		return p.s.sums.with(lo, replace, func(rows []float32) error { return r.Fill(mem.AsBytes(rows)) })
+		return p.s.sums.with(0, lo, replace, func(rows []float32) error { return r.Fill(mem.AsBytes(rows)) })
 	}); err != nil {
 		return err
 	}

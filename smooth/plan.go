@@ -125,8 +125,12 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 		}
 		w.External(l, n, int64(len(o.Keep)), 0) // shown
 		w.Pass(l, n, last, o.recurs())
-		w.Move((added+int64(outputs))*sums, (1+added)*sums)
+		if layers := int64(o.layers()); layers > 1 {
+			w.Move(int64(o.Depths+1)*layers*sums, layers*sums) // each depth reads all layers
+		} else {
+			w.Move((added+int64(outputs))*sums, (1+added)*sums)
+		}
 	}
-	w.Disk = l.Disk(n) + sums
+	w.Disk = l.Disk(n) + int64(o.layers())*sums
 	return w
 }

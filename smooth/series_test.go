@@ -185,7 +185,10 @@ func TestDepths(t *testing.T) {
 		"propagation": Propagation(0.9), "ndls": mustRule(t, "ndls", 0, 0), "ndls-reference": mustRule(t, "ndls-reference", defaultAlpha, 0),
 	} {
 		for _, c := range []config{
-			{r: 0.5, threads: 2, columns: 48}, {r: 0.5, threads: 1, columns: 48, place: spmv.External}, {r: 0, threads: 3, columns: 48, pruned: true},
+			{r: 0.5, threads: 2, columns: 48},
+			{r: 0.5, threads: 1, columns: 48, place: spmv.External},
+			{r: 0, threads: 3, columns: 48, pruned: true},
+			{r: 0.5, threads: 2, columns: 48, place: spmv.Spilled, spilled: true},
 		} {
 			c.targets = targets
 			few := c

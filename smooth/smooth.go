@@ -163,7 +163,7 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 		if err := one.count(ctx); err != nil {
 			return nil, err
 		}
-		if one.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
+		if one.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, 1, o.SpilledSums, g.Threads, g.Scratch); err != nil {
 			return nil, err
 		}
 	}
@@ -206,12 +206,15 @@ func (s *Smoother) open() (err error) {
 	if s.rows, err = g.NewBlock(o.Layout); err != nil {
 		return err
 	}
+	layers := 1
 	if o.Depths > 0 && s.ends != nil {
-		s.history, err = s.newHistory()
-		return err
+		if s.history, err = s.newHistory(); err != nil {
+			return err
+		}
+		layers = len(s.history.weights)
 	}
 	if o.Rule.holds() {
-		if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, o.SpilledSums, g.Threads, g.Scratch); err != nil {
+		if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, layers, o.SpilledSums, g.Threads, g.Scratch); err != nil {
 			return err
 		}
 	}
@@ -390,7 +393,7 @@ func sharedBytes(n int64, o Options) int64 {
 func MemoryBytes(n, components int64, o Options, threads int) int64 {
 	bytes := 2 * n
 	if o.Rule.holds() {
-		bytes += sumsBytes(o.Targets, o.Layout.Columns, o.SpilledSums, threads)
+		bytes += sumsBytes(o.Targets, o.Layout.Columns, o.layers(), o.SpilledSums, threads)
 	}
 	for _, b := range o.Beside {
 		bytes += MemoryBytes(n, components, o.alone(b), threads)
@@ -481,8 +484,8 @@ func (s *Smoother) Run(ctx context.Context, x hops.Rows) (hops.Stats, error) {
 // together with others, and saves states as c asks. Stats counts the hops made. The error wraps
 // hops.ErrStopped if c.Stop ended the run.
 func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c hops.Checkpoints) (stats hops.Stats, err error) {
-	if len(s.beside) > 0 && (c.Save != nil || c.From != nil) {
-		return stats, errors.New("the sums of rules beside each other have no checkpoints")
+	if (len(s.beside) > 0 || s.history != nil) && (c.Save != nil || c.From != nil) {
+		return stats, errors.New("the sums of rules beside each other, and the rows of a history, have no checkpoints")
 	}
 	begin := s.state(first, last, c)
 	var from state
@@ -604,11 +607,11 @@ func (s *Smoother) clear() error {
 			return err
 		}
 	}
-	if s.sums == nil {
+	if s.sums == nil || s.history != nil { // every row of a history is replaced
 		return nil
 	}
 	return share.Each(s.g.Threads, packed.Strips(s.n), func(strip int) error {
-		return s.sums.with(int64(strip)<<packed.StripShift, replace, func(rows []float32) error {
+		return s.sums.with(0, int64(strip)<<packed.StripShift, replace, func(rows []float32) error {
 			clear(rows)
 			return nil
 		})
@@ -646,8 +649,7 @@ func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error 
 		return nil
 	}
 	if s.history != nil {
-		s.history.keep(s, hop, first, rows)
-		return nil
+		return s.keep(hop, first, rows)
 	}
 	columns := int64(s.o.Layout.Columns)
 	end := first + int64(len(rows))/columns
@@ -655,7 +657,7 @@ func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error 
 	if s.added != nil {
 		counts = s.added.S[first:end]
 	}
-	return s.sums.with(first, change, func(sum []float32) error {
+	return s.sums.with(0, first, change, func(sum []float32) error {
 		if s.o.Targets.All() {
 			s.addRows(hop, turn, sum, rows, counts)
 			for k, c := range counts {

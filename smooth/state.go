@@ -71,7 +71,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 		}
 	}
 	if err := s.eachSum(func(lo int64) error {
-		return s.sums.with(lo, read, func(rows []float32) error {
+		return s.sums.with(0, lo, read, func(rows []float32) error {
 			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), panels)
 		})
 	}); err != nil {
@@ -121,7 +121,7 @@ func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want sta
 		}
 	}
 	if err := s.eachSum(func(lo int64) error {
-		return s.sums.with(lo, change, func(rows []float32) error {
+		return s.sums.with(0, lo, change, func(rows []float32) error {
 			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), held, first, last)
 		})
 	}); err != nil {

@@ -378,19 +378,16 @@ func (b *depthBlock) after(hop int) error {
 	if b.x != nil {
 		x = func(target int64) []float32 { return b.x.S[target*int64(b.stride):][:b.stride] }
 	}
-	for p := b.first; p < b.last; p++ {
-		at, to := 0, b.at(p, depth)
-		if err := b.s.Prefix(hop, (p-b.first)*packed.PanelColumns, packed.PanelColumns, x, func(rows []float32) error {
-			for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
-				to[at] = b.bestOf(p, rows)
-				at++
+	at, width := 0, (b.last-b.first)*packed.PanelColumns
+	return b.s.Prefix(hop, 0, width, x, func(rows []float32) error {
+		for ; len(rows) > 0; rows = rows[width:] {
+			for p := b.first; p < b.last; p++ {
+				b.at(p, depth)[at] = b.bestOf(p, rows[(p-b.first)*packed.PanelColumns:])
 			}
-			return nil
-		}); err != nil {
-			return err
+			at++
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // commit commits the files of the block's panels.
