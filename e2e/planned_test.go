@@ -171,8 +171,8 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 			continue
 		}
 		t.Logf("%s: memory planned %.1f MiB, measured %.1f MiB", s.Name, s.Planned.Memory/(1<<20), s.Memory/(1<<20))
-		// What the runtime takes of its 80 MiB varies, by 15 MiB from run to run. A stage may take less than what it may need.
-		within(s.Name, "memory", s.Planned.Memory, s.Memory, 0.1, 56<<20)
+		// The runtime takes 16 to 40 MiB of its 80 MiB, more where a run lasts. A stage may take less than what it may need.
+		within(s.Name, "memory", s.Planned.Memory, s.Memory, 0.1, 64<<20)
 		if most := 1.05*s.Planned.Memory + 16<<20; s.Memory > most {
 			t.Errorf("%s: memory planned %.0f, measured %.0f, which is more", s.Name, s.Planned.Memory, s.Memory)
 		}

@@ -300,6 +300,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	if !s.Plan.Settles() && !s.Directed {
 		o.Tolerance = s.Plan.Tolerance
 	}
+	deepest := last
 	last = o.Passes(last)
 	whole := packed.Panels(columns) * packed.PanelColumns
 	r := s.capacity(whole, held)
@@ -309,6 +310,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	})
 	o, _, _ = o.Plan(r)
 	s.Teams = o.Teams
+	o.Depths = min(o.Depths, deepest) // memory is for all that the plan allows, work for those that there are
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
 	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies(), s.spared(o, hops.Blocks(whole, o.Layout), last))
 	reads = 1
