@@ -54,7 +54,7 @@ const (
 	swappedBytes, swapDelay = 1e9, 0.2e-3
 	// messageSeconds is the time in which one thread sends and receives a message. weightSeconds is
 	// the time in which it updates one weight and prepares it for products. Measured by go test
-	// ./group/remote -run xxx -bench Exchange and go test ./train -run xxx -bench Finish.
+	// -run '^$' -bench Exchange ./group/remote and go test -run '^$' -bench Finish ./train.
 	messageSeconds, weightSeconds = 10e-6, 2e-9
 )
 

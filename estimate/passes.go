@@ -297,8 +297,8 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
 	o.Slack = s.Plan.LSI.Slack
-	if !s.Plan.Settles() && !s.Directed {
-		o.Tolerance = s.Plan.Tolerance
+	if !s.Directed {
+		o.Tolerance = s.Plan.HopTolerance()
 	}
 	deepest := last
 	last = o.Passes(last)

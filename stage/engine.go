@@ -59,7 +59,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	o.Tolerance = toleranceOf(g.Plan)
+	o.Tolerance = g.Plan.HopTolerance()
 	if g.Plan.SlackSettles() && o.Rule.NodeDependent {
 		o.Settled, o.Slack = true, g.Plan.LSI.Slack
 	}
@@ -114,14 +114,6 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	return err
 }
 
-// toleranceOf returns the tolerance of sums of hops.
-func toleranceOf(p control.Plan) float64 {
-	if p.Settles() {
-		return 0
-	}
-	return p.Tolerance
-}
-
 // fewPassesForK says that polynomials may make the hops from which K is found. Workers that share the panels of a probe (lsi.Stretch) make
 // every hop still, and K must not depend on how workers share, so nobody uses polynomials until they do.
 const fewPassesForK = false
@@ -131,7 +123,7 @@ func toleranceOfK(p control.Plan) float64 {
 	if !fewPassesForK || p.LSI.Mode == "influence-exact" {
 		return 0
 	}
-	return toleranceOf(p)
+	return p.HopTolerance()
 }
 
 // sideBySide calls work with the number of each team, all at the same time. The first team reports the progress of all. The first error

@@ -44,7 +44,7 @@ func PassesOf(p control.Plan, k int) int {
 	if err != nil {
 		return k
 	}
-	return smooth.Options{Rule: rule, Tolerance: toleranceOf(p)}.Passes(rule.Hops(k))
+	return smooth.Options{Rule: rule, Tolerance: p.HopTolerance()}.Passes(rule.Hops(k))
 }
 
 // HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and

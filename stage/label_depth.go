@@ -86,12 +86,10 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 	if s.Plan.Labels.Corrects() {
 		correctionCost(s)
 		rule, _ := labelRule(s.Plan)
-		few := smooth.Options{Rule: rule, Tolerance: toleranceOf(s.Plan)}.Passes(most) < most
-		for hop := range most {
-			if few {
-				break // hops have no rows
+		if (smooth.Options{Rule: rule, Tolerance: s.Plan.HopTolerance()}).Passes(most) == most {
+			for hop := range most {
+				o.Keep = append(o.Keep, hop+1) // each hop's rows are read once more
 			}
-			o.Keep = append(o.Keep, hop+1) // each hop's rows are read once more
 		}
 	}
 	sweepLabels(s, o, held, most, true, true)

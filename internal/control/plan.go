@@ -710,6 +710,14 @@ func (p Plan) SlackSettles() bool { return p.Settles() && p.Deviation == 0 }
 // Chooses is described at Settles.
 func (p Plan) Chooses() bool { return p.Settles() && p.Deviation > 0 }
 
+// HopTolerance returns the tolerance of sums of hops: Tolerance, or 0 if rows settle.
+func (p Plan) HopTolerance() float64 {
+	if p.Settles() {
+		return 0
+	}
+	return p.Tolerance
+}
+
 // Hash identifies the plan: "sha256:" and the digest of its JSON.
 func (p Plan) Hash() string {
 	text, err := json.Marshal(p)
