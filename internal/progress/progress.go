@@ -95,7 +95,7 @@ type told struct{ first, last float64 }
 
 // Tell says which share of the meter's work is done, from 0 to 1, where its count says less: that of tasks knows
 // nothing of those under way. What the first call says was done before the meter began; a share of the stage is known
-// once a later call says more. Calls come from one goroutine.
+// once a later call says more, or once all is done. Calls come from one goroutine.
 func (m *Meter) Tell(share float64) {
 	if m == nil {
 		return
@@ -131,7 +131,7 @@ func (m *Meter) share() (first, share float64, ok bool) {
 	}
 	at := func(done float64) float64 { return of.from + (of.to-of.from)*min(done, 1) }
 	if x := m.told.Load(); x != nil {
-		return at(x.first), at(x.last), x.last > x.first
+		return at(x.first), at(x.last), x.last > x.first || x.last >= 1
 	}
 	now := at(float64(m.Count()) / float64(m.total))
 	return now, now, true
