@@ -13,8 +13,9 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
-# Packages with assembly and a Go twin, and packages whose goroutines share memory.
+# Packages with assembly and a Go twin, their tests that compare bits, and packages whose goroutines share memory.
 TWINS := ./spmv ./lsi ./smooth ./train/...
+SAME := Golden|Known|Agree|Bits|Definition|Kernels|Oracle|Bytes
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./stage ./worker ./coordinator ./export
 FUZZ_COUNT ?= 20000
@@ -168,13 +169,13 @@ mutants: ## a small mistake after the other in a copy of the code, each of which
 	$(GO) run -C bench ./mutants $(MUTANTS)
 
 .PHONY: noasm
-noasm: ## tests of the pure Go twins of the assembly
-	$(TEST) -short -tags=$(TAGS),noasm,small $(TWINS)
+noasm: ## the pure Go twins of the assembly: the bits that tests name, and what they compare with definitions
+	$(TEST) -short -tags=$(TAGS),noasm,small -run '$(SAME)' $(TWINS)
 	cd bench && $(TEST) -short -tags=$(TAGS),noasm,small ./pass
 
 .PHONY: v3
 v3: ## tests with GOAMD64=v3, where the compiler may fuse: the bits must not change
-	GOAMD64=v3 $(TEST) -short -tags=$(TAGS),small ./spmv ./smooth ./train/...
+	GOAMD64=v3 $(TEST) -short -tags=$(TAGS),small -run '$(SAME)' $(TWINS)
 
 .PHONY: tools
 tools: ## golangci-lint, pinned, in .tools/bin; takes minutes the first time

@@ -107,6 +107,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 
 // TestExactEqualsOracle holds the engine against the dense definition.
 func TestExactEqualsOracle(t *testing.T) {
+	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
 	for _, g := range append(testgraph.Small(), testgraph.SmallWeighted()...) {
 		for _, r := range []float64{0, 0.3, 0.5, 1} {
 			for _, component := range []bool{false, true} {

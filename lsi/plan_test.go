@@ -10,11 +10,13 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
 // TestWorkIsDone compares what was planned with what a run moves and holds.
 func TestWorkIsDone(t *testing.T) {
+	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
 	const n, width, kmax = 8192, 48, 40
 	g := testgraph.Random(n, 3*n, 7)
 	for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {

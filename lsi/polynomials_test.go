@@ -9,6 +9,7 @@ import (
 
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
@@ -63,6 +64,7 @@ func TestPolynomialsFindK(t *testing.T) {
 
 // TestWaysToUsePolynomialsDoNotShow compares every way to compute one table.
 func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
+	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
 	n := packed.StripRows + 1500
 	if n > 10000 {
 		n = 2500

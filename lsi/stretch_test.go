@@ -14,12 +14,14 @@ import (
 	"ndls/hops"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
 // TestStretches finds K by panels, in stretches and with blocks of any cut, and compares it and the
 // distances with those of one run.
 func TestStretches(t *testing.T) {
+	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
 	const kmax = 11
 	for _, g := range []testgraph.Graph{testgraph.Small()[3], testgraph.SmallWeighted()[0], testgraph.Random(70_000, 200_000, 5)} {
 		n := g.Source().NumNodes()

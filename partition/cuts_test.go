@@ -13,6 +13,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 )
 
 // TestCuts: files begin at strips, at blocks unless a block alone has too many edges, and at all
@@ -153,6 +154,7 @@ func hubs() *fake {
 // TestFilesOfEqualEdges cuts graphs to files by a small number of edges. One worker and several
 // write the same files, and these have the edges of a graph in few files.
 func TestFilesOfEqualEdges(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	before := fileEdges
 	defer func() { fileEdges = before }()
 	plain := hubs()

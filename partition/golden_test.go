@@ -10,12 +10,14 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
 
 // TestBytes compares what a partition commits with the bytes that earlier versions
 // committed. Hop streams have a test of their own: their footer has a version.
 func TestBytes(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	ctx := context.Background()
 	for _, c := range []struct {
 		uri  string

@@ -15,6 +15,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/inputid"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 )
 
@@ -65,6 +66,7 @@ var named = map[string]func(i int) string{
 // TestNumberedGraph compares a graph of any ids with the same graph of ids that are numbers:
 // all files but those with ids have the same bytes, for any budget, threads and workers.
 func TestNumberedGraph(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	const n, m = 30_000, 60_000
 	ctx := context.Background()
 	run := func(uri string, free int64, threads int) (*catalog.Catalog, shards.Summary) {
@@ -197,6 +199,7 @@ func checkNumbered(t *testing.T, cat *catalog.Catalog, s shards.Summary, plain *
 // TestNumberedGoesOn fails operations of the store while a graph with text for ids is
 // partitioned, and goes on.
 func TestNumberedGoesOn(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	ds := openTables(t, keyedTables(t, 2000, 5000, named["string"]))
 	run := func(store storage.Store) error {
 		o := Options{Budget: budget(t, 16<<20), Scratch: scratchFolder(t), Features: true}

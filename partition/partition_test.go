@@ -572,6 +572,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 
 // TestSeveralIntervals needs more nodes than a block has rows.
 func TestSeveralIntervals(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	const nodes = 2*BlockRows + 1000
 	f := &fake{info: dataset.Info{NumNodes: nodes}}
 	s := rng.New(6)

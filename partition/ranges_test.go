@@ -13,6 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 )
 
@@ -64,6 +65,7 @@ func sparseEdges(n int) func(add func(u, v int)) {
 // TestRangesEqualRun compares node tables that several workers have put together with those of one: nodes are numbered by ranges
 // of ids, and components that many ranges share are found.
 func TestRangesEqualRun(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	const n = 20_000
 	order := rand.New(rand.NewPCG(7, 0)).Perm(n)
 	path := func(add func(u, v int)) {
@@ -209,6 +211,7 @@ func TestOrderOfStrengths(t *testing.T) {
 
 // TestPartsOfNodes: several tasks write parts of the node table, and one joins them beside those that write files of edges.
 func TestPartsOfNodes(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResume, TestBytesDoNotDependOnResources and TestDirectionsInIntervals start the same goroutines")
 	n := 3<<18 + 1000
 	f := withEdges(n, 1, true, sparseEdges(n))
 	o := Options{Budget: budget(t, 256<<20), Threads: 2, Scratch: scratchFolder(t), Split: "random:20,30", Splits: 2}

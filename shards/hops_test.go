@@ -18,6 +18,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 )
 
 // hopEdges draws sorted edges into rows [lo, hi) of n nodes.
@@ -136,6 +137,7 @@ func readAll(ctx context.Context, s *HopStream) (src, dst []uint32, err error) {
 }
 
 func TestHopStreamRoundTrip(t *testing.T) {
+	testkit.NotUnderRace(t, "TestReaders and TestHopStreamWindows start the same goroutines")
 	local, err := storage.NewLocal(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

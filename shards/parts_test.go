@@ -10,10 +10,12 @@ import (
 	"ndls/internal/inputid"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 )
 
 // TestJoinedNodes makes node tables of parts: the bytes equal those of one writer.
 func TestJoinedNodes(t *testing.T) {
+	testkit.NotUnderRace(t, "TestReaders and TestHopStreamWindows start the same goroutines")
 	long := IDs{Type: inputid.String, Longest: 1000}
 	for _, c := range []struct {
 		name string

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
 // TestPruned: rows that nobody needs any more are left out, and the smoothed rows keep
 // their bits.
 func TestPruned(t *testing.T) {
+	testkit.NotUnderRace(t, "TestKeptHopsDoNotShow and TestDepthByNodeEqualsTheDefinition start the same goroutines")
 	// A path, whose rows are needed for long, through a graph in which all is near.
 	e := make([][2]int, 0, 3000)
 	for i := range 999 {

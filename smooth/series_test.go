@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/spmv"
 )
 
@@ -30,6 +31,7 @@ func probabilities(k int) []float64 {
 
 // TestSeries compares the weights of all counts with sums of walks.
 func TestSeries(t *testing.T) {
+	testkit.NotUnderRace(t, "TestKeptHopsDoNotShow and TestDepthByNodeEqualsTheDefinition start the same goroutines")
 	const most = 301
 	for _, finals := range []bool{false, true} {
 		s := &Smoother{o: Options{Rule: Propagation(0.9)}}
@@ -171,6 +173,7 @@ func TestToleranceUnused(t *testing.T) {
 
 // TestDepths compares the rows of every depth, all made of the polynomials of one run, with runs of nodes with so many hops at most.
 func TestDepths(t *testing.T) {
+	testkit.NotUnderRace(t, "TestKeptHopsDoNotShow and TestDepthByNodeEqualsTheDefinition start the same goroutines")
 	const most, tolerance = 40, 0.002
 	g := testgraph.Random(300, 500, 4)
 	n := len(g.Adj)

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/stationary"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -258,6 +259,7 @@ func mean(rows [][]float64) []float64 {
 // TestRulesEqualTheirDefinition compares every rule with its formula over dense
 // float64 hops.
 func TestRulesEqualTheirDefinition(t *testing.T) {
+	testkit.NotUnderRace(t, "TestKeptHopsDoNotShow and TestDepthByNodeEqualsTheDefinition start the same goroutines")
 	const alpha, depth = 0.15, 7
 	for _, name := range Names() {
 		if definition[name] == nil {

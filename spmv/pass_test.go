@@ -18,6 +18,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 )
 
 // definition is a hop, in float64.
@@ -260,6 +261,7 @@ func double(first int64, roles []Role, rows []float32, before func(lo, hi int64)
 // TestPart: rows that are computed equal those of a whole hop, rows that are kept are left to
 // settle, and what is skipped changes neither, whatever the layout.
 func TestPart(t *testing.T) {
+	testkit.NotUnderRace(t, "TestRecurShowsNothing and TestNothingShows start the same goroutines")
 	g := wide()
 	x := rows(len(g.Adj), 32, 3)
 	for i := range x.S {

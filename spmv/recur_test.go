@@ -9,6 +9,7 @@ import (
 
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 )
 
 // polynomial is T_j of a hop, in float64.
@@ -175,6 +176,7 @@ func TestRecurPart(t *testing.T) {
 
 // TestRecurConserves: hubs of equal neighbours and rows of any sign pass, a lost edge does not.
 func TestRecurConserves(t *testing.T) {
+	testkit.NotUnderRace(t, "TestRecurShowsNothing and TestNothingShows start the same goroutines")
 	const n = 200000
 	g := testgraph.Star(n)
 	even := Rows{Stride: 16, S: slices.Repeat([]float32{0.1}, n*16)}

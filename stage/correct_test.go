@@ -13,6 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/internal/testkit"
 	"ndls/stage/stagetest"
 )
 
@@ -237,6 +238,7 @@ func TestCorrectAndSmooth(t *testing.T) {
 // TestCorrectionLeavesNothing lets each operation of the store fail in turn while labels are
 // corrected and smoothed. What resumes then gives the same bytes, and leaves none of its tiles.
 func TestCorrectionLeavesNothing(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	d := guess(t, 60, 90, 3, 0)
 	plan := control.DefaultPlan()
 	plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"

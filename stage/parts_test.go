@@ -16,6 +16,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/stagetest"
@@ -66,6 +67,7 @@ func inSteps(t *testing.T, rng *rand.Rand, store storage.Store, task control.Tas
 // TestCutsDoNotShow executes smooth and smooth-labels in parts, cut at random and in
 // any order, by two workers in turn, train in steps, and compares with whole stages.
 func TestCutsDoNotShow(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	soft := filepath.Join(t.TempDir(), "soft.csv")
 	var text strings.Builder
 	text.WriteString("id,a,b,c,d\n")

@@ -9,6 +9,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/stage/stagetest"
 	"ndls/train"
@@ -154,6 +155,7 @@ func TestMeanOfModels(t *testing.T) {
 // TestPredictionsInParts interrupts label smoothing between models, before the count, between the count and the choice, and before
 // the rows are written: whatever was done before, with other threads and less memory, the files are the same.
 func TestPredictionsInParts(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	for _, predictions := range []string{control.MeanOfModels, control.AutoPredictions} {
 		plan := pickPlan(predictions)
 		store := storage.NewMem()
@@ -187,6 +189,7 @@ func TestPredictionsInParts(t *testing.T) {
 
 // TestMeanOfTooManyModels is refused, and left out where nobody asked for it.
 func TestMeanOfTooManyModels(t *testing.T) {
+	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	const tiny = "synthetic:nodes=200,edges=600,features=8,classes=4,seed=3"
 	plan, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storage.NewMem()
 	plan.Partition.Dataset, plan.Train.Runs, plan.Train.Epochs, plan.Train.Hidden, plan.Labels.Depth = tiny, 1025, 1, 1, "0"

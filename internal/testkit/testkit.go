@@ -25,3 +25,12 @@ func Slow(t testing.TB, why string) {
 		t.Skip("-short: " + why)
 	}
 }
+
+// NotUnderRace skips a test under the race detector, where it takes ten times as long, and says
+// which tests start the same goroutines.
+func NotUnderRace(t testing.TB, others string) {
+	t.Helper()
+	if underRace {
+		t.Skip("under the race detector, " + others)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package testkit
+
+// underRace says that the race detector is on.
+const underRace = true
