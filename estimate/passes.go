@@ -197,7 +197,7 @@ func (s *Sheet) copies() int64 {
 
 // FindLSI adds one run of the LSI engine, with a sketch or another probe, beside held bytes.
 func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax int, held int64) {
-	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Kmax: kmax, Settled: s.Plan.SlackSettles(), Slack: s.Plan.LSI.Slack}
+	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Kmax: kmax}
 	r := s.capacity(width, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -206,7 +206,7 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 	})
 	o, _, _ = o.Plan(r)
 	w := o.Work(s.Part, width, sketch, min(s.Hops, kmax))
-	s.streams(r, w, o.Layout, o.Settled, 0)
+	s.streams(r, w, o.Layout, false, 0)
 	s.Computes(float64(s.Part)*float64(width), filledValues)
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }

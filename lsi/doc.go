@@ -30,13 +30,6 @@
 // at the hop at which it estimates that all nodes have settled. The first window of other probes
 // has 8 hops; each later one is as long as all before it together, but not longer than 32 hops.
 //
-// With settled rows every window has 8 hops. A row is recomputed up to hop
-//
-//	F(i) = max(K(i) + slack, 1 + the end of the window in which K(i) was found)
-//
-// and decays from then on (package hops). The nodes that have not settled then have neighbours
-// whose rows decay, which makes their K too small rather than too large.
-//
 // A run can find K for looser ε as well; that needs no further hops.
 //
 // # Polynomials
@@ -63,7 +56,7 @@
 // which never rises from one panel to the next, and the measurements. Then follow
 //
 //	K         n uint16, 65535 while unknown; then n more for each looser ε
-//	rows      and decays of the panels that have begun and are not at Kmax
+//	rows      of the panels that have begun and are not at Kmax
 //	sums      n float64 for each hop that some panels have reached and others
 //	          have not: the sums of the first of them
 //
@@ -73,7 +66,7 @@
 //
 // A state can otherwise be saved after any hop of any block, because all data of a block are stored by panel.
 // In the rest of a window blocks are cut where the hops of panels differ; where they do not differ,
-// an exact run begins a window of its own. A run with a single block that resumes from the middle
+// a window of its own begins. A run with a single block that resumes from the middle
 // of a window of several blocks needs 8·n bytes more than planned; if they are not free, it starts
 // from hop 0.
 //
@@ -83,8 +76,6 @@
 //
 //	2·n bytes             K; as many for each looser ε
 //	8·n bytes             partial sums, with more than one block
-//	n·b/8 + n bytes       settled rows: decays, and which rows are read
-//
 //	n/8 bytes             which K are unknown, if hops are made of polynomials, and for each thread
 //	                      some (J+1)·512·16·e + 4·2^10·(Kmax−7) bytes
 //

@@ -30,18 +30,14 @@ type Options struct {
 	Epsilon float64
 	Kmax    int
 	// Looser lists distances above Epsilon. The same hops find K for each of them, which
-	// Table.Looser returns. With settled rows that K would differ from the K of a separate run.
+	// Table.Looser returns.
 	Looser []float64
 	// Sample lists rows in ascending order whose distances Table.Distances returns.
 	Sample []int64
-	// Settled stops recomputing a row Slack hops after its node has settled, or at the end of the
-	// window in which it settled (see the package's Algorithm).
-	Settled bool
-	Slack   int
 	// Tolerance in [0, 1] is the largest share of a hop that is left out where few of Chebyshev's
 	// polynomials make the hops after the first ones (see the package's Algorithm). With 0 every hop
-	// is made, and so it is if rows settle, if Kmax is so small that no pass would be saved, or if
-	// the nodes left are too many.
+	// is made, and so it is if Kmax is so small that no pass would be saved, or if the nodes left are
+	// too many.
 	Tolerance float64
 	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
@@ -135,8 +131,8 @@ type Stats struct {
 	Hops   int
 	Blocks int
 	// Contraction is √(E_k+1/E_k) at the last hop that was made by itself, with E_k = Σ d̃ ‖Z^(k)‖². It rises towards the
-	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, nothing was left to
-	// contract, or rows settle.
+	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
+	// contract.
 	Contraction float64
 
 	ends []int // of windows
@@ -303,7 +299,6 @@ type tracker struct {
 	table   *Table
 	finder  finder
 	rows    *spmv.Block
-	closure *hops.Closure // nil unless o.Settled
 	streams *hops.Streams
 	walk    *hops.Walk          // of the block whose rows are in memory
 	partial *mem.Array[float64] // sums of the blocks so far at this hop
@@ -331,13 +326,12 @@ type tracker struct {
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), series: o.series()}
-	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK || o.Slack < 0 {
-		return nil, fmt.Errorf("epsilon %g with kmax %d and slack %d: epsilon must be above 0, kmax in [0, %d], slack at least 0",
-			o.Epsilon, o.Kmax, o.Slack, MaxK)
+	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK {
+		return nil, fmt.Errorf("epsilon %g with kmax %d: epsilon must be above 0, kmax in [0, %d]", o.Epsilon, o.Kmax, MaxK)
 	}
 	for _, x := range o.Looser {
-		if !(x > o.Epsilon) || o.Settled {
-			return nil, fmt.Errorf("the looser epsilon %g must be above epsilon %g, and settled rows do not allow it", x, o.Epsilon)
+		if !(x > o.Epsilon) {
+			return nil, fmt.Errorf("the looser epsilon %g must be above epsilon %g", x, o.Epsilon)
 		}
 	}
 	t.panels = packed.Panels(probe.Columns())
@@ -363,12 +357,6 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, err
 	}
 	t.streams = g.NewStreams(t.blocks, hops.ReadBytes, nil, false)
-	if o.Settled {
-		t.streams = g.NewStreams(t.blocks, hops.ReadBytes, hops.AsLasts(t.until), true)
-		if t.closure, err = hops.NewClosure(g.Budget, t.n, t.columns, hops.AsLasts(t.until)); err != nil {
-			return nil, err
-		}
-	}
 	if t.blocks > 1 {
 		err = t.share()
 	}
@@ -406,14 +394,11 @@ func (t *tracker) begin() {
 }
 
 // MemoryBytes returns the memory of a run without the column block: K, the stationary rows of so
-// many components, the decays, the partial sums of a probe in several blocks, and the rows of
+// many components, the partial sums of a probe in several blocks, and the rows of
 // polynomials that each thread reads.
 func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks, threads int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
 	bytes += int64(len(o.Looser))*(2*n+direct.Align) + o.series().bytes(n, l.Precision, threads)
-	if o.Settled {
-		bytes += hops.ClosureBytes(n, l.Columns) + hops.StreamsBytes(n)
-	}
 	if blocks > 1 {
 		bytes += 8 * direct.RoundUp(n)
 	}
@@ -431,7 +416,6 @@ func (t *tracker) close() {
 	if t.rows != nil {
 		t.rows.Free()
 	}
-	t.closure.Free()
 	t.streams.Close()
 	t.partial.Free()
 	t.polynomials.close()
@@ -462,8 +446,7 @@ func (t *tracker) blockEnd(first int) int {
 }
 
 const (
-	// window is the number of hops of a window with settled rows, and of the first window
-	// otherwise.
+	// window is the number of hops of the first window.
 	window = 8
 	// longest bounds the hops of a window, and thereby the scratch space for sums.
 	longest = 32
@@ -473,14 +456,11 @@ const (
 func (t *tracker) nextWindow(from int) { t.from, t.to = from, t.windowEnd(from) }
 
 // windowEnd returns the last hop that the window after hop from can have. A single block sees
-// complete distances at every hop and needs only one window. Settled rows must settle at the same
-// hop for any number of blocks, so that their windows do not depend on that number. The first block
-// of a sketch ends the window earlier, see scouts. Columns of other probes differ from each other:
-// each window is as long as all before it together.
+// complete distances at every hop and needs only one window. The first block of a sketch ends the
+// window earlier, see scouts. Columns of other probes differ from each other: each window is as long
+// as all before it together.
 func (t *tracker) windowEnd(from int) int {
 	switch {
-	case t.o.Settled:
-		return min(from+window, t.o.Kmax)
 	case t.series.degree > 0 && from < plainHops:
 		return plainHops
 	case t.blocks == 1:
@@ -498,20 +478,7 @@ func (t *tracker) least() int { return t.from + 1 + t.from/window }
 
 // scouts reports whether the block decides where the window ends: the first block of a sketch
 // estimates all distances by itself, and stops when it estimates that all nodes have settled.
-func (t *tracker) scouts() bool {
-	return t.sketch && t.first == 0 && !t.whole() && !t.o.Settled
-}
-
-// until returns F(i): Slack hops after K, but not before the end of the window in which K was
-// found, when all blocks know it.
-func (t *tracker) until(i int64) int {
-	k := int(t.table.k.S[i])
-	if k == unsettled || k > t.from {
-		return hops.Never
-	}
-	known := max((k+window-1)/window, 1) * window
-	return max(k+t.o.Slack, known+1)
-}
+func (t *tracker) scouts() bool { return t.sketch && t.first == 0 && !t.whole() }
 
 // run runs one column block to the end of the window. Only the last block sees complete distances,
 // and may end earlier.
@@ -571,7 +538,7 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 	} else if err := t.states.load(t); err != nil {
 		return err
 	}
-	t.walk = t.streams.Walk(t.rows, max(t.hop, 0), t.closure)
+	t.walk = t.streams.Walk(t.rows, max(t.hop, 0), nil)
 	return nil
 }
 
@@ -701,13 +668,11 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	if !t.lastBlock() {
 		return
 	}
-	if !t.o.Settled {
-		energy := 0.0
-		for j, square := range norms {
-			energy += float64(t.g.Degree1(first+int64(j)) * square)
-		}
-		t.energies[first>>packed.StripShift] += energy
+	energy := 0.0
+	for j, square := range norms {
+		energy += float64(t.g.Degree1(first+int64(j)) * square)
 	}
+	t.energies[first>>packed.StripShift] += energy
 	t.unsettled.Add(-t.finder.see(t.hop, first, norms))
 }
 

@@ -36,8 +36,6 @@ type setup struct {
 	kernel    string
 	threads   int
 	columns   int // of a block; 0 = all in one
-	settled   bool
-	slack     int
 	place     spmv.Residency
 	precision spmv.Precision
 	tolerance float64
@@ -96,7 +94,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Settled: s.settled, Slack: s.slack, Tolerance: s.tolerance, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
+		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -160,44 +158,6 @@ func TestBlocksThreadsAndKernelsDoNotShow(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// TestSettled: rows that settle are as good as recomputed with slack enough, cost
-// fewer edges, and do not depend on blocks, threads, kernels and places.
-func TestSettled(t *testing.T) {
-	g := testgraph.Random(500, 700, 11) // trees hang off it: it mixes slowly
-	const epsilon, kmax = 0.01, 120
-	probe := Signs(5, ids(500), 96)
-	exact, all := run(t, g, setup{r: 0.5, component: true}, probe, epsilon, kmax)
-	for _, slack := range []int{0, 3, 10} {
-		want, stats := run(t, g, setup{r: 0.5, component: true, settled: true, slack: slack}, probe, epsilon, kmax)
-		near := 0
-		for i := range int64(500) {
-			k, _ := exact.K(i)
-			if got, _ := want.K(i); got >= k-1 && got <= k+1 {
-				near++
-			}
-		}
-		t.Logf("slack %d: %d of %d edges, %d of 500 nodes within ±1", slack, stats.EdgesStreamed, all.EdgesStreamed, near)
-		if near < 450 || stats.EdgesStreamed >= all.EdgesStreamed*3/4 {
-			t.Errorf("slack %d: %d of 500 nodes are within ±1 for %d of %d edges", slack, near, stats.EdgesStreamed, all.EdgesStreamed)
-		}
-		for _, s := range []setup{
-			{threads: 1, kernel: "go"},
-			{threads: 3, columns: 16},
-			{threads: 2, columns: 48, place: spmv.Spilled},
-			{threads: 2, columns: 32, place: spmv.External},
-		} {
-			s.r, s.component, s.settled, s.slack = 0.5, true, true, slack
-			if got, _ := run(t, g, s, probe, epsilon, kmax); !slices.Equal(got.k.S, want.k.S) {
-				t.Errorf("%+v: another table", s)
-			}
-		}
-	}
-	// With more slack than hops nothing is left out.
-	if same, _ := run(t, g, setup{r: 0.5, component: true, settled: true, slack: kmax}, probe, epsilon, kmax); !slices.Equal(same.k.S, exact.k.S) {
-		t.Error("slack beyond the last hop gives another table than exact")
 	}
 }
 
@@ -693,12 +653,11 @@ func secondEigenvalue(t testing.TB, g testgraph.Graph) float64 {
 func TestBadOptions(t *testing.T) {
 	g := testgraph.Path(4)
 	for name, o := range map[string]Options{
-		"zero epsilon":   {Epsilon: 0, Kmax: 5, Layout: layout(16, spmv.Resident)},
-		"NaN epsilon":    {Epsilon: math.NaN(), Kmax: 5, Layout: layout(16, spmv.Resident)},
-		"negative kmax":  {Epsilon: 0.1, Kmax: -1, Layout: layout(16, spmv.Resident)},
-		"huge kmax":      {Epsilon: 0.1, Kmax: 1 << 15, Layout: layout(16, spmv.Resident)},
-		"negative slack": {Epsilon: 0.1, Kmax: 5, Slack: -1, Layout: layout(16, spmv.Resident)},
-		"odd columns":    {Epsilon: 0.1, Kmax: 5, Layout: layout(17, spmv.Resident)},
+		"zero epsilon":  {Epsilon: 0, Kmax: 5, Layout: layout(16, spmv.Resident)},
+		"NaN epsilon":   {Epsilon: math.NaN(), Kmax: 5, Layout: layout(16, spmv.Resident)},
+		"negative kmax": {Epsilon: 0.1, Kmax: -1, Layout: layout(16, spmv.Resident)},
+		"huge kmax":     {Epsilon: 0.1, Kmax: 1 << 15, Layout: layout(16, spmv.Resident)},
+		"odd columns":   {Epsilon: 0.1, Kmax: 5, Layout: layout(17, spmv.Resident)},
 	} {
 		b := budget(t)
 		before := b.Free()

@@ -88,9 +88,7 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 		w.External(l, t.n, 0, 1)
 		w.Move(t.savedBytes(), 0)
 	}
-	if !t.o.Settled {
-		w.External(l, t.n, 1, 0) // the first pass sums the rows before it
-	}
+	w.External(l, t.n, 1, 0) // the first pass sums the rows before it
 	w.Pass(l, t.n, end-from, false)
 	if t.first > 0 {
 		w.Move(seen*8*direct.RoundUp(t.n), 0)
@@ -136,9 +134,5 @@ func (t *tracker) addPolynomials(w *hops.Work, units int64) (disk int64) {
 func (t *tracker) savedBytes() int64 { return int64(t.last-t.first) * t.panelBytes() }
 
 func (t *tracker) panelBytes() int64 {
-	bytes := t.n * packed.PanelColumns * t.o.Layout.Precision.Bytes()
-	if t.o.Settled {
-		bytes += hops.DecayBytes(t.n)
-	}
-	return bytes
+	return t.n * packed.PanelColumns * t.o.Layout.Precision.Bytes()
 }

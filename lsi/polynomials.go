@@ -44,7 +44,7 @@ type series struct {
 // none.
 func (o Options) series() (s series) {
 	s.hops = o.Kmax - plainHops
-	if !(o.Tolerance > 0) || o.Settled || s.hops < 2 {
+	if !(o.Tolerance > 0) || s.hops < 2 {
 		return series{}
 	}
 	if s.degree = chebyshev.Degree(s.hops, o.Tolerance); s.degree < 1 || s.degree >= s.hops {

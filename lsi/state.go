@@ -19,8 +19,6 @@ type question struct {
 	Epsilon float64   `json:"epsilon"`
 	Kmax    int       `json:"kmax"`
 	Looser  []float64 `json:"looser,omitempty"`
-	Settled bool      `json:"settled"`
-	Slack   int       `json:"slack"`
 	// Tolerance is 0 if no polynomials replace hops, whatever the options say.
 	Tolerance float64 `json:"tolerance,omitempty"`
 	Panels    int     `json:"granules"`
@@ -56,7 +54,7 @@ func (t *tracker) question() question {
 	}
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Looser, t.o.Settled, t.o.Slack, tolerance, t.panels, t.o.Sample,
+		t.o.Epsilon, t.o.Kmax, t.o.Looser, tolerance, t.panels, t.o.Sample,
 	}
 }
 
@@ -85,8 +83,7 @@ func (t *tracker) partly(hop int) bool {
 	return 0 < r && r < t.panels
 }
 
-// save writes K, the rows and decays of the stored panels, and the partial
-// sums of the window.
+// save writes K, the rows of the stored panels, and the partial sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
 		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops,
@@ -110,7 +107,7 @@ func (t *tracker) save(w io.Writer) error {
 		return out.Close()
 	}
 	if t.whole() {
-		err = out.Block(t.rows, t.closure, t.panels)
+		err = out.Block(t.rows, nil, t.panels)
 	} else if err = t.states.save(t); err == nil {
 		err = t.states.write(out, t)
 	}
@@ -162,10 +159,10 @@ func (t *tracker) resume(r *hops.StateReader) error {
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
 	if even && t.blocks == 1 {
-		if err := r.Block(t.rows, t.closure, t.panels, 0, t.panels); err != nil {
+		if err := r.Block(t.rows, nil, t.panels, 0, t.panels); err != nil {
 			return err
 		}
-		t.held, t.walk = [3]int{0, t.panels, hop}, t.streams.Walk(t.rows, hop, t.closure)
+		t.held, t.walk = [3]int{0, t.panels, hop}, t.streams.Walk(t.rows, hop, nil)
 	} else if err := t.share(); err != nil {
 		return err
 	} else if err := t.states.read(r, t); err != nil {
@@ -182,7 +179,7 @@ func (t *tracker) resume(r *hops.StateReader) error {
 			return err
 		}
 	}
-	if even && !t.o.Settled {
+	if even {
 		t.from, t.to = hop, hop // a window may begin here
 	}
 	return r.End()
@@ -210,8 +207,7 @@ func (t *tracker) check(s state) error {
 	if want := t.question(); !s.Question.equal(want) {
 		return fmt.Errorf("the state belongs to %+v, this run is %+v: %w", s.Question, want, hops.ErrState)
 	}
-	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.panels &&
-		(!t.o.Settled || s.From%window == 0 && s.To == t.windowEnd(s.From))
+	good := 0 <= s.From && s.From <= s.To && s.To <= t.o.Kmax && len(s.At) == t.panels
 	most := s.To
 	for _, hop := range s.At {
 		good = good && hop <= most && (hop >= s.From || hop == -1 && s.From == 0)
@@ -279,11 +275,11 @@ func (p *polynomials) read(r *hops.StateReader) error {
 	return nil
 }
 
-// states keeps rows and decays of all panels in a scratch file, each panel on its own, so that
+// states keeps the rows of all panels in a scratch file, each panel on its own, so that
 // blocks of any width can read them.
 type states struct {
-	f            *direct.Scratch
-	rows, decays int64 // bytes of a panel
+	f    *direct.Scratch
+	rows int64 // bytes of a panel
 }
 
 func newStates(t *tracker) (*states, error) {
@@ -291,11 +287,7 @@ func newStates(t *tracker) (*states, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch file: %w", err)
 	}
-	s := &states{f: f, rows: t.rows.PanelBytes()}
-	if t.o.Settled {
-		s.decays = hops.DecayBytes(t.n)
-	}
-	return s, nil
+	return &states{f: f, rows: t.rows.PanelBytes()}, nil
 }
 
 func (s *states) close() {
@@ -306,17 +298,9 @@ func (s *states) close() {
 
 func (s *states) rowsAt(g int) int64 { return int64(g) * s.rows }
 
-func (s *states) decaysAt(t *tracker, g int) int64 {
-	return int64(t.panels)*s.rows + int64(g)*s.decays
-}
-
 // save writes the block to the scratch file.
 func (s *states) save(t *tracker) error {
-	err := t.rows.Save(s.f, s.rowsAt(t.first), t.last-t.first)
-	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
-		err = s.f.WriteAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
-	}
-	if err != nil {
+	if err := t.rows.Save(s.f, s.rowsAt(t.first), t.last-t.first); err != nil {
 		return fmt.Errorf("rows at hop %d: %w", t.hop, err)
 	}
 	return nil
@@ -324,11 +308,7 @@ func (s *states) save(t *tracker) error {
 
 // load reads the block from the scratch file.
 func (s *states) load(t *tracker) error {
-	err := t.rows.Load(s.f, s.rowsAt(t.first), t.last-t.first)
-	for g := t.first; g < t.last && s.decays > 0 && err == nil; g++ {
-		err = s.f.ReadAt(mem.AsBytes(t.closure.Decays(g-t.first)), s.decaysAt(t, g))
-	}
-	if err != nil {
+	if err := t.rows.Load(s.f, s.rowsAt(t.first), t.last-t.first); err != nil {
 		return fmt.Errorf("rows at hop %d: %w", t.hop, err)
 	}
 	return nil
@@ -360,18 +340,10 @@ func (s *states) parts(t *tracker, move func(page []byte, size, at int64) error)
 	element := packed.PanelColumns * t.o.Layout.Precision.Bytes()
 	first, last := t.stored()
 	buf := direct.AlignedBytes(int(min(packed.StripRows*element, s.rows)))
-	part := func(bytes, at int64) error {
-		return move(buf[:direct.RoundUp(bytes)], bytes, at)
-	}
 	for lo := int64(0); lo < t.n; lo += packed.StripRows {
 		n := min(packed.StripRows, t.n-lo)
 		for g := first; g < last; g++ {
-			if err := part(n*element, s.rowsAt(g)+lo*element); err != nil {
-				return err
-			}
-		}
-		for g := first; g < last && s.decays > 0; g++ {
-			if err := part(2*n, s.decaysAt(t, g)+2*lo); err != nil {
+			if err := move(buf[:direct.RoundUp(n*element)], n*element, s.rowsAt(g)+lo*element); err != nil {
 				return err
 			}
 		}

@@ -81,14 +81,9 @@ func tasks() map[string]task {
 	g := testgraph.Random(150, 210, 11)
 	all := map[string]task{}
 	for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
-		for _, settled := range []bool{false, true} {
-			for _, epsilon := range []float64{0.2, 1e-9} {
-				if precision == spmv.Float16 && settled == (epsilon < 0.1) {
-					continue
-				}
-				all[fmt.Sprintf("%s/settled %v/epsilon %g", precision, settled, epsilon)] = task{
-					g, Signs(5, ids(150), 50), Options{Epsilon: epsilon, Kmax: 11, Settled: settled, Slack: 1, Sample: []int64{0, 77, 149}}, precision,
-				}
+		for _, epsilon := range []float64{0.2, 1e-9} {
+			all[fmt.Sprintf("%s/epsilon %g", precision, epsilon)] = task{
+				g, Signs(5, ids(150), 50), Options{Epsilon: epsilon, Kmax: 11, Sample: []int64{0, 77, 149}}, precision,
 			}
 		}
 	}
@@ -150,7 +145,6 @@ func TestRelay(t *testing.T) {
 			Options{
 				Epsilon: rapid.SampledFrom([]float64{0.3, 0.1, 1e-9}).Draw(rt, "epsilon"), Kmax: rapid.IntRange(0, 18).Draw(rt, "kmax"),
 				Tolerance: rapid.SampledFrom([]float64{0, 0.05}).Draw(rt, "tolerance"),
-				Settled:   rapid.Bool().Draw(rt, "settled"), Slack: rapid.IntRange(0, 3).Draw(rt, "slack"),
 			},
 			rapid.SampledFrom([]spmv.Precision{spmv.Float32, spmv.Float16}).Draw(rt, "precision"),
 		}
@@ -191,7 +185,7 @@ func TestRelay(t *testing.T) {
 // in a state.
 func TestResumeStrips(t *testing.T) {
 	n := 2*packed.StripRows + 50
-	q := task{testgraph.Random(n, 60000, 5), Signs(3, ids(n), 32), Options{Epsilon: 0.2, Kmax: 10, Settled: true}, spmv.Float32}
+	q := task{testgraph.Random(n, 60000, 5), Signs(3, ids(n), 32), Options{Epsilon: 0.2, Kmax: 10}, spmv.Float32}
 	want, _, err := q.session(t, setup{threads: 2, columns: 32}, hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +211,7 @@ func TestResumeStrips(t *testing.T) {
 // TestRefusedStates: what is damaged or of something else is told, and the run
 // begins at the beginning.
 func TestRefusedStates(t *testing.T) {
-	q := tasks()["float32/settled true/epsilon 0.2"]
+	q := tasks()["float32/epsilon 0.2"]
 	want, _, err := q.session(t, ways[0], hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +245,6 @@ func TestRefusedStates(t *testing.T) {
 	refuse("another identity", good, "other", nil)
 	refuse("another epsilon", good, "test", func(q *task) { q.o.Epsilon = 0.3 })
 	refuse("another kmax", good, "test", func(q *task) { q.o.Kmax = 20 })
-	refuse("exact", good, "test", func(q *task) { q.o.Settled = false })
 	refuse("another precision", good, "test", func(q *task) { q.precision = spmv.Float16 })
 	refuse("another width", good, "test", func(q *task) { q.probe = Signs(5, ids(150), 20) })
 	refuse("another graph", good, "test", func(q *task) { q.g = testgraph.Random(150, 214, 11) })
@@ -267,7 +260,7 @@ func TestRefusedStates(t *testing.T) {
 
 // TestFailingSave ends the run with the error of who saves.
 func TestFailingSave(t *testing.T) {
-	q := tasks()["float32/settled false/epsilon 1e-09"]
+	q := tasks()["float32/epsilon 1e-09"]
 	lost := errors.New("lease lost")
 	for _, s := range ways[:2] {
 		_, stats, err := q.session(t, s, hops.Checkpoints{Due: always, Save: func(context.Context, int, func(io.Writer) error) error { return lost }})
@@ -279,7 +272,7 @@ func TestFailingSave(t *testing.T) {
 
 // FuzzResume gives a run headers and bodies with right checksums.
 func FuzzResume(f *testing.F) {
-	q := task{testgraph.Path(20), Signs(5, ids(20), 32), Options{Epsilon: 0.2, Kmax: 12, Settled: true}, spmv.Float32}
+	q := task{testgraph.Path(20), Signs(5, ids(20), 32), Options{Epsilon: 0.2, Kmax: 12}, spmv.Float32}
 	for _, s := range []setup{{threads: 1, columns: 16}, {threads: 1, columns: 32}} {
 		var states saver
 		if _, _, err := q.session(f, s, hops.Checkpoints{Identity: "test", Due: always, Save: states.save}); err != nil {
@@ -293,7 +286,7 @@ func FuzzResume(f *testing.F) {
 		if err := r.Header(&header); err != nil {
 			f.Fatal(err)
 		}
-		f.Add([]byte(header), make([]byte, 20*2+2*20*(64+2)+8*8*20))
+		f.Add([]byte(header), make([]byte, 20*2+2*20*64+8*8*20))
 	}
 	f.Add([]byte("{}"), []byte{})
 	f.Fuzz(func(t *testing.T, header, body []byte) {

@@ -123,7 +123,7 @@ func toleranceOfK(p control.Plan) float64 {
 	if !fewPassesForK || p.LSI.Mode == "influence-exact" {
 		return 0
 	}
-	return p.HopTolerance()
+	return p.Tolerance
 }
 
 // sideBySide calls work with the number of each team, all at the same time. The first team reports the progress of all. The first error
@@ -257,7 +257,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 		return nil, err
 	}
 	defer state.Free()
-	o.Settled, o.Slack, o.Tolerance = g.Plan.SlackSettles(), g.Plan.LSI.Slack, toleranceOfK(g.Plan)
+	o.Tolerance = toleranceOfK(g.Plan)
 	free := g.capacity(probe.Columns())
 	free.Precision = lsi.Precision(probe.Sketch(), g.summary.Weighted, free.Precision)
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {

@@ -20,10 +20,9 @@ func labelTable(epsilon float64) string {
 	return "lsi/epsilon-" + strconv.FormatFloat(epsilon, 'g', -1, 64) + "/"
 }
 
-// looserEpsilon returns the ε of label smoothing if K for it is found on the way to the K table, else 0. With settled rows, K would depend
-// on the other ε.
+// looserEpsilon returns the ε of label smoothing if K for it is found on the way to the K table, else 0.
 func looserEpsilon(p control.Plan) float64 {
-	if p.Labels.TakesK() && p.Labels.Epsilon > p.LSI.Epsilon && !p.SlackSettles() {
+	if p.Labels.TakesK() && p.Labels.Epsilon > p.LSI.Epsilon {
 		return p.Labels.Epsilon
 	}
 	return 0
@@ -37,9 +36,6 @@ func (env *Env) looserEpsilons() (list []float64) {
 
 // loosersOf returns these ε under a plan for a graph; asked lists the ε of the inputs.
 func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) {
-	if p.SlackSettles() {
-		return nil
-	}
 	if epsilon := labelTableEpsilon(p, f); epsilon > 0 {
 		list = append(list, epsilon)
 	}

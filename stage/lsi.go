@@ -36,9 +36,7 @@ func (lsiStage) Lacks(_ control.Plan, f estimate.Facts) string {
 
 func (lsiStage) Options(p control.Plan) map[string]any {
 	found := p.LSI
-	if p.Chooses() {
-		found.Active = "exact" // rows settle when features are smoothed, not here
-	}
+	found.Active, found.Slack = "exact", 0 // rows settle when features are smoothed, not here
 	o := map[string]any{"lsi": found, "precision": p.Precision}
 	if tolerance := toleranceOfK(p); tolerance > 0 {
 		o["tolerance"] = tolerance
@@ -68,7 +66,7 @@ func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
 			return leftOfLSI(p, sum, cat), nil
 		},
 	}
-	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(p, panels) {
+	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(panels) {
 		c.Panels, c.Together = panels, panelsTogether(p, sum.Weighted)
 	}
 	return c
@@ -175,7 +173,7 @@ func (env lsiRun) part(ctx context.Context, complete bool) error {
 	x := lsiProgressOf(env.Plan, s, env.Catalog)
 	columns, rows := env.isPart(control.Columns, len(x.at)), env.isPart(control.Rows, len(x.known))
 	switch {
-	case !sharesPanels(env.Plan, len(x.at)) || !columns && !rows:
+	case !sharesPanels(len(x.at)) || !columns && !rows:
 		return env.NoPart()
 	case complete || x.from == x.kmax:
 		return nil

@@ -81,9 +81,7 @@ func probeWidth(o control.LSIOptions, nodes int64, features int) int {
 }
 
 // sharesPanels reports whether workers may share this number of panels.
-func sharesPanels(p control.Plan, panels int) bool {
-	return !p.SlackSettles() && 1 < panels && panels <= mostPanels
-}
+func sharesPanels(panels int) bool { return 1 < panels && panels <= mostPanels }
 
 // panelsTogether returns the number of panels that one task of a worker should hold. A row of 16 float16 values is half a cache line, so a
 // pass over two panels takes hardly longer than over one.
@@ -120,7 +118,7 @@ type lsiProgress struct {
 func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
 	pieces := int((sum.Nodes + piecesOfLSI - 1) / piecesOfLSI)
 	panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features)
-	if !sharesPanels(p, panels) {
+	if !sharesPanels(panels) {
 		panels = 0
 	}
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
@@ -252,7 +250,7 @@ func isLSIShare(kind string) bool {
 func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
 	x := lsiProgressOf(p, sum, cat)
 	_, shared := lsiRun{&Env{Catalog: cat}}.lsiShares(sum.Nodes)
-	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(p, len(x.at)) {
+	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(len(x.at)) {
 		return partition.Left{}
 	}
 	left := partition.Left{Shared: x.begun(), Small: !paysToShare(p, sum.Nodes, sum.Edges, sum.Weighted, len(x.at)), Superseded: x.superseded}
@@ -414,7 +412,7 @@ func sharedPanels(s *estimate.Sheet) int {
 	if s.Members() > 1 {
 		shares = s.Groups() > 1
 	}
-	if !shares || !sharesPanels(s.Plan, panels) {
+	if !shares || !sharesPanels(panels) {
 		return 0
 	}
 	return panels

@@ -172,12 +172,6 @@ var mutants = []mutant{
 		tests: []string{"lsi TestBound"},
 	},
 	{
-		area: kernels, file: "lsi/lsi.go", what: "rounds the end of a window down",
-		from:  "known := max((k+window-1)/window, 1) * window",
-		to:    "known := max(k/window, 1) * window",
-		tests: []string{"lsi TestSettled"},
-	},
-	{
 		area: kernels, file: "lsi/lsi.go", what: "keeps the distances of the hop before",
 		from:  "t.partial.Clear()",
 		to:    "_ = t.partial",
@@ -192,7 +186,7 @@ var mutants = []mutant{
 	{
 		area: kernels, file: "lsi/lsi.go", what: "weighs energies by the degree of one node",
 		from:     "energy += float64(t.g.Degree1(first+int64(j)) * square)",
-		to:       "_ = j\n\t\t\tenergy += float64(t.g.Degree1(first) * square)",
+		to:       "_ = j\n\t\tenergy += float64(t.g.Degree1(first) * square)",
 		tests:    []string{"lsi TestOneStepContraction TestSecondEigenvalue"},
 		survives: "the contraction, a figure of the report, tends to the same value whatever the weights of the nodes",
 	},
