@@ -186,12 +186,11 @@ s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
 	GOBIN=$(TOOLS)/bin $(GO) install $(S3_SERVER)
 
 .PHONY: lint
-lint: tools ## the linters and the format of .golangci.yaml, and go vet
+lint: tools ## the linters and the format of .golangci.yaml, and go vet of what other build tags add
 	@$(TOOLS)/bin/golangci-lint fmt --diff || { echo "run .tools/bin/golangci-lint fmt"; exit 1; }
-	$(GO) vet -tags=$(TAGS) ./...
 	$(GO) vet -tags=$(TAGS),noasm $(TWINS)
 	$(GO) vet -tags=$(TAGS),hooks,invariants,small ./...
-	cd bench && $(GO) vet -tags=$(TAGS) ./... && $(GO) vet -tags=$(TAGS),noasm ./pass
+	cd bench && $(GO) vet -tags=$(TAGS),noasm ./pass
 	$(TOOLS)/bin/golangci-lint run
 	cd bench && $(TOOLS)/bin/golangci-lint run
 
