@@ -76,9 +76,6 @@ func Needed(o Options, last Stage) (stages []Stage) {
 // dataset give the same bytes.
 type Options = control.Plan
 
-// DefaultDeviation is the Deviation to choose where rows are to settle.
-const DefaultDeviation = control.DefaultDeviation
-
 // FastRP is the rule that makes features of the edges alone.
 const FastRP = control.FastRP
 

@@ -32,7 +32,6 @@ const (
 	KindLSIFound         = "lsi-found"           // K of some nodes, as far as it is known
 	KindLSISample        = "lsi-sample"          // distances of some nodes
 	KindLabelLSI         = "label-lsi"           // K table for the epsilon of label smoothing
-	KindLastHops         = "last-hops"           // until which hop rows are computed
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
 	KindSmoothedPart     = "smoothed-part"       // some rows of such a tile
 	KindSmoothed         = "smoothed"            // smoothed features as rows

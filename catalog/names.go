@@ -20,7 +20,6 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`predictions/tiles/tile-\d{5,}-\d{5,}\.rows(?:\.rows-\d+-\d+)?`,
 	`predictions/best/run-\d{3,}/part-\d{5,}\.panels-\d{5,}`,
 	`predictions/(?:(?:depth|written)\.json|(?:tally|correction|breakdown)-\d{5,}\.json|scores-\d{5,}|depth/panel-\d{5,}(?:\.rows-\d+-\d+)?)`,
-	`smoothed/last-hops(?:-\d+-\d+)?`,
 	`model/(?:model\.json|run-\d{3,}\.(?:mlp|json|tally\.json)|tally-\d{5,}\.json|scores(?:-\d{5,})?)`,
 	`checkpoints/.+/hop-\d+-[0-9a-z]+`,
 	`scratch/(?:[^/]+/)*(?:scratch-\d+\.tmp|\d{6,}\.spill)`,

@@ -67,7 +67,7 @@ func cut(s control.Stage, c stage.Cut, cat *catalog.Catalog, workers int) (phase
 			phases = append(phases, phase)
 		}
 	}
-	if len(phases) == 0 || c.Check {
+	if len(phases) == 0 {
 		phases = append(phases, whole)
 	}
 	return phases

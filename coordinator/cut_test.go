@@ -95,10 +95,6 @@ func TestCut(t *testing.T) {
 		},
 		{"all is there", control.Smooth, 2, nil, map[string][]cell{catalog.KindSmoothed: rows(0, 1, 2)}, "smooth"},
 		{
-			"settled rows are checked", control.Smooth, 3, func(p *control.Plan) { p.LSI.Active = "settled" }, nil,
-			"columns/0-2 columns/2-4 columns/4-6 columns/6-7; rows/0-1 rows/1-2 rows/2-3; smooth",
-		},
-		{
 			"labels of three models", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 }, nil,
 			"columns/0-2 columns/2-4 columns/4-6; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},

@@ -500,25 +500,22 @@ func TestWhoSharesRows(t *testing.T) {
 		name     string
 		parallel Parallel
 		memory   []int64 // the last worker of more than two is late, negative ones are kept out of gangs
-		active   string
 		part     control.Part
 		refused  bool
 	}{
-		{"there is room", Auto, []int64{least, least}, "exact", control.Columns, false},
-		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, "exact", control.Strips, false},
-		{"not for shares either", Auto, []int64{least / 50, least / 50}, "exact", control.Columns, false},
-		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "exact", "", true},
-		{"asked for", Intervals, []int64{2 * least, least}, "exact", control.Strips, false},
-		{"columns asked for", Columns, []int64{least / 2, least / 2}, "exact", control.Columns, false},
-		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, "exact", control.Strips, false},
-		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, "exact", control.Strips, false},
-		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, "exact", control.Strips, false},
-		{"rows settle", Auto, []int64{least * 3 / 4, least * 3 / 4}, "settled", control.Strips, false},
+		{"there is room", Auto, []int64{least, least}, control.Columns, false},
+		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, control.Strips, false},
+		{"not for shares either", Auto, []int64{least / 50, least / 50}, control.Columns, false},
+		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "", true},
+		{"asked for", Intervals, []int64{2 * least, least}, control.Strips, false},
+		{"columns asked for", Columns, []int64{least / 2, least / 2}, control.Columns, false},
+		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, control.Strips, false},
+		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, control.Strips, false},
+		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, control.Strips, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), sum)
 			j.Plan, j.Parallel = plan, tc.parallel
-			j.Plan.LSI.Active = tc.active
 			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
 				t.Fatal(err)
 			}

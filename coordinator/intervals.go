@@ -81,9 +81,9 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	var g *sharing
 	var err error
 	switch {
-	case len(under) > 0 && under[0].Part != control.Choose && under[0].Shares():
+	case len(under) > 0 && under[0].Shares():
 		g = &sharing{groups: 1, strips: under}
-	case len(under) == 0 || under[0].Shares() || c.Next != nil && under[0].Part == control.Rows:
+	case len(under) == 0 || c.Next != nil && under[0].Part == control.Rows:
 		g, err = j.grid(ctx, rec, s, sum, c)
 	}
 	if err != nil || g == nil && c.Next != nil {
@@ -108,11 +108,6 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	}
 	phases := cut(s.Name(), c, j.Catalog, max(takers, 2))
 	var shared [][]control.Task
-	if phases[0][0].Part == control.Choose {
-		if phases = phases[1:]; g.all != nil {
-			shared = append(shared, g.choice())
-		}
-	}
 	if phases[0][0].Part == control.Columns {
 		shared, phases = append(shared, g.cells(phases[0])), phases[1:]
 	} else if c.Strips != "" && len(j.Catalog.Entries(c.Strips)) < c.Intervals {
@@ -127,18 +122,8 @@ type sharing struct {
 	groups int
 	// halves says that each group takes one half of a panel at a time.
 	halves bool
-	// strips lists the tasks of a group that has all columns; all lists them for one group of all
-	// workers.
-	strips, all []control.Task
-}
-
-// choice returns the tasks of one gang of all workers that makes the choice before all columns.
-func (g *sharing) choice() []control.Task {
-	tasks := slices.Clone(g.all)
-	for i := range tasks {
-		tasks[i].Part = control.Choose
-	}
-	return tasks
+	// strips lists the tasks of a group that has all columns.
+	strips []control.Task
 }
 
 // cells assigns each task of columns to a gang. A single gang takes all columns.
@@ -254,9 +239,6 @@ func (j *Job) sharesOf(ctx context.Context, rec *Record, s stage.Stage, sum shar
 	}
 	if g == nil {
 		return nil, nil
-	}
-	if g.all, err = p.group(most); err != nil {
-		g.all, err = g.strips, nil
 	}
 	columns := packed.PanelColumns
 	if g.halves {

@@ -500,7 +500,7 @@ func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []
 // phaseWeight returns the weight of a phase in the progress of its stage, in proportion to its
 // expected time.
 func phaseWeight(tasks []control.Task) float64 {
-	if t := tasks[0]; t.Part == control.Columns || t.Part != control.Choose && t.Shares() {
+	if t := tasks[0]; t.Part == control.Columns || t.Shares() {
 		return stage.ColumnShare
 	}
 	return 1 - stage.ColumnShare

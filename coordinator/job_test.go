@@ -521,9 +521,9 @@ func TestForeignFolder(t *testing.T) {
 		{"run.json of another program", RecordName, `{"name": "jogging"}`, "no record of ndls", ErrForeign},
 		{"run.json that is no JSON", RecordName, "10 km", "no record of ndls", ErrForeign},
 		{"catalogue alone", catalog.Name, "PAR1", "no run.json", ErrNoRecord},
-		{"cut record", RecordName, `{"seal": "crc32c:00000000", "format": 2, "plan": {"format": 2}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
+		{"cut record", RecordName, `{"seal": "crc32c:00000000", "format": 2, "plan": {"format": 3}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
 		{"later format", RecordName, `{"format": 99, "plan": {"format": 1}, "plan_hash": "x"}`, "format 99", seal.ErrVersion},
-		{"edited plan", RecordName, `{"format": 2, "plan": {"format": 2}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
+		{"edited plan", RecordName, `{"format": 2, "plan": {"format": 3}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := storage.NewMem()
@@ -620,7 +620,7 @@ func TestLossesAreReported(t *testing.T) {
 func TestMerge(t *testing.T) {
 	got := merge(control.Smooth, []control.StageReport{
 		{
-			Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, Hops: byhop.List{{Hop: 1, Passes: 1, Edges: 4, Seconds: 0.5}, {Hop: 3, Passes: 1, Edges: 6, Seconds: 0.5}}, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Findings: control.Findings{Deviation: &control.DeviationReport{Rows: 7}},
+			Rows: 3, Passes: 2, ColumnsPerPass: 32, EdgesStreamed: 10, KernelSeconds: 1, Hops: byhop.List{{Hop: 1, Passes: 1, Edges: 4, Seconds: 0.5}, {Hop: 3, Passes: 1, Edges: 6, Seconds: 0.5}}, BytesRead: 5, BytesWritten: 6, MeasuredPeak: 9, MeasuredDisk: 1, Findings: control.Findings{LSI: &control.LSIReport{Max: 7}},
 			Seconds: 30, Busy: &control.Busy{Threads: 2, Mean: 1.5, Fewer: 0.5},
 		},
 		{
@@ -632,14 +632,14 @@ func TestMerge(t *testing.T) {
 	})
 	want := control.StageReport{
 		Stage: control.Smooth, Rows: 7, Passes: 3, ColumnsPerPass: 32, EdgesStreamed: 15, KernelSeconds: 3, BytesRead: 6, BytesWritten: 7,
-		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Findings: control.Findings{Deviation: got.Deviation},
+		PlannedPeak: 8, MeasuredPeak: 9, MeasuredDisk: 3, Findings: control.Findings{LSI: got.LSI},
 		Busy: got.Busy, Polynomials: &control.Polynomials{Tolerance: 0.001, Passes: 39, Hops: 200},
 		Hops: byhop.List{{Hop: 1, Passes: 1, Edges: 4, Seconds: 0.5}, {Hop: 2, Passes: 1, Edges: 3, Seconds: 1}, {Hop: 3, Passes: 2, Edges: 8, Seconds: 1.5}},
 	}
 	if b := (control.Busy{Threads: 4, Mean: 2, Fewer: 0.4375}); got.Busy == nil || *got.Busy != b {
 		t.Errorf("merged %+v, want %+v", got.Busy, b)
 	}
-	if !reflect.DeepEqual(got, want) || got.Deviation == nil || got.Deviation.Rows != 7 {
+	if !reflect.DeepEqual(got, want) || got.LSI == nil || got.LSI.Max != 7 {
 		t.Errorf("merged %+v, want %+v", got, want)
 	}
 }

@@ -95,7 +95,7 @@ func (r *round) play(all bool) {
 	place := "here"
 	var flags []string
 	if all {
-		variants := [][]string{nil, {"--targets", "labelled"}, {"--active", "settled"}, {"--active", "settled", "--deviation", "0.02"}}
+		variants := [][]string{nil, {"--targets", "labelled"}, {"--tolerance", "0"}}
 		if slices.Equal(m.share, halfPanels.share) {
 			variants = variants[:2] // all rows are computed
 		}

@@ -30,7 +30,7 @@ func TestLittleDisk(t *testing.T) {
 	const options = " --memory 180MiB --threads 2 --quiet"
 	prepared := filepath.Join(t.TempDir(), "run")
 	run(t, strings.Fields("partition --dataset papers100m:scale=1/256,tails=0 --run "+prepared+options)...)
-	run(t, strings.Fields("lsi --active settled --probes 16 --run "+prepared+options)...)
+	run(t, strings.Fields("lsi --probes 16 --run "+prepared+options)...)
 	smooth := func(disk int64) (smoothed, map[string]string) {
 		t.Helper()
 		dir := filepath.Join(t.TempDir(), "run")

@@ -79,7 +79,7 @@ func TestGrid(t *testing.T) {
 		job  []string
 	}{
 		{"--workers 4 --parallel grid --group-columns 8 --memory 640MiB", append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")},
-		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", append(slices.Clone(gridJob), "--active", "settled", "--kmax", "14", "--slack", "1")},
+		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", append(slices.Clone(gridJob), "--tolerance", "0", "--kmax", "14")},
 	} {
 		t.Run(tc.args+strings.Join(tc.job[len(gridJob):], " "), func(t *testing.T) {
 			t.Parallel()

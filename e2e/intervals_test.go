@@ -73,51 +73,6 @@ func TestIntervals(t *testing.T) {
 	})
 }
 
-// settledJob has four strips of rows, most of which settle before the last hop.
-var settledJob = []string{
-	"--dataset", "papers100m:scale=1/1024,tails=0", "--targets", "labelled", "--active", "settled", "--deviation", "0.02",
-	"--probes", "16", "--runs", "1", "--epochs", "2", "--epsilon", "0.002", "--kmax", "30", "--label-kmax", "2", "--quiet",
-}
-
-// TestIntervalsSettle has workers share rows that settle. They choose together when that is: what
-// they smooth has the bytes that one process gives, also if workers are killed while they choose
-// and after that.
-func TestIntervalsSettle(t *testing.T) {
-	whole(t)
-	t.Parallel()
-	want := wantOf(t, settledJob...)
-	for name, workers := range map[string][][]string{
-		"two":    {nil, nil},
-		"killed": {{"commit:3:kill", "commit-done:5:kill"}, {"commit:4:kill"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newCluster(t)
-			c.mode = mode{job: settledJob, share: intervals.share, late: intervals.late}
-			c.coordinator(len(workers))
-			for _, hooks := range workers {
-				c.worker(hooks)
-			}
-			c.wg.Wait()
-			run(t, "verify", "--run", c.dir, "--quiet")
-			run(t, "gc", "--delete", "--run", c.dir, "--quiet")
-			compare(t, name, hashes(t, c.folder), want)
-			var record struct {
-				Stages []struct {
-					Name      string
-					Deviation struct{ Bound, Mean float64 }
-				}
-			}
-			decode(t, filepath.Join(c.folder, "run.json"), &record)
-			for _, s := range record.Stages {
-				if d := s.Deviation; s.Name == "smooth" && !(d.Mean > 0 && d.Mean <= d.Bound) {
-					t.Errorf("the run reports a deviation of %g of %g", d.Mean, d.Bound)
-				}
-			}
-		})
-	}
-}
-
 // bytesOnTheWire sees in the report that workers have sent each other rows, where
 // nothing was done twice: as many bytes as package group/remote says: of two workers each row goes
 // to the other one in each hop; of more, of which each reads about half of the rows of others, these rows alone.

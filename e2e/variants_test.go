@@ -11,15 +11,15 @@ import (
 	"ndls/internal/packed"
 )
 
-// TestVariantsSurvive kills workers and the coordinator where rows settle,
+// TestVariantsSurvive kills workers and the coordinator where every hop is made,
 // where some rows only are written, and where edges have weights.
 func TestVariantsSurvive(t *testing.T) {
 	whole(t)
 	t.Parallel()
 	for name, job := range map[string][]string{
-		"settled":  append(slices.Clone(job), "--active", "settled", "--slack", "2"),
-		"labelled": append(slices.Clone(job), "--targets", "labelled"),
-		"weights":  strings.Fields(fmt.Sprintf("--dataset synthetic:nodes=%d,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 1 --epochs 2 --epsilon 0.1 --kmax 40 --probes 16 --label-kmax 4 --targets all --quiet", packed.StripRows+3000)),
+		"every hop": append(slices.Clone(job), "--tolerance", "0"),
+		"labelled":  append(slices.Clone(job), "--targets", "labelled"),
+		"weights":   strings.Fields(fmt.Sprintf("--dataset synthetic:nodes=%d,edges=90000,features=37,classes=6,seed=9,weights=10 --runs 1 --epochs 2 --epsilon 0.1 --kmax 40 --probes 16 --label-kmax 4 --targets all --quiet", packed.StripRows+3000)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,7 +16,6 @@
 //
 // # Not supported
 //
-// Seconds and bytes of --active settled are upper bounds: they count settled rows like others. The
-// number of target rows in a file is unknown; the plan counts all nodes. The number of input ids
+// The number of target rows in a file is unknown; the plan counts all nodes. The number of input ids
 // with gaps is unknown; the plan counts none.
 package estimate

@@ -295,10 +295,8 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 // smooths adds smoothing some columns. It returns the number of blocks, and the number of times
 // that each block is read.
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
-	o.Settled = o.Settled || s.Plan.SlackSettles() && o.Rule.NodeDependent
-	o.Slack = s.Plan.LSI.Slack
 	if !s.Directed {
-		o.Tolerance = s.Plan.HopTolerance()
+		o.Tolerance = s.Plan.Tolerance
 	}
 	deepest := last
 	last = o.Passes(last)
@@ -324,62 +322,13 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	return reads, int64(hops.Blocks(whole, o.Layout))
 }
 
-const (
-	// chosenPasses is the number of passes of the trials of a choice, in addition to all hops of a
-	// panel. chosenReads is the number of times that the scratch space of a choice is read.
-	chosenPasses = 5
-	chosenReads  = 3
-)
-
-// CheckSettled adds comparing a sample of settled rows with exact ones, and choosing the rows that
-// settle: 16 columns once more, or about twice if the rows are chosen.
-func (s *Sheet) CheckSettled(o smooth.Options, last int, held, tiles int64) {
-	o.Settled, o.Chooses = s.Plan.Chooses(), s.Plan.Chooses()
-	if o.Chooses {
-		held += 3 * smooth.TargetsBytes(s.Nodes) // a sample, and this worker's part of it
-		s.fits(s.capacity(packed.PanelColumns, held), held, func(r hops.Capacity) int64 {
-			_, need, _ := o.Plan(r)
-			return need
-		})
-	}
-	r := s.capacity(packed.PanelColumns, held)
-	o, _, err := o.Plan(r)
-	if err != nil {
-		return // more columns do not fit either
-	}
-	s.ReadNodes(1) // the graph is opened again
-	s.ReadK()
-	w := o.Work(s.Part, packed.PanelColumns, last, 1)
-	columns, passes, width := s.ColumnsPerPass, s.Passes, s.width
-	if o.Chooses {
-		scratch := smooth.ChooseDisk(s.Part, last)
-		w.Disk += scratch
-		w.Move(chosenReads*scratch, scratch)
-		w.Passes += chosenPasses
-	}
-	s.streams(r, w, o.Layout, o.Chooses, 0)
-	s.ColumnsPerPass, s.Passes, s.width = columns, passes, width
-	s.BytesRead += 2*tiles + TileBytes(s.Nodes, s.Features, s.Half)
-}
-
 // spared returns the number of passes, of so many blocks with so many hops, that are expected to
 // need no time for edges because they need few rows: the last hops of each block. Finding the rows
-// costs as much time as findPasses of them. With --active settled a block has few passes in all:
-// about two for papers100m: with tails=0, and 0.1 to 0.45 of the hops for Cora, Citeseer and facebook. Without
-// copies of edges no pass is spared.
+// costs as much time as findPasses of them. Without copies of edges no pass is spared.
 func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
-	const (
-		findPasses    = 3
-		settledPasses = 2
-		settledShare  = 0.4
-	)
-	switch hops := float64(last); {
-	case !o.Copies() || s.copies() == 0:
+	const findPasses = 3
+	if !o.Copies() || s.copies() == 0 {
 		return 0
-	case o.Settled && s.FewHops:
-		return float64(blocks) * max(hops-settledPasses, 0)
-	case o.Settled:
-		return float64(blocks) * (1 - settledShare) * hops
 	}
 	return max(float64(blocks)*s.needless(o.Targets.Len(), last)-findPasses, 0)
 }

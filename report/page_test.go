@@ -177,9 +177,6 @@ func TestWarn(t *testing.T) {
 		"capped":     {func(r *report.Report) { r.LSI.CappedShare = 0.5 }, "50.0 % of the nodes"},
 		"few capped": {func(r *report.Report) { r.LSI.CappedShare = 0.001 }, ""},
 		"components": {func(r *report.Report) { r.Dataset.Components, r.LSI.Stationary = 2, "global" }, "2 components"},
-		"deviation": {func(r *report.Report) {
-			r.Deviation = &control.DeviationReport{Bound: 0.005, Mean: 0.01, Rows: 3}
-		}, "off by 1.00 %"},
 		"validation": {func(r *report.Report) { r.LabelDepth = &control.LabelDepthReport{} }, "no validation node"},
 		"memory":     {func(r *report.Report) { r.Memory = control.MemoryReport{BudgetBytes: 1, PeakRSSBytes: 2} }, "more than the budget"},
 		"stopped": {func(r *report.Report) {

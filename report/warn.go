@@ -46,9 +46,6 @@ func (r Report) Warn() (list []string) {
 			add("the graph has %d components, and --stationary %s compares all nodes with the stationary state of the whole graph, which no component reaches: --stationary component takes that of each", c, l.Stationary)
 		}
 	}
-	if d := r.Deviation; d != nil && d.Bound > 0 && d.Mean > d.Bound {
-		add("smoothed rows are off by %.2f %% in the mean of a sample of %d rows, more than the %.2f %% of --deviation", 100*d.Mean, d.Rows, 100*d.Bound)
-	}
 	if d := r.LabelDepth; d != nil && d.ValidationNodes == 0 {
 		add("no validation node has a label, so the depth of label smoothing is --label-kmax, not one that was chosen")
 	}

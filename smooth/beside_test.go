@@ -88,7 +88,6 @@ func TestBeside(t *testing.T) {
 	defer free()
 	beside := []Beside{{rules[1].rule, func(int64) int { return 1 }}}
 	for what, o := range map[string]Options{
-		"rows that settle":       {Rule: rules[0].rule, Settled: true, Beside: beside},
 		"hops that are kept":     {Rule: rules[0].rule, Keep: []int{1}, Beside: beside},
 		"a rule that lists hops": {Rule: mustRule(t, "sign", 0, 3), Beside: beside},
 	} {

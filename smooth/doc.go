@@ -46,23 +46,12 @@
 // that no target needs. Rules beside each other go the way that they go alone, by hops or by polynomials, one way after the other.
 // [Smoother.Prefix] returns the output rows for every smaller depth of the same run.
 //
-// With settled rows the block is deflated, and row i is recomputed up to the hop that [Choose]
-// chose for a deviation, or up to hop K_i + slack (package hops). The output adds the stationary
-// row back, times Σ_k w_k. A row with decay ρ whose chosen last hop is F adds its later hops at hop
-// F, as Z^(F) times Σ_{k>F} w_k ρ^(k−F).
-//
 // # Format of the checkpoint
 //
-// A state as package hops describes it, of panels [First, Last) at a hop k > 0: their rows and
-// decays, or the rows one pass earlier if polynomials take the place of hops, then, strip by strip
-// and panel by panel, the float32 running sums of the strip's targets.
-// Stationary rows are computed again from X^(0). The header has a checksum of hop counts, targets
-// and weights, so that a run never resumes from the sums of another rule.
-//
-// The header of a state of [Choose] also has the share, the number of panels and the trials so far.
-// Until all passes are made, the rows, the sums and the float32 weight of each row follow; after
-// that, the exact rows of the sample. The codes of all hops made come last, a byte for each row,
-// strip by strip.
+// A state as package hops describes it, of panels [First, Last) at a hop k > 0: their rows, and the
+// rows one pass earlier if polynomials take the place of hops, then, strip by strip and panel by
+// panel, the float32 running sums of the strip's targets. The header has a checksum of hop counts,
+// targets and weights, so that a run never resumes from the sums of another rule.
 //
 // # Memory
 //
@@ -71,16 +60,12 @@
 //	2·n bytes                 hop counts
 //	4·b bytes a target        running sums; 4·b·2^15 bytes a thread if they are on disk; none
 //	                          for nafs, and for sign with one depth
-//	n·b/8 + n bytes           settled rows: decays, and which rows are read
-//	4·n bytes                 chosen last hops
-//	9/8·n bytes               several blocks without settled rows: which rows are needed
+//	9/8·n bytes               several blocks: which rows are needed
 //	4·b·J bytes a target      [Options.Depths]: the rows of all J passes and of hop 0, in place of sums, and on disk where these are
 //	4·n·b bytes               [Options.Ahead]: hop 0 of the next block
 //
-// Blocks side by side ([Options.SideBySide]) share hop counts, needed rows and lists of rows that
-// are read; each has the rest. Saving adds a constant. Choosing last hops needs 5·n bytes, a bit
-// for each row of the graph, 2 MiB a thread and 5 MiB beside a block of 16 columns, and in the
-// scratch folder 68·n bytes for the panel and the influences, and 2·n bytes for each hop.
+// Blocks side by side ([Options.SideBySide]) share hop counts and needed rows; each has the rest.
+// Saving adds a constant.
 //
 // # Determinism
 //
@@ -90,6 +75,5 @@
 //
 // # Not supported
 //
-// Hops of rows that settle; rows that settle under rules other than ndls and ndls-reference; for
-// nafs, averages over several r.
+// For nafs, averages over several r.
 package smooth

@@ -178,11 +178,3 @@ func TestKeptHopsAfterResuming(t *testing.T) {
 		}
 	}
 }
-
-// TestKeptHopsOfSettledRows: rows that are not computed at every hop have no hops to keep.
-func TestKeptHopsOfSettledRows(t *testing.T) {
-	g := testgraph.Random(30, 50, 5)
-	if _, err := New(t.Context(), hops.Graph{Source: g.Source()}, Options{Rule: mustRule(t, "ndls", 0, 0), Settled: true, Keep: []int{0, 1}}); err == nil {
-		t.Error("hops of rows that settle are kept")
-	}
-}

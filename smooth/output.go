@@ -133,8 +133,8 @@ func (o *outputs) beside(x hops.Rows) error {
 //
 //	factor·d̃^r·(Σ_k w_k Z^(k)) + residual·X^(0)
 //
-// where what was subtracted from Z comes back as Σ_k w_k z̄. Where hops are cut off behind one
-// that is not the node's last, x is the row of that hop, which then weighs what a last one does.
+// Where hops are cut off behind one that is not the node's last, x is the row of that hop, which
+// then weighs what a last one does.
 func (o *outputs) row(b *output, i int64, sum, x []float32) {
 	s := o.s
 	count := min(int(s.counts.S[i]), o.most)
@@ -143,24 +143,12 @@ func (o *outputs) row(b *output, i int64, sum, x []float32) {
 	if s.finals != nil && s.history == nil && count < int(s.counts.S[i]) {
 		residual += float64(s.o.Rule.factor(count) * (s.finals[count-1] - s.weights[count-1]))
 	}
-	total := 0.0
-	var mean []float64
-	if s.mean != nil {
-		mean = s.mean.Row(i)
-		for _, w := range s.weights[:count] {
-			total += w
-		}
-	}
 	from := len(b.rows)
 	b.rows = slices.Grow(b.rows, o.columns)[:from+o.columns]
 	sum, x = sum[o.col:o.col+o.columns], x[o.col:o.col+o.columns]
 	row, largest := b.rows[from:], uint32(0)
 	for c, value := range sum {
-		z := float64(value)
-		if mean != nil {
-			z += float64(total * mean[o.col+c])
-		}
-		row[c] = float32(float64(factor*z) + float64(residual*float64(x[c])))
+		row[c] = float32(float64(factor*float64(value)) + float64(residual*float64(x[c])))
 		largest = max(largest, math.Float32bits(row[c])&^(1<<31))
 	}
 	b.large = b.large || largest > math.Float32bits(math.MaxFloat32)

@@ -54,17 +54,16 @@ func (o Options) planBlock(c hops.Capacity, columns int) (Options, int64, error)
 // mayRead reports whether there are several blocks, and hop 0 of each is read once.
 func (o Options) mayRead() bool {
 	residual := o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() })
-	return o.Blocks > 1 && !residual && !o.Settled && !o.deflated && !o.Chooses && len(o.Keep) == 0
+	return o.Blocks > 1 && !residual && len(o.Keep) == 0
 }
 
 // plan is planBlock with Ahead unchanged.
 func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	c = c.Useful()
-	o.all = c.Nodes + c.Others
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
-		bytes := MemoryBytes(c.Nodes, c.Components, o, c.Threads) + o.held(c.Nodes)
+		bytes := MemoryBytes(c.Nodes, o, c.Threads) + o.held(c.Nodes)
 		if o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() }) {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
@@ -99,7 +98,7 @@ func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 }
 
 // Copies reports whether edges may be copied for late hops.
-func (o Options) Copies() bool { return o.Settled || o.prunes() }
+func (o Options) Copies() bool { return o.prunes() }
 
 // Work returns the work of smoothing so many columns of n rows, each block with that many passes and
 // as many outputs.
@@ -119,10 +118,7 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 		outputs *= len(o.Keep) // the hops are read from the sums
 	}
 	for range hops.Blocks(columns, l) {
-		w.External(l, n, 2, 1) // filled, added and summed
-		if o.Settled {
-			w.External(l, n, 1, 1) // read twice and deflated, and not summed
-		}
+		w.External(l, n, 2, 1)                  // filled, added and summed
 		w.External(l, n, int64(len(o.Keep)), 0) // shown
 		w.Pass(l, n, last, o.recurs())
 		if layers := int64(o.layers()); layers > 1 {

@@ -125,7 +125,7 @@ func endsOf(weights, finals []float64, most int) []uint16 {
 
 // recurs reports whether hops may be replaced by a recurrence.
 func (o Options) recurs() bool {
-	everyHop := len(o.Keep) > 0 || o.After != nil && o.Depths == 0 || o.Settled || o.Last != nil || o.deflated
+	everyHop := len(o.Keep) > 0 || o.After != nil && o.Depths == 0
 	return o.Tolerance > 0 && o.Rule.Sums() && !o.Rule.Walk && !o.Rule.changes && !everyHop
 }
 

@@ -22,7 +22,6 @@ func TestSideBySide(t *testing.T) {
 		{r: 0.5, threads: 3, columns: 16},
 		{r: 0.5, threads: 3, columns: 16, precision: spmv.Float16},
 		{r: 0.3, threads: 2, columns: 16, component: true, targets: []int64{0, 7, 8, 200, 299}, pruned: true},
-		{r: 0.5, threads: 2, columns: 16, settled: true, slack: 1},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			want := smoothed(t, g, c, rule, x, k)
@@ -70,57 +69,55 @@ func TestPlanSideBySide(t *testing.T) {
 	g := testgraph.Random(4000, 20000, 5)
 	n := int64(len(g.Adj))
 	k := lsi(len(g.Adj))
-	for _, settled := range []bool{false, true} {
-		o := Options{
-			Rule: mustRule(t, "ndls", 0, 0), K: func(i int64) int { return k[i] }, Targets: AllTargets(n), Settled: settled, Slack: 1,
-			Ahead: true, SideBySide: true,
+	o := Options{
+		Rule: mustRule(t, "ndls", 0, 0), K: func(i int64) int { return k[i] }, Targets: AllTargets(n),
+		Ahead: true, SideBySide: true,
+	}
+	r := hops.Capacity{Nodes: n, Components: 1, Resident: true, Threads: 5, Columns: 37 * 16}
+	_, r.Free, _ = o.Plan(r)
+	seen := map[int]bool{}
+	for ; r.Free < 32<<20; r.Free += 64 << 10 {
+		p, need, err := o.Plan(r)
+		if err != nil || need > r.Free {
+			t.Fatalf("%d bytes: needs %d, error %v", r.Free, need, err)
 		}
-		r := hops.Capacity{Nodes: n, Components: 1, Resident: true, Threads: 5, Columns: 37 * 16}
-		_, r.Free, _ = o.Plan(r)
-		seen := map[int]bool{}
-		for ; r.Free < 32<<20; r.Free += 64 << 10 {
-			p, need, err := o.Plan(r)
-			if err != nil || need > r.Free {
-				t.Fatalf("%d bytes: needs %d, error %v", r.Free, need, err)
-			}
-			if p.Layout.Residency != spmv.Resident && p.Teams != 1 || p.Teams < 1 || p.Teams > 5 {
-				t.Fatalf("%d bytes: %+v", r.Free, p)
-			}
-			if seen[p.Teams] {
-				continue
-			}
-			seen[p.Teams] = true
-			b, err := mem.NewBudget(1 << 30)
+		if p.Layout.Residency != spmv.Resident && p.Teams != 1 || p.Teams < 1 || p.Teams > 5 {
+			t.Fatalf("%d bytes: %+v", r.Free, p)
+		}
+		if seen[p.Teams] {
+			continue
+		}
+		seen[p.Teams] = true
+		b, err := mem.NewBudget(1 << 30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hg, free := graph(t, g, config{r: 0.5, threads: (r.Threads + p.Teams - 1) / p.Teams}, b)
+		before := b.Free()
+		s, err := New(t.Context(), hg, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := []*Smoother{s}
+		for range p.Teams - 1 {
+			one, err := s.Another(hg.Threads)
 			if err != nil {
 				t.Fatal(err)
 			}
-			hg, free := graph(t, g, config{r: 0.5, threads: (r.Threads + p.Teams - 1) / p.Teams}, b)
-			before := b.Free()
-			s, err := New(t.Context(), hg, p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := []*Smoother{s}
-			for range p.Teams - 1 {
-				one, err := s.Another(hg.Threads)
-				if err != nil {
-					t.Fatal(err)
-				}
-				all = append(all, one)
-			}
-			took := before - b.Free()
-			held := p.held(n) * int64(p.Teams) // what reading takes
-			if took > need-held || !settled && took < (need-held)*8/10 {
-				t.Errorf("%d teams take %d bytes beside reading, planned are %d", p.Teams, took, need-held)
-			}
-			for _, s := range slices.Backward(all) {
-				s.Free()
-			}
-			free()
-			b.Close()
+			all = append(all, one)
 		}
-		if !seen[1] || !seen[2] || !seen[5] {
-			t.Errorf("teams %v were planned", seen)
+		took := before - b.Free()
+		held := p.held(n) * int64(p.Teams) // what reading takes
+		if took > need-held || took < (need-held)*8/10 {
+			t.Errorf("%d teams take %d bytes beside reading, planned are %d", p.Teams, took, need-held)
 		}
+		for _, s := range slices.Backward(all) {
+			s.Free()
+		}
+		free()
+		b.Close()
+	}
+	if !seen[1] || !seen[2] || !seen[5] {
+		t.Errorf("teams %v were planned", seen)
 	}
 }

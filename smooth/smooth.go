@@ -15,7 +15,6 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/internal/share"
-	"ndls/internal/stationary"
 	"ndls/spmv"
 )
 
@@ -27,19 +26,10 @@ type Options struct {
 	K func(i int64) int
 	// Targets holds the rows that are written.
 	Targets *Targets
-	// Settled stops recomputing rows: row i after hop Last[i], or, if Last is nil, Slack hops after
-	// its own last one. If Last is given without Settled, no row needs row i after hop Last[i].
-	Settled bool
-	Slack   int
-	Last    []uint16
-	// deflated makes hops of deflated rows although no row settles.
-	deflated bool
-	// Chooses says that the memory is for [Choose].
-	Chooses bool
 	// Tolerance is the share of the weights of a node's hops that may be left out. Where it is above 0, and saves passes, rows are made of
-	// few of Chebyshev's polynomials in place of all hops: if the rule adds hops up, the graph has no directions, rows do not settle, and
-	// neither Keep nor After asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The
-	// bits depend on Tolerance, the rule and the K of all nodes.
+	// few of Chebyshev's polynomials in place of all hops: if the rule adds hops up, the graph has no directions, and neither Keep nor After
+	// asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The bits depend on Tolerance,
+	// the rule and the K of all nodes.
 	Tolerance float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
 	// The result does not depend on them.
@@ -60,14 +50,12 @@ type Options struct {
 	// later hops. If few polynomials take the place of hops, Prefix may be called for every hop at the end, and After is not called:
 	// [Smoother.Replaced] says so.
 	Depths int
-	// all is the number of rows of the graph, if other workers have some of them.
-	all int64
 	// Keep lists, in ascending order, the hops whose rows After reads with [Smoother.Hop]. All of
-	// them are made, even if the rule counts fewer. Rows must not settle then.
+	// them are made, even if the rule counts fewer.
 	Keep []int
 	// Beside lists further rules whose rows are made of the same hops for the same targets
-	// ([Smoother.Each]). These rules and Rule add hops up, of the same walk. Rows must not settle,
-	// and there are no checkpoints.
+	// ([Smoother.Each]). These rules and Rule add hops up, of the same walk. Keep must be empty, and
+	// there are no checkpoints.
 	Beside []Beside
 	// PanelBytes is the memory that the caller holds for each panel of a block while it is
 	// smoothed.
@@ -100,13 +88,10 @@ func (o Options) kept() int {
 
 // Smoother applies one rule to column blocks of one graph.
 type Smoother struct {
-	g      hops.Graph
-	o      Options
-	n      int64
-	counts *mem.Array[uint16]
-	// added is the number of hops that are added to the sum of each row one by one, up to its last
-	// hop. The tail of later hops is added at that hop. It is nil unless last hops were chosen.
-	added   *mem.Array[uint16]
+	g       hops.Graph
+	o       Options
+	n       int64
+	counts  *mem.Array[uint16]
 	most    []uint16  // largest number of hops that are added to a target of each strip
 	weights []float64 // by hop
 	// finals holds the weight of each hop as the last one of a node. It is nil if last hops weigh
@@ -127,10 +112,8 @@ type Smoother struct {
 
 	rows    *spmv.Block
 	sums    *sums
-	history *history         // nil unless Depths is given and polynomials take the place of hops
-	mean    *stationary.Mean // nil unless rows are deflated
-	closure *hops.Closure    // nil unless Settled
-	needed  *hops.Needed     // nil if all rows are computed
+	history *history     // nil unless Depths is given and polynomials take the place of hops
+	needed  *hops.Needed // nil if all rows are computed
 	streams *hops.Streams
 }
 
@@ -142,14 +125,8 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 			s.Free()
 		}
 	}()
-	if o.Settled && !slices.Contains(DependentNames(), o.Rule.Name) {
-		return nil, fmt.Errorf("rows can settle only under the rules %v, not under %s", DependentNames(), o.Rule.Name)
-	}
-	if len(o.Keep) > 0 && (o.Settled || o.Last != nil || o.deflated) {
-		return nil, errors.New("settled rows are not computed at every kept hop")
-	}
-	if len(o.Beside) > 0 && (o.Settled || o.Last != nil || o.deflated || len(o.Keep) > 0) {
-		return nil, errors.New("rules beside each other need all rows of each hop")
+	if len(o.Beside) > 0 && len(o.Keep) > 0 {
+		return nil, errors.New("hops are not kept of rules beside each other")
 	}
 	if err := s.count(ctx); err != nil {
 		return nil, err
@@ -170,15 +147,7 @@ func New(ctx context.Context, g hops.Graph, o Options) (_ *Smoother, err error) 
 	if err := s.open(); err != nil {
 		return nil, err
 	}
-	switch {
-	case o.deflated:
-		s.streams = g.NewStreams(o.Blocks, s.reserve(), nil, false)
-	case o.Settled:
-		s.streams = g.NewStreams(o.Blocks, s.reserve(), s.settling(), true)
-	default:
-		err = s.prune(ctx)
-	}
-	return s, err
+	return s, s.prune(ctx)
 }
 
 // Another prepares a smoother for other blocks, which another goroutine runs at the same time with
@@ -189,7 +158,7 @@ func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 	}
 	t = &Smoother{
 		g: s.g, o: s.o, n: s.n, another: true,
-		counts: s.counts, added: s.added, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops, ends: s.ends, largest: s.largest,
+		counts: s.counts, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops, ends: s.ends, largest: s.largest,
 		needed: s.needed, streams: s.streams,
 	}
 	t.g.Threads = threads
@@ -214,26 +183,9 @@ func (s *Smoother) open() (err error) {
 		layers = len(s.history.weights)
 	}
 	if o.Rule.holds() {
-		if s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, layers, o.SpilledSums, g.Threads, g.Scratch); err != nil {
-			return err
-		}
+		s.sums, err = newSums(g.Budget, o.Targets, o.Layout.Columns, layers, o.SpilledSums, g.Threads, g.Scratch)
 	}
-	if !o.Settled && !o.deflated {
-		return nil
-	}
-	if s.mean, err = g.State.NewMean(o.Layout.Columns); err != nil || o.deflated {
-		return err
-	}
-	s.closure, err = hops.NewClosure(g.Budget, s.n, o.Layout.Columns, s.settling())
 	return err
-}
-
-// settling returns the hops after which rows settle.
-func (s *Smoother) settling() hops.Lasts {
-	if s.o.Last != nil {
-		return s.lasts
-	}
-	return hops.AsLasts(s.until)
 }
 
 // reserve returns the memory of all teams while blocks are smoothed, without copies of edges.
@@ -241,14 +193,10 @@ func (s *Smoother) reserve() int64 { return s.o.held(s.n) * int64(max(s.o.Teams,
 
 // prunes reports whether rows that no later hop needs are left out. Finding them is worth its time
 // for several blocks only.
-func (o Options) prunes() bool { return o.Blocks > 1 && !o.Settled && !o.deflated }
+func (o Options) prunes() bool { return o.Blocks > 1 }
 
 // prune finds the last hop at which each row is needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
-	if s.o.Last != nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), s.lasts, false)
-		return nil
-	}
 	if walks := s.walks(); s.o.prunes() && s.g.Filter != nil && len(walks) == 1 {
 		s.needed, err = s.g.FindNeeded(ctx, walks[0].hops, func(i int64) int {
 			if !s.o.Targets.Has(i) {
@@ -306,11 +254,6 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 	if s.counts, err = mem.Alloc[uint16](s.g.Budget, s.n, "hop counts"); err != nil {
 		return err
 	}
-	if s.o.Settled && s.o.Last != nil {
-		if s.added, err = mem.Alloc[uint16](s.g.Budget, s.n, "hops that are added"); err != nil {
-			return err
-		}
-	}
 	s.most = make([]uint16, s.g.Source.Strips())
 	most, all := 0, 0 // hops of targets, and of all nodes
 	for i := range s.n {
@@ -326,10 +269,6 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		all = max(all, c)
 		if s.o.Targets.Has(i) {
 			most = max(most, c)
-			if s.added != nil {
-				c = min(c, int(s.o.Last[i])+1)
-				s.added.S[i] = uint16(c)
-			}
 			strip := &s.most[i>>packed.StripShift]
 			*strip = max(*strip, uint16(c))
 		}
@@ -368,21 +307,9 @@ func (s *Smoother) weigh(most int) {
 	}
 }
 
-// lasts copies the chosen last hops.
-func (s *Smoother) lasts(first int64, last []uint16) { copy(last, s.o.Last[first:]) }
-
-// until returns F(i) if slack says when rows settle: Slack hops after the last hop that node i
-// counts.
-func (s *Smoother) until(i int64) int {
-	return max(int(s.counts.S[i])-1+s.o.Slack, 1)
-}
-
 // sharedBytes returns the part of [MemoryBytes] that smoothers of several teams share.
 func sharedBytes(n int64, o Options) int64 {
 	bytes := 2*n + 4096
-	if o.Settled {
-		bytes += 2*n + hops.StreamsBytes(n)
-	}
 	if o.prunes() {
 		bytes += hops.NeededBytes(n, n)
 	}
@@ -390,25 +317,19 @@ func sharedBytes(n int64, o Options) int64 {
 }
 
 // MemoryBytes returns the memory of a smoother without the column block.
-func MemoryBytes(n, components int64, o Options, threads int) int64 {
+func MemoryBytes(n int64, o Options, threads int) int64 {
 	bytes := 2 * n
 	if o.Rule.holds() {
 		bytes += sumsBytes(o.Targets, o.Layout.Columns, o.layers(), o.SpilledSums, threads)
 	}
 	for _, b := range o.Beside {
-		bytes += MemoryBytes(n, components, o.alone(b), threads)
-	}
-	if o.Settled {
-		bytes += 2*n + hops.ClosureBytes(n, o.Layout.Columns) + 8*components*int64(o.Layout.Columns) + hops.StreamsBytes(n)
+		bytes += MemoryBytes(n, o.alone(b), threads)
 	}
 	if o.prunes() {
 		bytes += hops.NeededBytes(n, n)
 	}
 	if o.Depths > 0 {
 		bytes += historyBytes(n, o)
-	}
-	if o.Chooses {
-		bytes += chooseBytes(n, max(o.all, n), threads)
 	}
 	return bytes + 4*4096
 }
@@ -460,15 +381,10 @@ func (s *Smoother) Free() {
 		s.sums.free()
 	}
 	s.history.free()
-	if s.mean != nil {
-		s.mean.Free()
-	}
-	s.closure.Free()
 	if s.another {
 		return
 	}
 	s.counts.Free()
-	s.added.Free()
 	s.needed.Free()
 	s.streams.Close()
 }
@@ -492,7 +408,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	resumed, err := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
 		from, err = s.header(r, begin)
 		return []int{from.Hop}, err
-	}, func(r *hops.StateReader) error { return s.resume(ctx, r, from, begin, x) })
+	}, func(r *hops.StateReader) error { return s.resume(r, from, begin) })
 	if err != nil {
 		return stats, err
 	}
@@ -549,7 +465,7 @@ func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, me
 			return hops.Stats{}, err
 		}
 	}
-	walk := s.streams.Walk(s.rows, hop, s.closure)
+	walk := s.streams.Walk(s.rows, hop, nil)
 	walk.Recurs = w.recurs
 	if s.needed != nil && !s.another {
 		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
@@ -587,17 +503,10 @@ func (s *Smoother) after(hop int) error {
 
 // begin sets the block to hop 0.
 func (s *Smoother) begin(ctx context.Context, x hops.Rows, add func(first int64, rows []float32)) error {
-	if err := s.fill(ctx, x); err != nil {
+	if err := s.g.Fill(ctx, s.rows, x, nil); err != nil {
 		return err
 	}
 	return s.addFirst(add)
-}
-
-func (s *Smoother) fill(ctx context.Context, x hops.Rows) error {
-	if s.mean != nil {
-		s.mean.Clear()
-	}
-	return s.g.Fill(ctx, s.rows, x, s.mean)
 }
 
 // clear sets all sums to zero.
@@ -645,7 +554,7 @@ func (s *Smoother) addFirst(add func(first int64, rows []float32)) error {
 
 // add adds the finished rows of a strip to the sums of the targets that still count this hop, or with the weights of its turn.
 func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error {
-	if int(s.most[first>>packed.StripShift]) <= hop || turn == nil && !s.o.Rule.counts(hop) && s.added == nil {
+	if int(s.most[first>>packed.StripShift]) <= hop || turn == nil && !s.o.Rule.counts(hop) {
 		return nil
 	}
 	if s.history != nil {
@@ -654,17 +563,9 @@ func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error 
 	columns := int64(s.o.Layout.Columns)
 	end := first + int64(len(rows))/columns
 	counts := s.counts.S[first:end]
-	if s.added != nil {
-		counts = s.added.S[first:end]
-	}
 	return s.sums.with(0, first, change, func(sum []float32) error {
 		if s.o.Targets.All() {
 			s.addRows(hop, turn, sum, rows, counts)
-			for k, c := range counts {
-				if s.added != nil && int(c) == hop+1 {
-					s.addTail(hop, first+int64(k), sum[int64(k)*columns:][:columns], rows[int64(k)*columns:])
-				}
-			}
 			return nil
 		}
 		s.o.Targets.each(first, end, func(i int64) {
@@ -675,9 +576,6 @@ func (s *Smoother) add(hop int, turn *turns, first int64, rows []float32) error 
 			}
 			row := rows[at*columns : (at+1)*columns]
 			s.addRows(hop, turn, sum[:columns], row, counts[at:at+1])
-			if s.added != nil && int(counts[at]) == hop+1 {
-				s.addTail(hop, i, sum[:columns], row)
-			}
 			sum = sum[columns:]
 		})
 		return nil
@@ -715,46 +613,6 @@ func (s *Smoother) addRows(hop int, turn *turns, sum, rows []float32, counts []u
 			kernel.AddWhere(sum[at:at+columns], rows[at:at+columns], counts[i:i+1], uint16(hop), final)
 		}
 	}
-}
-
-// addTail adds the hops that row i counts after its last one, from which on it decays.
-func (s *Smoother) addTail(hop int, i int64, sum, row []float32) {
-	left := int(s.counts.S[i]) - 1 - hop
-	if left <= 0 {
-		return
-	}
-	weights := s.weights[hop+1:][:left]
-	even := slices.Equal(weights[1:], weights[:left-1])
-	for at := 0; at < len(sum); at += packed.PanelColumns {
-		rate := float64(s.closure.Decays(at / packed.PanelColumns)[i]) / spmv.OneDecay
-		tail := 0.0
-		if even {
-			tail = weights[0] * geometric(rate, left)
-		} else {
-			for k := left - 1; k >= 0; k-- {
-				tail = float64(rate * (weights[k] + tail))
-			}
-		}
-		by := float32(tail)
-		for c, x := range row[at : at+packed.PanelColumns] {
-			sum[at+c] += float32(by * x)
-		}
-	}
-}
-
-// geometric returns rate + rate² + … + rateⁿ.
-func geometric(rate float64, n int) float64 {
-	if rate == 1 {
-		return float64(n)
-	}
-	power := 1.0
-	for x, m := rate, n; m > 0; m >>= 1 {
-		if m&1 == 1 {
-			power *= x
-		}
-		x *= x
-	}
-	return float64(rate*(1-power)) / (1 - rate)
 }
 
 // Output puts columns [col, col+columns) of the smoothed target rows of the block that was run

@@ -28,9 +28,7 @@ type config struct {
 	columns   int
 	place     spmv.Residency
 	precision spmv.Precision
-	spilled   bool // sums
-	settled   bool
-	slack     int
+	spilled   bool    // sums
 	targets   []int64 // nil: all
 	pruned    bool
 	keep      []int
@@ -104,11 +102,11 @@ func engine(t testing.TB, g testgraph.Graph, c config, rule Rule, k []int) (*Smo
 		targets.Finish()
 	}
 	blocks := 1
-	if c.pruned || c.settled {
+	if c.pruned {
 		blocks = (width + c.columns - 1) / c.columns
 	}
 	s, err := New(t.Context(), hg, Options{
-		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, Settled: c.settled, Slack: c.slack, SpilledSums: c.spilled,
+		Rule: rule, K: func(i int64) int { return k[i] }, Targets: targets, SpilledSums: c.spilled,
 		Blocks: blocks, Keep: c.keep, After: c.after, Beside: c.beside, Tolerance: c.tolerance, Depths: c.depths,
 		Layout: spmv.Layout{Columns: c.columns, Precision: c.precision, Residency: c.place, Window: packed.StripRows, Accumulators: 1},
 	})
@@ -413,79 +411,6 @@ func TestTargetsPart(t *testing.T) {
 			t.Errorf("%d targets of parts, %d of all", len(got), len(want))
 		}
 	}
-}
-
-// TestSettled: rows that stop being recomputed deviate little, cost fewer edges,
-// and do not depend on blocks and places.
-func TestSettled(t *testing.T) {
-	plain := testgraph.Random(3000, 5000, 5)
-	for _, g := range []testgraph.Graph{plain, plain.RandomWeights(10, 6)} {
-		t.Run(g.Name, func(t *testing.T) { testSettled(t, g) })
-	}
-}
-
-func testSettled(t *testing.T, g testgraph.Graph) {
-	n := len(g.Adj)
-	x := input(n)
-	rule, err := NewRule("ndls", 0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k := make([]int, n) // most rows stop early, some late
-	for i := range k {
-		k[i] = 4 + i%5
-		if i%97 == 0 {
-			k[i] = 80
-		}
-	}
-	c := config{r: 0.5, component: true, threads: 2, columns: 48}
-	exact, full := smoothedStats(t, g, c, rule, x, k)
-	c.settled = true
-	last := math.Inf(1)
-	for _, slack := range []int{0, 5, 15} {
-		c.slack = slack
-		got, stats := smoothedStats(t, g, c, rule, x, k)
-		deviation := meanDeviation(got, exact)
-		t.Logf("slack %d: mean deviation %.2g, %d of %d edges", slack, deviation, stats.EdgesStreamed, full.EdgesStreamed)
-		if deviation > 0.02 || slack > 0 && deviation > 0.01 || deviation > last || stats.EdgesStreamed > full.EdgesStreamed/2 {
-			t.Errorf("slack %d: mean deviation %.2g after %.2g, %d of %d edges", slack, deviation, last, stats.EdgesStreamed, full.EdgesStreamed)
-		}
-		last = deviation
-		for _, other := range []config{
-			{threads: 1, columns: 16, kernel: "go"},
-			{threads: 3, columns: 32, place: spmv.Spilled, spilled: true},
-			{threads: 2, columns: 48, place: spmv.External},
-		} {
-			other.r, other.component, other.settled, other.slack = 0.5, true, true, slack
-			if !slices.Equal(smoothed(t, g, other, rule, x, k), got) {
-				t.Errorf("slack %d, %+v: other bits", slack, other)
-			}
-		}
-	}
-	c.slack = 80
-	if d := meanDeviation(smoothed(t, g, c, rule, x, k), exact); d > 1e-6 {
-		t.Errorf("with every row recomputed the deviation is %g", d)
-	}
-	if _, err := New(t.Context(), hops.Graph{Source: g.Source()}, Options{Rule: Rule{Name: "sgc"}, Settled: true}); err == nil {
-		t.Error("rows settle under sgc")
-	}
-}
-
-// meanDeviation is the mean over rows of ‖got − want‖ / ‖want‖.
-func meanDeviation(got, want []float32) float64 {
-	sum, rows := 0.0, 0
-	for at := 0; at < len(want); at += width {
-		var d, w float64
-		for c := at; c < at+width; c++ {
-			d += math.Pow(float64(got[c])-float64(want[c]), 2)
-			w += math.Pow(float64(want[c]), 2)
-		}
-		if w > 0 {
-			sum += math.Sqrt(d / w)
-			rows++
-		}
-	}
-	return sum / float64(rows)
 }
 
 func TestBadRules(t *testing.T) {

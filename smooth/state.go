@@ -1,7 +1,6 @@
 package smooth
 
 import (
-	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -17,8 +16,6 @@ type state struct {
 	hops.Origin
 	// Counted is a checksum of the weights by hop and row.
 	Counted uint32 `json:"counted"`
-	Settled bool   `json:"settled"`
-	Slack   int    `json:"slack"`
 	Targets int64  `json:"targets"`
 	First   int    `json:"first"`
 	Last    int    `json:"last"`
@@ -39,7 +36,7 @@ func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 	}
 	return state{
 		Degree: degree, Origin: s.g.Origin("smooth", c, s.o.Layout.Precision),
-		Counted: s.counted(), Settled: s.o.Settled, Slack: s.o.Slack, Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
+		Counted: s.counted(), Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
 		Half: s.o.Layout.Columns < packed.PanelColumns,
 	}
 }
@@ -49,20 +46,19 @@ func (s *Smoother) counted() uint32 {
 	if !s.o.Targets.All() {
 		sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Targets.set.S))
 	}
-	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.o.Last))
 	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.ends))
 	sum = crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.weights))
 	return crc32.Update(sum, seal.Castagnoli, mem.AsBytes(s.finals))
 }
 
-// save writes the block's rows, decays and sums.
+// save writes the block's rows and sums.
 func (s *Smoother) save(w io.Writer, of state) error {
 	out, err := hops.NewStateWriter(w, of)
 	if err != nil {
 		return err
 	}
 	panels := of.Last - of.First
-	if err := out.Block(s.rows, s.closure, panels); err != nil {
+	if err := out.Block(s.rows, nil, panels); err != nil {
 		return err
 	}
 	if s.ends != nil {
@@ -103,16 +99,10 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 	return of, nil
 }
 
-// resume sets the block to the hop of a state. The state has no stationary rows: x puts the rows of
-// hop 0 again.
-func (s *Smoother) resume(ctx context.Context, r *hops.StateReader, of, want state, x hops.Rows) error {
-	if s.mean != nil {
-		if err := s.fill(ctx, x); err != nil {
-			return err
-		}
-	}
+// resume sets the block to the hop of a state.
+func (s *Smoother) resume(r *hops.StateReader, of, want state) error {
 	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
-	if err := r.Block(s.rows, s.closure, held, first, last); err != nil {
+	if err := r.Block(s.rows, nil, held, first, last); err != nil {
 		return err
 	}
 	if s.ends != nil {

@@ -74,8 +74,7 @@ var ways = []config{
 // way is one of them for the case c.
 func way(i int, c config) config {
 	w := ways[i%len(ways)]
-	w.r, w.component, w.settled, w.slack, w.precision, w.targets = c.r, c.component, c.settled, c.slack, c.precision, c.targets
-	w.tolerance = c.tolerance
+	w.r, w.component, w.precision, w.targets, w.tolerance = c.r, c.component, c.precision, c.targets, c.tolerance
 	return w
 }
 
@@ -86,8 +85,7 @@ var cases = []struct {
 }{
 	{"exact", "ndls", config{}},
 	{"exact float16", "ndls", config{precision: spmv.Float16}},
-	{"settled", "ndls", config{settled: true, slack: 2}},
-	{"settled float16, some targets", "ndls-reference", config{settled: true, slack: 1, precision: spmv.Float16, targets: []int64{3, 0, 64, 199}}},
+	{"float16, some targets", "ndls-reference", config{precision: spmv.Float16, targets: []int64{3, 0, 64, 199}}},
 	{"residual, some targets", "ndls-reference", config{targets: []int64{199, 7}}},
 	{"one depth", "sgc", config{}},
 	{"weights of last hops", "appnp by node", config{}},
@@ -198,7 +196,7 @@ func TestRelay(t *testing.T) {
 		k := rapid.SliceOfN(rapid.IntRange(0, 6), n, n).Draw(rt, "k")
 		c := config{
 			r: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(rt, "r"), component: rapid.Bool().Draw(rt, "component"),
-			settled: rapid.Bool().Draw(rt, "settled"), slack: rapid.IntRange(0, 3).Draw(rt, "slack"),
+			tolerance: rapid.SampledFrom([]float64{0, 0.1}).Draw(rt, "tolerance"),
 			precision: rapid.SampledFrom([]spmv.Precision{spmv.Float32, spmv.Float16}).Draw(rt, "precision"),
 		}
 		rule, err := NewRule(rapid.SampledFrom([]string{"ndls", "ndls-reference"}).Draw(rt, "rule"), defaultAlpha, 0)
@@ -260,7 +258,7 @@ func TestContinueStrips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config{r: 0.5, settled: true, targets: []int64{1, 2*packed.StripRows + 3, 9}}
+	c := config{r: 0.5, targets: []int64{1, 2*packed.StripRows + 3, 9}}
 	var states []saved
 	first := way(0, c)
 	want := make([]float32, len(c.targets)*width)
@@ -284,7 +282,7 @@ func TestRefusedStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config{r: 0.5, settled: true, slack: 2, threads: 2, columns: 48}
+	c := config{r: 0.5, threads: 2, columns: 48}
 	var states []saved
 	want := make([]float32, 200*width)
 	if _, err := session(t, g, c, rule, x, k, cut(3), keepAll(&states), want); err != nil {
@@ -308,8 +306,7 @@ func TestRefusedStates(t *testing.T) {
 		{name: "longer", raw: append(slices.Clone(good), 0)},
 		{name: "another identity", raw: good, identity: "other"},
 		{name: "another precision", raw: good, c: func(c *config) { c.precision = spmv.Float16 }},
-		{name: "another slack", raw: good, c: func(c *config) { c.slack = 3 }},
-		{name: "exact", raw: good, c: func(c *config) { c.settled = false }},
+		{name: "another tolerance", raw: good, c: func(c *config) { c.tolerance = 0.1 }},
 		{name: "other targets", raw: good, c: func(c *config) { c.targets = []int64{4, 5} }},
 		{name: "other panels", raw: firstPanel(t, g, c, rule, x, k), blocks: []span{{0, 3}}},
 	}
@@ -396,7 +393,7 @@ func FuzzResume(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	c := config{threads: 1, columns: 16, settled: true}
+	c := config{threads: 1, columns: 16}
 	var states []saved
 	if _, err := session(f, g, c, rule, x, k, []span{{0, 1}}, keepAll(&states), make([]float32, 20*width)); err != nil {
 		f.Fatal(err)
@@ -409,7 +406,7 @@ func FuzzResume(f *testing.F) {
 	if err := r.Header(&header); err != nil {
 		f.Fatal(err)
 	}
-	body := make([]byte, 20*16*4+20*2+20*16*4)
+	body := make([]byte, 20*16*4+20*16*4)
 	f.Add([]byte(header), body)
 	f.Add(bytes.Replace(header, []byte(`"last":1`), []byte(`"last":1048576`), 1), body)
 	f.Add([]byte("{}"), []byte{})

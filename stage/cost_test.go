@@ -155,15 +155,13 @@ func TestKeepsItsPromise(t *testing.T) {
 		}
 		p := control.DefaultPlan()
 		p.LSI.Mode = rapid.SampledFrom([]string{"influence-sketch", "feature", "feature-sketch"}).Draw(t, "mode")
-		p.LSI.Active = rapid.SampledFrom([]string{"exact", "settled"}).Draw(t, "active")
 		p.Precision = rapid.SampledFrom([]string{"float32", "float16"}).Draw(t, "precision")
 		p.Smooth.Targets = rapid.SampledFrom([]string{control.AllTargets, control.LabelledTargets}).Draw(t, "targets")
 		if rapid.Bool().Draw(t, "fastrp") {
-			p.LSI.Active, p.Smooth.Rule = "exact", control.FastRP
+			p.Smooth.Rule = control.FastRP
 			p.Smooth.Dimensions = rapid.IntRange(1, 600).Draw(t, "dimensions")
 			p.Smooth.HopWeights = rapid.SampledFrom([]string{"", "1", "0,0,0,1", "1,1,1,1,1,1,1,1"}).Draw(t, "weights")
-		}
-		if p.LSI.Active == "exact" && !p.Embeds() {
+		} else {
 			p.Smooth.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference", "sgc", "appnp", "sign", "nafs"}).Draw(t, "rule")
 			if !slices.Contains([]string{"ndls", "ndls-reference"}, p.Smooth.Rule) {
 				p.Smooth.Depth = rapid.SampledFrom([]string{"", control.NodeDepth}).Draw(t, "depth")

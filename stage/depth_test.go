@@ -19,7 +19,6 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 		"ndls":      func(*control.Plan) {},
 		"reference": func(p *control.Plan) { p.Labels.Rule = "ndls-reference" },
 		"float16":   func(p *control.Plan) { p.Precision = "float16" },
-		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Epsilon = "settled", 1, 0.3 },
 		"correct":   func(p *control.Plan) { p.Labels.Rule = control.CorrectSmooth },
 		"correct by node": func(p *control.Plan) {
 			p.Labels.Rule, p.Labels.CorrectScale, p.LSI.Epsilon = control.CorrectSmoothByNode, "0.5", 0.2

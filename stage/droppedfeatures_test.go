@@ -16,8 +16,7 @@ func TestFeaturesThatAreNotKept(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"ndls":                   func(*control.Plan) {},
 		"float16":                func(p *control.Plan) { p.Precision = "float16" },
-		"slack":                  func(p *control.Plan) { p.LSI.Active, p.LSI.Slack, p.LSI.Kmax = "settled", 2, 60 },
-		"deviation":              deviates,
+		"every hop":              func(p *control.Plan) { p.Tolerance, p.LSI.Kmax, p.LSI.Epsilon = 0, 60, 0.01 },
 		"labelled":               func(p *control.Plan) { p.Smooth.Targets = control.LabelledTargets },
 		"hops and label columns": func(p *control.Plan) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
 	} {

@@ -59,10 +59,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	o.Tolerance = g.Plan.HopTolerance()
-	if g.Plan.SlackSettles() && o.Rule.NodeDependent {
-		o.Settled, o.Slack = true, g.Plan.LSI.Slack
-	}
+	o.Tolerance = g.Plan.Tolerance
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}

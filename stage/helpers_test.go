@@ -19,11 +19,6 @@ var whole = stage.Whole()
 // classes37 is a graph whose classes and features take several panels.
 const classes37 = "synthetic:nodes=3000,edges=12000,features=40,classes=37,seed=3"
 
-// deviates lets rows settle when the program chooses. Nodes count many hops.
-func deviates(p *control.Plan) {
-	p.LSI.Active, p.Deviation, p.LSI.Kmax, p.LSI.Epsilon = "settled", 0.01, 60, 0.01
-}
-
 // fastRP lets the rows be made of the edges alone. There are three panels of two hops.
 func fastRP(p *control.Plan) {
 	p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1,0,2"

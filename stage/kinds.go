@@ -14,12 +14,12 @@ import (
 	"ndls/train"
 )
 
-// FromHops reports whether the smoothed rows of a graph are sums of hops alone, and every hop computes all rows. [HoldSmoothed] then makes
-// the rows of several plans from the same hops.
+// FromHops reports whether the smoothed rows of a graph are sums of hops alone. [HoldSmoothed] then makes the rows of several plans from
+// the same hops.
 func FromHops(p control.Plan, s shards.Summary) bool {
 	out := (&Env{Plan: p, Summary: s}).output()
 	return out.Sums && !out.Joins && len(out.Keep) == 0 && out.Parts == 0 && !s.Directed && s.Features > 0 &&
-		!p.Embeds() && !p.Settles() && p.Smooth.Targets == control.AllTargets && p.Precision != "float16"
+		!p.Embeds() && p.Smooth.Targets == control.AllTargets && p.Precision != "float16"
 }
 
 // SameHops reports whether two plans make the same hops of the features of a graph and measure the same distances from hop to hop. They may
@@ -44,7 +44,7 @@ func PassesOf(p control.Plan, k int) int {
 	if err != nil {
 		return k
 	}
-	return smooth.Options{Rule: rule, Tolerance: p.HopTolerance()}.Passes(rule.Hops(k))
+	return smooth.Options{Rule: rule, Tolerance: p.Tolerance}.Passes(rule.Hops(k))
 }
 
 // HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and

@@ -86,7 +86,7 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 	if s.Plan.Labels.Corrects() {
 		correctionCost(s)
 		rule, _ := labelRule(s.Plan)
-		if (smooth.Options{Rule: rule, Tolerance: s.Plan.HopTolerance()}).Passes(most) == most {
+		if (smooth.Options{Rule: rule, Tolerance: s.Plan.Tolerance}).Passes(most) == most {
 			for hop := range most {
 				o.Keep = append(o.Keep, hop+1) // each hop's rows are read once more
 			}

@@ -35,9 +35,7 @@ func (lsiStage) Lacks(_ control.Plan, f estimate.Facts) string {
 }
 
 func (lsiStage) Options(p control.Plan) map[string]any {
-	found := p.LSI
-	found.Active, found.Slack = "exact", 0 // rows settle when features are smoothed, not here
-	o := map[string]any{"lsi": found, "precision": p.Precision}
+	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
 	if tolerance := toleranceOfK(p); tolerance > 0 {
 		o["tolerance"] = tolerance
 	}

@@ -19,9 +19,7 @@ import (
 //	lsi            Whole; or Strips, then Whole; or, while K of some nodes is unknown,
 //	               Columns, which make some hops of panels of the probe, and Rows, which find
 //	               K of pieces of the nodes from them, then Whole
-//	smooth         Columns of ⌈features/16⌉ panels, then Rows, then, with
-//	               --active settled, Whole, which finds columns and rows done and
-//	               measures the deviation of settled rows
+//	smooth         Columns of ⌈features/16⌉ panels, then Rows
 //	label-depth    Columns like smooth-labels, then one Rows, which merges their results
 //	smooth-labels  Columns of runs·⌈classes/16⌉ panels (1 run with --soft-labels),
 //	               then Count by interval, one task Pick, and Rows; with --label-rule

@@ -41,13 +41,6 @@ func Validate(p control.Plan) error {
 			return err
 		}
 	}
-	if p.Settles() && !slices.Contains(smooth.DependentNames(), p.Smooth.Rule) {
-		why := "that rule counts the same hops for every node, so none settles earlier"
-		if p.Smooth.Depth == control.NodeDepth {
-			why = "rows settle under ndls and ndls-reference only"
-		}
-		return failure.Of(control.ErrOption, "--active settled with --rule %s: %s; use --active exact", p.Smooth.Rule, why)
-	}
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -118,7 +111,7 @@ func validateBlend(p control.Plan) error {
 // later holds options that were added after run directories existed, with the values at which they decide nothing. A hash leaves out
 // options at these values.
 var later = map[string]any{
-	"probabilities": control.AllProbabilities, "deviation": 0.0, "tolerance": 0.0, "drop_features": false,
+	"probabilities": control.AllProbabilities, "tolerance": 0.0, "drop_features": false,
 	"drop_smoothed": false, "auc": false, "metrics": "", "measure": control.Accuracy, "predictions": control.AutoPredictions,
 }
 

@@ -97,31 +97,22 @@ func TestValidateRules(t *testing.T) {
 		{func(p *control.Plan) { p.Labels.CorrectHops = 5 }, "--cs-correct-hops with --label-rule ndls: only --label-rule cs and cs-nd have it"},
 		{func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectScale = "cs", "0" }, `--cs-scale "0" is neither auto nor a number above 0`},
 		{func(p *control.Plan) { p.Labels.Rule, p.Labels.SmoothAlpha = "cs-nd", 1.5 }, "--cs-smooth-alpha 1.5 is outside [0, 1]"},
-		{func(p *control.Plan) { p.Labels.Rule, p.LSI.Active = "cs", "settled" }, "--label-rule cs with --slack"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.LSI.Active = "gbp", "settled" }, "use --active exact"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "s2gc", 0 }, "--rule s2gc with --hops 0: 0 hops are too few"},
 		{func(p *control.Plan) { p.Smooth.Dimensions = 64 }, "--dimensions with --rule ndls: only --rule fastrp has it"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.HopWeights = "fastrp", "0,0" }, "--hop-weights 0,0: all weights are 0"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Sparsity = "fastrp", 0.5 }, "--sparsity 0.5 is below 1"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.LSI.Active = "fastrp", "settled" }, "use --active exact"},
 		{func(p *control.Plan) { p.Partition.Split = "share:0.9,0.2" }, `--split "share:0.9,0.2": write share:T,V with shares of the labelled nodes`},
 		{func(p *control.Plan) { p.LSI.R = 2 }, "--r 2 is outside"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.KeepHops = "sign", "0..3" }, "--keep-hops with --rule sign, which writes hops 0 to --hops"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.LSI.Active = "sign", "settled" }, "use --active exact"},
 		{func(p *control.Plan) { p.Smooth.Depth = "K" }, `--depth "K" is none of node`},
 		{func(p *control.Plan) { p.Smooth.Depth = control.NodeDepth }, "--depth node with --rule ndls, which counts K hops of each node in any case: leave --depth out"},
 		{func(p *control.Plan) { p.Smooth.Depth, p.Smooth.Rule = control.NodeDepth, "fastrp" }, "leave --depth out"},
-		{func(p *control.Plan) {
-			p.Smooth.Depth, p.Smooth.Rule, p.LSI.Active = control.NodeDepth, "gbp", "settled"
-		}, "rows settle under ndls and ndls-reference only; use --active exact"},
 		{func(p *control.Plan) { p.Smooth.Residual, p.Smooth.Rule = 0.1, "ndls-reference" }, "--residual with --rule ndls-reference: only ndls takes it"},
 		{func(p *control.Plan) { p.Smooth.Residual = 1.5 }, "--residual 1.5 is outside [0, 1]"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.KeepHops = "nafs", "0..3" }, "leave --keep-hops out"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.LabelColumns = "nafs", 2 }, "leave --label-columns out"},
 		{func(p *control.Plan) { p.Smooth.Rule, p.DropFeatures = "nafs", true }, "leave --keep-features=false out"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.LSI.Active = "nafs", "settled" }, "use --active exact"},
 		{func(p *control.Plan) { p.Smooth.LabelColumns = 1 }, "--label-columns 1 is neither 0, for none, nor a number of parts from 2 to 64"},
-		{func(p *control.Plan) { p.Smooth.LabelColumns, p.LSI.Active = 2, "settled" }, "--label-columns with --active settled"},
 	} {
 		p := control.DefaultPlan()
 		tc.change(&p)
@@ -159,7 +150,7 @@ func TestOptionValues(t *testing.T) {
 			}
 		}
 	}
-	if lists < 14 {
+	if lists < 13 {
 		t.Errorf("%d options are one of some words", lists)
 	}
 }

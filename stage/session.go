@@ -18,7 +18,6 @@ type session struct {
 	counter *counter
 	k       *mem.Array[uint16]
 	kOf     int
-	chosen  *smooth.Choice
 	limit   *limits
 }
 
@@ -36,7 +35,6 @@ func (x *Session) Release() {
 	}
 	x.counter.free(x.Budget)
 	x.k.Free()
-	x.chosen.Free()
 	if x.limit != nil {
 		x.limit.free()
 	}

@@ -55,7 +55,7 @@ func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
 
 func (smoothStage) Options(p control.Plan) map[string]any {
 	o := map[string]any{
-		"smooth": p.Smooth, "precision": p.Precision, "deviation": p.Deviation, "tolerance": p.Tolerance, "drop_features": p.DropFeatures,
+		"smooth": p.Smooth, "precision": p.Precision, "tolerance": p.Tolerance, "drop_features": p.DropFeatures,
 	}
 	if p.Smooth.LabelColumns > 0 || p.Embeds() {
 		o["seed"] = p.Seed // the seed divides the training nodes, or makes the random rows
@@ -70,7 +70,6 @@ func (smoothStage) Writes() []Kind {
 	return []Kind{
 		{Name: catalog.KindSmoothed, Lasting: true, Rows: countRows},
 		{Name: catalog.KindKeptHops, Lasting: true, Rows: countRows},
-		{Name: catalog.KindLastHops, Lasting: true},
 		{Name: catalog.KindSmoothedTile},
 		{Name: catalog.KindSmoothedPart},
 	}
@@ -78,21 +77,17 @@ func (smoothStage) Writes() []Kind {
 
 func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
 	out := estimate.OutputOf(p, sum.Features, len(sum.Classes))
-	c := Cut{
+	return Cut{
 		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
 		Tiles: catalog.KindSmoothedTile, Rows: trainedKind(out), Parts: catalog.KindSmoothedPart,
-		Drops: true, Check: p.Settles(), Halves: halvable(p, out),
+		Drops: true, Halves: halvable(p, out),
 	}
-	if p.Chooses() {
-		c.Chooses, c.Nodes = catalog.KindLastHops, sum.Nodes
-	}
-	return c
 }
 
 // halvable reports whether a task can take one half of each panel: every hop computes all rows in float32, and tiles hold only sums of
 // features.
 func halvable(p control.Plan, out estimate.Output) bool {
-	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && !p.Settles() && !p.Chooses() && p.Precision != "float16"
+	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && p.Precision != "float16"
 }
 
 // Shares implements estimate.Stage.
@@ -101,7 +96,7 @@ func (smoothStage) Shares(control.Plan) bool { return true }
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
 	half, stored := s.Plan.HalfSmoothed(), s.Stored()
-	o := smooth.Options{Targets: smooth.AllTargets(s.Part), Settled: s.Plan.Settles()}
+	o := smooth.Options{Targets: smooth.AllTargets(s.Part)}
 	held := int64(0)
 	if stored < s.Nodes {
 		o.Targets = smooth.CountedTargets(s.Part, min(stored, s.Part))
@@ -122,9 +117,6 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		last = rule.Hops(min(last, s.Plan.LSI.Kmax))
 		held += 2 * s.Part
 		s.ReadK()
-	}
-	if s.Plan.Chooses() {
-		held += 2 * s.Part // last hops
 	}
 	out, teams := s.Output(), 1
 	o.Keep, last = out.Keep, max(last, out.Last())
@@ -151,7 +143,6 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	}
 	s.Pieces(out.Panels())
 	columns := out.Panels() * packed.PanelColumns
-	checked := held
 	tiles, rows := int64(out.Rows())*estimate.TileBytes(stored, columns, half), int64(0)
 	held = 4 * stored
 	if out.Parts > 0 {
@@ -180,9 +171,6 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	values := float64(stored) * float64(s.Features)
 	s.Computes(values, estimate.StoredValues)
 	s.Computes(values, estimate.AssembledValues)
-	if s.Plan.Settles() {
-		s.CheckSettled(o, last, checked, tiles)
-	}
 	s.DiskBytes = rows
 	// Rows replace tiles, interval by interval.
 	share := float64(s.Interval(stored)) / float64(max(stored, 1))
@@ -192,7 +180,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	}
 	features := estimate.TileBytes(s.Nodes, s.Features, s.Half)
 	s.DiskBytes -= features
-	if dropsPanels(s.Plan) && s.Part == s.Nodes {
+	if s.Part == s.Nodes {
 		// Features of a block are removed once it is smoothed, and several blocks may be smoothed at the same time.
 		whole := int64(max(packed.Panels(s.Features), 1) * packed.PanelColumns)
 		block := min(int64(s.Workers*teams)*int64(s.ColumnsPerPass), whole)
@@ -218,32 +206,14 @@ func (env smoothRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if env.Task.Part == control.Choose && env.Plan.Chooses() {
-		return env.choose(ctx, s)
-	}
 	err = env.inParts(ctx, s, env.smoothedTiles(s, targets),
 		func(ctx context.Context, first, last int) error { return env.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return env.featureRows(ctx, s, first, last) })
-	if err != nil || !env.Whole() {
+	if err != nil || !env.Whole() || !env.Plan.DropFeatures {
 		return err
-	}
-	if env.Plan.Settles() {
-		if err := env.checkSettled(ctx, s); err != nil {
-			return err
-		}
-		if err := env.joinChoice(ctx, s); err != nil {
-			return err
-		}
-	}
-	if !env.Plan.DropFeatures {
-		return nil
 	}
 	return env.dropFeatures(ctx, func(catalog.Entry) bool { return true })
 }
-
-// dropsPanels reports whether the features of a panel are removed as soon as it is smoothed. With --slack they stay, because a sample of
-// rows is smoothed again at the end.
-func dropsPanels(p control.Plan) bool { return p.DropFeatures && !p.SlackSettles() }
 
 // dropFeatures removes the tiles of input features that match.
 func (env smoothRun) dropFeatures(ctx context.Context, match func(catalog.Entry) bool) error {
@@ -346,13 +316,6 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	if err != nil {
 		return err
 	}
-	c, err := env.choice(ctx, s)
-	if err != nil {
-		return err
-	}
-	if c != nil && c.Last != nil {
-		o.Settled, o.Last = c.Settles, c.Last.S
-	}
 	kept, final := &keptHops{out: out, direction: d}, d == len(out.out.Directions)-1
 	if o.Keep = out.out.Keep; len(o.Keep) > 0 {
 		o.After = func(hop int) error { return kept.after(ctx, hop) }
@@ -382,7 +345,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	o.Ahead, o.SideBySide = env.Task.Side() == packed.Both, len(o.Keep) == 0
 	if first < labels {
 		in := input{Columns: halfOf(env.featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
-		if in.drops = dropsPanels(env.Plan) && !env.isShare(); in.drops {
+		if in.drops = env.Plan.DropFeatures && !env.isShare(); in.drops {
 			in.kinds = nil // features of other panels are removed meanwhile
 		}
 		if err := smoothed(in, first, min(last, labels)); err != nil {
@@ -465,7 +428,7 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 			}
 		}
 		env.Disk.Look()
-		if dropsPanels(env.Plan) {
+		if env.Plan.DropFeatures {
 			// They still exist if workers shared rows, or if the last attempt ended in between.
 			if err := env.dropFeatures(ctx, func(e catalog.Entry) bool { return int(e.Interval) == i }); err != nil {
 				return err

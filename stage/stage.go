@@ -55,9 +55,8 @@ type Cut struct {
 	// Counted, if not empty, is the kind of the files that separate tasks commit for each interval after the columns and before the rows.
 	// One task then commits a file of kind Picks.
 	Counted, Picks string
-	// Drops says that the tiles of an interval are removed once its rows are committed. Check says that the stage measures something at its
-	// end.
-	Drops, Check bool
+	// Drops says that the tiles of an interval are removed once its rows are committed.
+	Drops bool
 	// Chooses is the kind of the file that a separate task commits before all others, for Nodes nodes. It is empty if there is no such
 	// task.
 	Chooses string

@@ -45,8 +45,6 @@ func Unused(p control.Plan) (list []UnusedOption) {
 
 	exact := slices.Contains([]string{"influence-exact", "feature"}, p.LSI.Mode)
 	unused(exact, "probes", "--lsi "+p.LSI.Mode+" measures distances without random columns")
-	unused(!p.Settles(), "slack", "--active exact computes every row")
-	unused(p.Chooses(), "slack", "with --deviation the program chooses when rows settle")
 	unused(p.Train.Layers == 1, "hidden", "a model with --layers 1 has no hidden values")
 	unused(p.Train.Layers == 1, "dropout", "a model with --layers 1 has no hidden values")
 	unused(p.Labels.Rule != "ndls-reference", "label-alpha", "--label-rule "+p.Labels.Rule+" has no weight of that kind, only ndls-reference has one")

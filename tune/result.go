@@ -100,8 +100,7 @@ func command(dataset, dir string, o ndls.Options) []string {
 	list := []string{"ndls", "run", "--dataset", dataset, "--run", dir}
 	standard := ndls.DefaultOptions()
 	for _, name := range ndls.OptionNames() {
-		// Without --slack, the flag --active would set --deviation.
-		if v := o.Get(name); used(name)(&o, true) && v != standard.Get(name) || name == "slack" && o.SlackSettles() {
+		if v := o.Get(name); used(name)(&o, true) && v != standard.Get(name) {
 			list = append(list, "--"+name, v)
 		}
 	}

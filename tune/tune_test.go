@@ -71,7 +71,6 @@ func TestTrialsAreRuns(t *testing.T) {
 		{name: "distances", dimensions: []string{"r=0.3,0.5", "epsilon=0.02:0.2", "kmax=3,200"}, trials: 6},
 		{name: "hops", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 6, files: true},
 		{name: "hops, K last", dimensions: []string{"rule=sign,sgc,nafs,ndls", "hops=2,3"}, trials: 3, files: true},
-		{name: "rows that settle", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.LSI.Active = "settled" }, trials: 2, files: true},
 		{name: "small rows", dimensions: []string{"epsilon=0.03,0.1"}, change: func(o *ndls.Options) { o.Precision = "float16" }, trials: 2, files: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

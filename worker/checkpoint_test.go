@@ -20,7 +20,6 @@ import (
 func TestCheckpoints(t *testing.T) {
 	for name, change := range map[string]func(*control.Plan){
 		"exact":     func(*control.Plan) {},
-		"settled":   func(p *control.Plan) { p.LSI.Active, p.LSI.Slack = "settled", 2 },
 		"every hop": func(p *control.Plan) { p.Tolerance = 0 },
 		"float16":   func(p *control.Plan) { p.Precision = "float16" },
 		"little disk, looser labels": func(p *control.Plan) {
@@ -29,9 +28,6 @@ func TestCheckpoints(t *testing.T) {
 		"fastrp": func(p *control.Plan) {
 			p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1"+strings.Repeat(",0", 40)+",1,1"
 			p.Train.Epochs = 60
-		},
-		"deviation": func(p *control.Plan) {
-			p.LSI.Active, p.Deviation = "settled", 0.02
 		},
 		"correct":           func(p *control.Plan) { p.Labels.Rule = control.CorrectSmooth },
 		"correct, a number": func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectScale = control.CorrectSmoothByNode, "1" },

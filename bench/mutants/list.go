@@ -221,18 +221,6 @@ var mutants = []mutant{
 		tests: []string{"smooth TestRulesEqualTheirDefinition"},
 	},
 	{
-		area: kernels, file: "smooth/smooth.go", what: "settles rows one hop later",
-		from:  "return max(int(s.counts.S[i])-1+s.o.Slack, 1)",
-		to:    "return max(int(s.counts.S[i])+s.o.Slack, 1)",
-		tests: []string{"smooth TestSettled"},
-	},
-	{
-		area: kernels, file: "smooth/smooth.go", what: "begins a geometric sum at 1",
-		from:  "return float64(rate*(1-power)) / (1 - rate)",
-		to:    "return float64(1-power) / (1 - rate)",
-		tests: []string{"smooth TestGeometric"},
-	},
-	{
 		area: kernels, file: "smooth/nafs.go", what: "weighs far hops least",
 		from:  "weight[k] = elementary.Exp(d - most)",
 		to:    "weight[k] = elementary.Exp(most - d)",
@@ -243,12 +231,6 @@ var mutants = []mutant{
 		from:  "factor := s.o.Rule.factor(count) * s.g.State.Up(i)",
 		to:    "factor := s.o.Rule.factor(count)",
 		tests: []string{"smooth TestRulesEqualTheirDefinition"},
-	},
-	{
-		area: kernels, file: "smooth/output.go", what: "adds the mean for all hops to rows that count fewer",
-		from:  "for _, w := range s.weights[:count] {",
-		to:    "for _, w := range s.weights {",
-		tests: []string{"smooth TestSettled"},
 	},
 
 	{
@@ -683,7 +665,7 @@ var mutants = []mutant{
 	},
 	{
 		area: options, file: "internal/control/plan.go", what: "does not check a range",
-		from:  `		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},` + "\n",
+		from:  `		{"tolerance", p.Tolerance, 0, 1, false, true},` + "\n",
 		to:    "",
 		tests: []string{"internal/control"},
 	},
@@ -710,12 +692,6 @@ var mutants = []mutant{
 		from:  `if value != "" && value != "0" {`,
 		to:    `if value != "" {`,
 		tests: []string{"internal/control"},
-	},
-	{
-		area: options, file: "cmd/ndls/options.go", what: "lets a deviation hold beside --slack",
-		from:  `case o.LSI.Active != "settled" || f.set.Changed("slack"):`,
-		to:    `case o.LSI.Active != "settled":`,
-		tests: []string{"cmd/ndls TestOptionsOverEarlierOnes"},
 	},
 	{
 		area: options, file: "cmd/ndls/options.go", what: "< for !>: accepts 0 where a value above 0 is needed",

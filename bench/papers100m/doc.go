@@ -13,5 +13,5 @@
 // the program, run otherwise, and OPTIONS are its options. So one stage is measured
 // again with other options:
 //
-//	go run -C bench ./papers100m -scales 1 -memory 16 -run DIR -verb lsi -- --resume=false --active settled
+//	go run -C bench ./papers100m -scales 1 -memory 16 -run DIR -verb lsi -- --resume=false --epsilon 0.1
 package main

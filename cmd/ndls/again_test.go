@@ -17,7 +17,7 @@ import (
 // otherValues are values of options that are words or lists, and not those of the defaults.
 var otherValues = map[string]string{
 	"only": "train", "split": "random:5,6", "normalize": "none", "features": "none", "shards": "none", "lsi": "feature", "stationary": "global",
-	"active": "settled", "rule": "sgc", "direction": "out", "depth": "node", "keep-hops": "0,1", "hop-weights": "1,2", "targets": "labelled",
+	"rule": "sgc", "direction": "out", "depth": "node", "keep-hops": "0,1", "hop-weights": "1,2", "targets": "labelled",
 	"precision": "float16", "smoothed-precision": "float16", "probabilities": "best", "metrics": "auc", "schedule": "cosine",
 	"label-rule": "cs", "label-depth": "3", "cs-scale": "2",
 }
@@ -35,16 +35,10 @@ func TestAgainForEachOption(t *testing.T) {
 		if slices.Contains([]string{"dimensions", "hop-weights", "degree-power", "sparsity"}, name) {
 			there.Smooth.Rule = control.FastRP
 		}
-		if name == "deviation" {
-			there.LSI.Active, there.Deviation = "settled", control.DefaultDeviation
-		}
 		here := there
 		value, ok := otherValues[name]
 		if !ok {
 			value = "7"
-		}
-		if name == "active" {
-			here.Deviation = control.DefaultDeviation
 		}
 		if err := here.Set(name, value); err != nil {
 			t.Fatal(err)

@@ -46,14 +46,14 @@ const (
 	tinyRun   = "run --run " + faultyDisk + "/run --memory 256MiB --threads 1 --runs 1 --epochs 1 --hidden 8 --probes 16 --quiet"
 	tinyGraph = " --dataset synthetic:nodes=120,edges=400,features=20,classes=3,seed=1"
 	fewFiles  = " --shards none --keep-features=false --keep-smoothed=false --smoothed-precision float16 --probabilities best"
-	scratchy  = " --active settled --slack 2 --precision float16"
+	scratchy  = " --tolerance 0 --precision float16"
 	otherPlan = "lsi --run " + faultyDisk + "/run --memory 256MiB --threads 1 --quiet --epsilon 0.3"
 	collect   = "gc --delete --run " + faultyDisk + "/run"
 )
 
 var scenarios = []scenario{
 	{name: "whole run", disturbed: tinyRun + tinyGraph, after: tinyRun + tinyGraph},
-	{name: "settled rows of float16", disturbed: tinyRun + tinyGraph + scratchy, after: tinyRun + tinyGraph + scratchy},
+	{name: "every hop of float16", disturbed: tinyRun + tinyGraph + scratchy, after: tinyRun + tinyGraph + scratchy},
 	{name: "few files", disturbed: tinyRun + tinyGraph + fewFiles, after: tinyRun + tinyGraph + fewFiles},
 	{name: "garbage", before: tinyRun + tinyGraph, disturbed: collect, after: collect},
 	{

@@ -36,9 +36,6 @@ func TestOptionsOverEarlierOnes(t *testing.T) {
 		earlier, want func(*ndls.Options)
 	}{
 		{"--epsilon 0.2", func(o *ndls.Options) { o.Seed = 7 }, func(o *ndls.Options) { o.Seed, o.LSI.Epsilon = 7, 0.2 }},
-		{"--active settled", func(*ndls.Options) {}, func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", ndls.DefaultDeviation }},
-		{"--slack 4", func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", 0.01 }, func(o *ndls.Options) { o.LSI.Active, o.LSI.Slack = "settled", 4 }},
-		{"--active exact", func(o *ndls.Options) { o.LSI.Active, o.Deviation = "settled", 0.01 }, func(*ndls.Options) {}},
 		{"--rule sgc", func(o *ndls.Options) { o.Smooth.Residual = 0.3 }, func(o *ndls.Options) { o.Smooth.Rule = "sgc" }},
 		{"--rule ndls --residual 0.2", func(o *ndls.Options) { o.Smooth.Rule, o.Smooth.Depth = "nafs", "node" }, func(o *ndls.Options) { o.Smooth.Residual = 0.2 }},
 		{"--rule ndls", func(o *ndls.Options) {

@@ -805,7 +805,7 @@ func TestReadVerbsOnAForeignFolder(t *testing.T) {
 }
 
 // Values that float16, or sums of float32, cannot hold are refused, and never smoothed to
-// infinity: also where only a sum over hops is too large, and where rows settle.
+// infinity: also where only a sum over hops is too large, and where every hop is made.
 func TestTooLargeFeatures(t *testing.T) {
 	dir := t.TempDir()
 	var edges, features strings.Builder
@@ -817,7 +817,7 @@ func TestTooLargeFeatures(t *testing.T) {
 	for i, tc := range []struct{ want, args string }{
 		{"largest float32: scale the features down", ""},
 		{"--precision float32", "--precision float16"},
-		{"--precision float32", "--precision float16 --active settled"},
+		{"--precision float32", "--precision float16 --tolerance 0"},
 	} {
 		r := expect(t, ndls.ExitCorrupt, tc.want, append([]string{"run", "--dataset", uri, "--run", filepath.Join(dir, strconv.Itoa(i)), "--quiet"}, strings.Fields(tc.args)...)...)
 		if strings.Contains(r.stderr, "conservation") || strings.Contains(r.stderr, "block") {

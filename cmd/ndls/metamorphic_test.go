@@ -295,12 +295,7 @@ func (x *draw) options(d dice, wide bool) {
 	x.plan["lsi"] += fmt.Sprintf(" --lsi %s --epsilon %s --kmax %s --probes %s",
 		d.one(modes...), d.one("0.02", "0.05", "0.1", "0.3", "0.9"), d.one(kmax...), d.one("16", "17", "40"))
 	x.plan["lsi"] += d.maybe("--r", "0", "0.3", "1") + d.maybe("--stationary", "global")
-	settled := d.in(4)
 	rule := d.one("ndls", "ndls", "ndls-reference", "sgc", "s2gc", "gbp", "appnp", "sign", "nafs", "fastrp")
-	if settled {
-		rule = d.one("ndls", "ndls-reference")
-		x.plan["lsi"] += " --active settled --slack " + d.one("0", "1", "5")
-	}
 	hops := []string{"1", "4", "0"}
 	if rule == "s2gc" {
 		hops = hops[:2] // it averages over the hops from 1 on
@@ -315,10 +310,10 @@ func (x *draw) options(d dice, wide bool) {
 	if rule == "ndls" {
 		x.plan["smooth"] += d.maybe("--residual", "0.3")
 	}
-	if rule != "sign" && rule != "nafs" && rule != "fastrp" && !settled {
+	if rule != "sign" && rule != "nafs" && rule != "fastrp" {
 		x.plan["smooth"] += d.maybe("--keep-hops", "0..2", "1,3", "0", "6")
 	}
-	if rule != "nafs" && rule != "fastrp" && !settled && !bare && d.in(3) {
+	if rule != "nafs" && rule != "fastrp" && !bare && d.in(3) {
 		x.plan["smooth"] += " --label-columns " + d.one("2", "5")
 	}
 	if rule == "fastrp" {
@@ -338,15 +333,11 @@ func (x *draw) options(d dice, wide bool) {
 	if wide {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
-	labelRules := []string{"ndls", "ndls", "ndls-reference", "cs", "cs-nd"}
-	if settled {
-		labelRules = labelRules[:3] // --slack is refused with the others
-	}
-	labelRule := d.one(labelRules...)
+	labelRule := d.one("ndls", "ndls", "ndls-reference", "cs", "cs-nd")
 	x.plan["smooth-labels"] += " --label-rule " + labelRule
 	switch labelRule {
 	case "cs":
-		x.plan["smooth-labels"] += d.maybe("--cs-correct-hops", "0", "3") + d.maybe("--label-depth", "1", "3")
+		x.plan["smooth-labels"] += d.maybe("--cs-correct-hops", "1", "3") + d.maybe("--label-depth", "1", "3")
 	case "ndls-reference":
 		x.plan["smooth-labels"] += d.maybe("--label-alpha", "0", "0.5")
 		fallthrough

@@ -67,7 +67,6 @@ func (f *planFlags) over(o *ndls.Options) {
 			lay(o)
 		}
 	}
-	f.deviates(o)
 	f.embeds(o)
 	f.changesRule(o)
 	f.corrects(o)
@@ -80,8 +79,7 @@ func (f *planFlags) holds(o ndls.Options) {
 	values, standard := o.Values(), ndls.DefaultOptions().Values()
 	held := map[string]string{}
 	for name := range f.lay {
-		follows := name == "deviation" && (f.set.Changed("active") || f.set.Changed("slack"))
-		if !f.set.Changed(name) && values[name] != standard[name] && !follows {
+		if !f.set.Changed(name) && values[name] != standard[name] {
 			held[name] = values[name]
 		}
 	}
@@ -191,18 +189,6 @@ func (f *planFlags) embeds(o *ndls.Options) {
 	}
 }
 
-// deviates sets --deviation where it was not given: to its default where rows are to settle
-// and --slack does not say when, and to none where no row settles or --slack says when.
-func (f *planFlags) deviates(o *ndls.Options) {
-	switch {
-	case f.lay["deviation"] == nil || f.set.Changed("deviation"):
-	case o.LSI.Active != "settled" || f.set.Changed("slack"):
-		o.Deviation = 0
-	case f.set.Changed("active") && o.Deviation == 0:
-		o.Deviation = ndls.DefaultDeviation
-	}
-}
-
 // add registers a flag for a field; bind is one of pflag's Var methods.
 func add[T any](f *planFlags, bind func(p *T, name string, value T, usage string), name string, field func(*ndls.Options) *T,
 	usage string,
@@ -297,16 +283,6 @@ func (f *planFlags) lsi() *planFlags {
 	f.coefficient()
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")
 	add(f, f.set.StringVar, "stationary", func(p *ndls.Options) *string { return &p.LSI.Stationary }, "the state that hops tend to: of each connected component, or one global state for the whole graph (the paper's equation 2)")
-	f.settling()
-	add(f, f.set.IntVar, "slack", func(p *ndls.Options) *int { return &p.LSI.Slack }, "with --active settled, in place of --deviation: hops for which a row is still computed, for its neighbours, after its own K; rows then settle in the lsi stage and in label smoothing too")
-	return f
-}
-
-// settling is for verbs that compute rows of which some may settle.
-func (f *planFlags) settling() *planFlags {
-	f.group = groupLSI
-	add(f, f.set.StringVar, "active", func(p *ndls.Options) *string { return &p.LSI.Active }, "exact computes every row at every hop; settled stops computing rows that hardly change the result, which saves time and changes smoothed rows by at most --deviation")
-	add(f, f.set.Float64Var, "deviation", func(p *ndls.Options) *float64 { return &p.Deviation }, "with --active settled: the largest mean relative deviation of smoothed rows from exact ones (default 0.005); the program chooses when rows settle, measures the deviation on a sample, and reports it")
 	return f
 }
 

@@ -123,15 +123,12 @@ func TestUnusedOptions(t *testing.T) {
 	for options, want := range map[string]string{
 		"--lsi influence-exact --probes 64":                       "--probes decides nothing here",
 		"--lsi feature --probes 64":                               "--probes decides nothing here",
-		"--slack 10":                                              "--slack decides nothing here: --active exact",
-		"--active settled --slack 10 --deviation 0.01":            "the program chooses",
 		"--label-kmax 40 --label-depth 3":                         "--label-kmax decides nothing here",
 		"--layers 1 --hidden 32":                                  "--hidden decides nothing here",
 		"--rule gbp --hops 3 --alpha 0.2":                         "",
 		"--rule ndls-reference --alpha 0.2":                       "",
 		"--label-rule ndls-reference --label-alpha 0.2":           "",
 		"--lsi feature-sketch --probes 64":                        "",
-		"--active settled --slack 10":                             "",
 		"--label-kmax 30 --label-depth auto --rule nafs --hops 3": "",
 	} {
 		r := expect(t, 0, want, plan(options)...)

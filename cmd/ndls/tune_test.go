@@ -17,7 +17,7 @@ import (
 // TestFlagsAreOptions sets each flag of ndls run that is an option, and the option of the same name, and compares.
 func TestFlagsAreOptions(t *testing.T) {
 	values := map[string]string{
-		"features": "none", "shards": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global", "active": "settled",
+		"features": "none", "shards": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global",
 		"rule": "cs", "depth": "node", "direction": "both", "keep-hops": "0..2", "hop-weights": "0,1", "targets": "labelled", "schedule": "cosine",
 		"precision": "float16", "smoothed-precision": "float16", "probabilities": "best", "metrics": "auc", "label-rule": "cs", "label-depth": "3", "cs-scale": "0.5",
 	}

@@ -219,7 +219,6 @@ func must(t testing.TB, failed []error) {
 // smoothing is one way to smooth.
 type smoothing struct {
 	precision spmv.Precision
-	settled   bool
 	rule      string
 	side      packed.Side // of the first panel, where it is one half of that
 	tolerance float64
@@ -251,7 +250,7 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 	l.Precision = s.precision
 	e, err := smooth.New(context.Background(), w.Graph, smooth.Options{
 		Rule: rule, K: func(i int64) int { return k(w.lo + i) }, Targets: smooth.AllTargets(w.hi - w.lo),
-		Settled: s.settled, Slack: 1, Tolerance: s.tolerance, Layout: l, SpilledSums: l.Residency == spmv.External,
+		Tolerance: s.tolerance, Layout: l, SpilledSums: l.Residency == spmv.External,
 	})
 	if err != nil {
 		return nil, hops.Stats{}, err
@@ -292,9 +291,9 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 		smoothing
 		workers []int
 	}{
-		{smoothing{precision: spmv.Float32, settled: false, rule: "ndls"}, []int{1, 4}},
-		{smoothing{precision: spmv.Float16, settled: false, rule: "ndls"}, []int{2}},
-		{smoothing{precision: spmv.Float32, settled: true, rule: "ndls-reference"}, []int{3}},
+		{smoothing{precision: spmv.Float32, rule: "ndls"}, []int{1, 4}},
+		{smoothing{precision: spmv.Float16, rule: "ndls"}, []int{2}},
+		{smoothing{precision: spmv.Float32, rule: "ndls-reference"}, []int{3}},
 		{smoothing{precision: spmv.Float32, tolerance: fewPolynomials, rule: "ndls"}, []int{3, 4}},
 		{smoothing{precision: spmv.Float16, tolerance: fewPolynomials, rule: "ndls"}, []int{2}},
 	} {
@@ -392,7 +391,7 @@ func TestPairsReadAhead(t *testing.T) {
 // those of the others: with the bits of one machine, and, in the second way, fewer bytes. Where one lacks that memory they pass
 // all rows on.
 func TestRowsOnOtherWays(t *testing.T) {
-	how := smoothing{precision: spmv.Float32, settled: true, rule: "ndls"}
+	how := smoothing{precision: spmv.Float32, rule: "ndls"}
 	want, _, err := how.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -450,7 +449,7 @@ func TestBytesOnTheWire(t *testing.T) {
 			n := b[len(b)-1]
 			var want atomic.Int64
 			failed, got := gang(t, b, func(w worker) error {
-				_, stats, err := smoothing{precision: p, settled: false, rule: "ndls"}.run(w, l, hops.Checkpoints{})
+				_, stats, err := smoothing{precision: p, rule: "ndls"}.run(w, l, hops.Checkpoints{})
 				want.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, n))
 				return err
 			})
@@ -521,7 +520,7 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 // TestGangGoesOnFromItsStates stops all workers where one of them has to, and goes on
 // from what they saved; with one damaged or missing state all begin anew.
 func TestGangGoesOnFromItsStates(t *testing.T) {
-	s := smoothing{precision: spmv.Float32, settled: true, rule: "ndls"}
+	s := smoothing{precision: spmv.Float32, rule: "ndls"}
 	want, _, err := s.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
 	if err != nil {
 		t.Fatal(err)
@@ -590,7 +589,7 @@ func TestLossIsNoticed(t *testing.T) {
 			var at atomic.Int64
 			failed, _ := gang(t, borders(4), func(w worker) error {
 				hop := 0
-				_, _, err := smoothing{precision: spmv.Float32, settled: false, rule: "ndls"}.run(w, layout(w.self, 0), hops.Checkpoints{
+				_, _, err := smoothing{precision: spmv.Float32, rule: "ndls"}.run(w, layout(w.self, 0), hops.Checkpoints{
 					Due: func() bool { hop++; return w.self == 2 && hop == 2 },
 					Save: func(context.Context, int, func(io.Writer) error) error {
 						if w.self != 2 {

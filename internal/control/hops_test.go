@@ -38,9 +38,4 @@ func TestParseHops(t *testing.T) {
 			t.Errorf("%q: %v, want %q", list, err, want)
 		}
 	}
-	p := DefaultPlan()
-	p.LSI.Active, p.Smooth.KeepHops = "settled", "0..2"
-	if err := p.Validate(); !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), "--active exact") {
-		t.Errorf("hops of settled rows: %v", err)
-	}
 }

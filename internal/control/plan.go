@@ -17,7 +17,7 @@ import (
 
 const (
 	// PlanFormat is the version of the plan's fields and of their meaning.
-	PlanFormat = 2
+	PlanFormat = 3
 	// maxHops is the largest number of hops that a K table can hold.
 	maxHops = 1<<15 - 1
 	// mostParts is the largest number of parts of training nodes.
@@ -89,12 +89,8 @@ type Plan struct {
 	// validation nodes; "mean", of the mean of the soft labels of all models of the first split; or
 	// "auto", the better of the two there. "" stands for "auto".
 	Predictions string `json:"predictions,omitempty"`
-	// Deviation is the largest allowed mean relative deviation of smoothed rows from exact ones, if
-	// LSI.Active is "settled". With 0, Slack decides when rows settle, also in the LSI stage and in
-	// label smoothing.
-	Deviation float64 `json:"deviation,omitempty"`
 	// Tolerance is the share of the weights of a node's hops that sums of hops may leave out, so that few of Chebyshev's polynomials
-	// take the place of many hops. 0 makes every hop of every row. It does not apply to features if rows settle.
+	// take the place of many hops. 0 makes every hop of every row.
 	Tolerance float64 `json:"tolerance"`
 	// Metrics lists, separated by commas, measures of predictions: accuracy, f1 and auc. The first
 	// two are always computed. The first one named chooses weights and predictions on the
@@ -159,11 +155,6 @@ type LSIOptions struct {
 	Kmax int `json:"kmax"`
 	// Stationary is "component" (appendix A.1) or "global" (equation 2).
 	Stationary string `json:"stationary"`
-	// Active is "exact", which recomputes every row at every hop, or "settled", which stops
-	// recomputing a row as Plan.Deviation says, or Slack hops after its own last one. It applies to
-	// smoothing too.
-	Active string `json:"active"`
-	Slack  int    `json:"slack"`
 }
 
 // SmoothOptions decides the smoothed features.
@@ -394,7 +385,7 @@ func DefaultPlan() Plan {
 		Partition: PartitionOptions{Normalize: "auto", IntervalBlocks: 16},
 		LSI: LSIOptions{
 			Mode: "influence-sketch", Epsilon: 0.03, R: 0.5, Kmax: 200,
-			Stationary: "component", Active: "exact", Slack: 10,
+			Stationary: "component",
 		},
 		Smooth: SmoothOptions{Rule: "ndls", Alpha: 0.15, Hops: 10, Targets: AllTargets},
 		Train: TrainOptions{
@@ -463,7 +454,6 @@ var words = []struct {
 	{"only", []string{"", "train", "train,valid"}},
 	{"lsi", []string{"influence-sketch", "influence-exact", "feature", "feature-sketch"}},
 	{"stationary", []string{"component", "global"}},
-	{"active", []string{"exact", "settled"}},
 	{"direction", []string{"", In, Out, Both}},
 	{"depth", []string{"", NodeDepth}},
 	{"precision", []string{"float32", "float16"}},
@@ -522,23 +512,11 @@ func (p Plan) Validate() error {
 	if err := p.Labels.validateCorrection(); err != nil {
 		return err
 	}
-	if p.Labels.Corrects() && p.SlackSettles() {
-		return failure.Of(ErrOption, "--label-rule %s with --slack, after which rows of labels are not computed: give --deviation in its place", p.Labels.Rule)
-	}
-	if p.Deviation != 0 && !p.Settles() {
-		return failure.Of(ErrOption, "--deviation %s with --active exact, which computes every row: use --active settled", plain(p.Deviation))
-	}
 	if _, err := ParseHops(p.Smooth.KeepHops); err != nil {
 		return failure.Of(ErrOption, "--keep-hops %w", err)
 	}
-	if p.Smooth.KeepHops != "" && p.Settles() {
-		return failure.Of(ErrOption, "--keep-hops %s with --active settled, which does not compute every row at every hop: use --active exact", p.Smooth.KeepHops)
-	}
 	if n := p.Smooth.LabelColumns; n != 0 && (n < 2 || n > mostParts) {
 		return failure.Of(ErrOption, "--label-columns %d is neither 0, for none, nor a number of parts from 2 to %d", n, mostParts)
-	}
-	if p.Smooth.LabelColumns > 0 && p.Settles() {
-		return failure.Of(ErrOption, "--label-columns with --active settled, whose deviation is measured on features alone: use --active exact")
 	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
@@ -567,9 +545,7 @@ func (p Plan) Validate() error {
 		{"dimensions", float64(p.Smooth.Dimensions), 0, 1 << 20, false, false},
 		{"degree-power", p.Smooth.DegreePower, -1, 1, false, false},
 		{"sparsity", p.Smooth.Sparsity, 0, 1 << 32, false, false},
-		{"deviation", p.Deviation, 0, 1, false, true},
 		{"tolerance", p.Tolerance, 0, 1, false, true},
-		{"slack", float64(p.LSI.Slack), 0, maxHops, false, false},
 		{"hidden", float64(p.Train.Hidden), 1, 1 << 20, false, false},
 		{"layers", float64(p.Train.Layers), 1, 64, false, false},
 		{"dropout", p.Train.Dropout, 0, 1, false, true},
@@ -695,28 +671,6 @@ func validateSplit(s string) error {
 
 // DefaultTolerance is the Tolerance of a plan that names none.
 const DefaultTolerance = 0.001
-
-// DefaultDeviation is the recommended Deviation for settled rows.
-const DefaultDeviation = 0.005
-
-// Settles reports whether rows settle when features are smoothed. SlackSettles reports whether they
-// do so some hops after their own last one, and in all stages. Chooses reports whether the program
-// chooses when.
-func (p Plan) Settles() bool { return p.LSI.Active == "settled" }
-
-// SlackSettles is described at Settles.
-func (p Plan) SlackSettles() bool { return p.Settles() && p.Deviation == 0 }
-
-// Chooses is described at Settles.
-func (p Plan) Chooses() bool { return p.Settles() && p.Deviation > 0 }
-
-// HopTolerance returns the tolerance of sums of hops: Tolerance, or 0 if rows settle.
-func (p Plan) HopTolerance() float64 {
-	if p.Settles() {
-		return 0
-	}
-	return p.Tolerance
-}
 
 // Hash identifies the plan: "sha256:" and the digest of its JSON.
 func (p Plan) Hash() string {

@@ -87,9 +87,7 @@ func TestRanges(t *testing.T) {
 		"degree-power":     {"-1 1", "-1.1 1.1"},
 		"sparsity":         {"0 4294967296", "-1 4294967297"},
 		"label-columns":    {"0 2 64", "-1 1 65"},
-		"deviation":        {"0 0.99", "-0.1 1"},
 		"tolerance":        {"0 0.001 0.99", "-0.1 1"},
-		"slack":            {"0 32767", "-1 32768"},
 		"hidden":           {"1 1048576", "0 1048577"},
 		"layers":           {"1 64", "0 65"},
 		"dropout":          {"0 0.99", "-0.1 1"},
@@ -111,9 +109,6 @@ func TestRanges(t *testing.T) {
 			p := DefaultPlan()
 			if strings.HasPrefix(name, "cs-") {
 				p.Labels.Rule = CorrectSmooth
-			}
-			if name == "deviation" {
-				p.LSI.Active = "settled"
 			}
 			if err := p.Set(name, value); err != nil {
 				t.Fatal(err)

@@ -73,12 +73,11 @@ type Busy struct {
 
 // Findings holds the results of stages. Each field is nil unless its stage has set it.
 type Findings struct {
-	// Stage degrees sets Degrees, lsi LSI, spectrum Spectrum, smooth with settled rows Deviation,
-	// label-depth LabelDepth, evaluate Accuracy.
+	// Stage degrees sets Degrees, lsi LSI, spectrum Spectrum, label-depth
+	// LabelDepth, evaluate Accuracy.
 	Degrees    *DegreesReport    `json:"degrees,omitempty"`
 	LSI        *LSIReport        `json:"lsi,omitempty"`
 	Spectrum   *SpectrumReport   `json:"spectrum,omitempty"`
-	Deviation  *DeviationReport  `json:"deviation,omitempty"`
 	LabelDepth *LabelDepthReport `json:"label_depth,omitempty"`
 	Accuracy   *AccuracyReport   `json:"accuracy,omitempty"`
 }
@@ -87,7 +86,7 @@ type Findings struct {
 func (f Findings) Or(g Findings) Findings {
 	return Findings{
 		cmp.Or(f.Degrees, g.Degrees), cmp.Or(f.LSI, g.LSI), cmp.Or(f.Spectrum, g.Spectrum),
-		cmp.Or(f.Deviation, g.Deviation), cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy),
+		cmp.Or(f.LabelDepth, g.LabelDepth), cmp.Or(f.Accuracy, g.Accuracy),
 	}
 }
 
@@ -107,23 +106,6 @@ type Range struct {
 	From  int64 `json:"from"`
 	To    int64 `json:"to"`
 	Count int64 `json:"count"`
-}
-
-// DeviationReport compares smoothed rows of --active settled with those of --active exact on a
-// sample of rows, by random combinations of their columns.
-type DeviationReport struct {
-	// Bound is the requested mean deviation, 0 if --slack decides when rows settle. K is then found
-	// with settled rows, too; the deviations do not include the effect of that.
-	Bound float64 `json:"bound,omitempty"`
-	Rows  int64   `json:"rows"`
-	// Mean, P99 and Max describe ‖settled − exact‖ / ‖exact‖.
-	Mean float64 `json:"mean"`
-	P99  float64 `json:"p99"`
-	Max  float64 `json:"max"`
-	// Edges counts the edges streamed to compute the exact sample under --slack; they are not part
-	// of EdgesStreamed. With --deviation Edges is 0: EdgesStreamed counts the pilot's passes, which
-	// compute the exact sample too.
-	Edges int64 `json:"edges"`
 }
 
 // LSIReport describes a K table.

@@ -71,8 +71,7 @@ const (
 // Pick makes the choice of a stage after the rows of all intervals are counted.
 const Pick Part = "pick"
 
-// Choose makes the choice of a stage before all other parts. If First is below Last a gang does it,
-// each of whose workers has the rows of these strips.
+// Choose makes the choice of a stage before all other parts.
 const Choose Part = "choose"
 
 // These are the other parts of a partition, named like the steps of package partition: pieces
@@ -106,7 +105,7 @@ func (t Task) ID() string {
 
 // Shares reports whether the task belongs to a gang, whose workers share the rows of the graph.
 func (t Task) Shares() bool {
-	return t.Part == Strips || t.Side() != packed.Both || t.Part == Choose && t.First < t.Last
+	return t.Part == Strips || t.Side() != packed.Both
 }
 
 // Side returns the columns of each panel that the task covers.
