@@ -1,18 +1,12 @@
-// Package hops advances a column block from X^(0) hop by hop. Every row is recomputed or, once rows settle, fewer and fewer of them.
+// Package hops advances a column block from X^(0) hop by hop. Every row is computed, or only those that later hops need.
 //
 // # Model
 //
-// Rows are rows of Z = D̃^(−r) X (package internal/stationary), deflated if rows may settle. With a [Closure] row i is recomputed up to hop
-// F(i). From then on, panel g of the row is scaled by its own decay, measured once:
-//
-//	ρ_ig = min(1, ‖Z_ig^(F)‖ / ‖Z_ig^(F−1)‖), rounded to 1/65535
-//
-// A panel is 16 columns, so the result does not depend on how columns are cut into blocks.
+// Rows are rows of Z = D̃^(−r) X (package internal/stationary), deflated if the caller gives the stationary rows. A panel is 16 columns.
 //
 // Late hops need fewer rows than the graph has. [Streams] copies the edges that they need, if that saves time, and all column blocks that
-// make the same hops read the copies. A row can be left out for two reasons. First, a settled row needs no edges; once no recomputed row
-// reads it and it is not counted, it is not touched. Second, no row that is counted at a later hop may be near enough: row j is needed up
-// to hop
+// make the same hops read the copies. A row can be left out if no row that is counted at a later hop is near enough: row j is needed up to
+// hop
 //
 //	R(j) = max over rows i of  (last hop that counts i) − dist(i, j)
 //
@@ -22,9 +16,8 @@
 // A walk that recurs makes T_j Z at hop j, with Chebyshev's polynomials T_j of D̃⁻¹ Ã ([spmv.Pass.Recur]), in place of powers. Row i of
 // hop j is made of itself and its neighbours one hop earlier, and of itself two hops earlier, so that the same rows are needed.
 //
-// Each worker of a group has a range of the rows. It copies the edges into its own rows and touches all of them at every hop, because it
-// does not know which rows the others read. All workers make the same hops, save at the same hop, and resume only if each has a state of
-// that hop and of its own range; otherwise all start from hop 0.
+// Each worker of a group has a range of the rows. It copies the edges into its own rows. All workers make the same hops, save at the same
+// hop, and resume only if each has a state of that hop and of its own range; otherwise all start from hop 0.
 //
 // # Format
 //
@@ -39,22 +32,20 @@
 //
 // The payload is a uint32 length, a JSON header that describes what the state belongs to, and the engine's numbers (packages lsi and
 // smooth). Rows of a block are in strips of 2^15. Each strip has, for each panel of 16 columns in ascending order, its rows of 16 float32
-// or float16 values and then, if rows settle, for each panel the uint16 decay of each row. If the walk recurs, the rows before these follow
-// in the same order. A reader skips panels that it does not want.
+// or float16 values. If the walk recurs, the rows before these follow in the same order. A reader skips panels that it does not want.
 //
 // A damaged state, or one of another version, program, graph or plan, is refused with a reason, and work starts from hop 0.
 //
 // # Memory
 //
-// Decays take 2·n·b/16 bytes for a block of b columns with a closure, in whole 8 KiB per panel, and lists of read rows n/8 bytes for each
-// of up to 8 copies of the edges. Leaving out rows that are not needed takes 9/8·n bytes. A copy takes 3 to 4 bytes per edge, and 4 more
+// Leaving out rows that are not needed takes 9/8·n bytes. A copy takes 3 to 4 bytes per edge, and 4 more
 // with weights, in the scratch folder, or in memory if all copies take at most a quarter of what is free. Copies for several blocks have at
 // most half the edges of the one before, so all take at most 4/3 of the graph's own stream: an edge takes more bytes if there are few.
 // Writing or reading a state takes 2^18 bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism
 //
-// Rows depend on the edges, X^(0), r and F alone: not on blocks, threads, the residency of rows, when edges are copied, or where a run was
+// Rows depend on the edges, X^(0) and r alone: not on blocks, threads, the residency of rows, when edges are copied, or where a run was
 // interrupted. The bytes of a state depend on its panels, the hop and the header, except for rows that no later hop reads.
 //
 // # Not supported

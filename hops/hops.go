@@ -31,10 +31,9 @@ type Graph struct {
 	// Threads is the number of goroutines of a pass. Scratch is a folder for data that does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter returns the edges of src into the rows for which keep returns true. Unless read is nil, it sets a bit of read for each source
-	// row of these edges. It may use this number of bytes of the budget. src has all rows of the graph, and rows are numbered from the
-	// first of all. If Filter is nil, streams are never copied.
-	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (Stream, error)
+	// Filter returns the edges of src into the rows for which keep returns true. It may use this number of bytes of the budget. src has all
+	// rows of the graph, and rows are numbered from the first of all. If Filter is nil, streams are never copied.
+	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, bytes int64) (Stream, error)
 	// Room is the number of edges that all copies of a stream may have at a time, 0 for any number.
 	Room int64
 	// Group has the workers that share the rows of the graph. Source (see [Slice]), Degree, Divisors, Sent, State and the engines' other

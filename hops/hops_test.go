@@ -16,7 +16,7 @@ import (
 	"ndls/spmv"
 )
 
-// chain is a long path with a clique at one end: the path settles late.
+// chain is a long path with a clique at one end: the path needs many hops.
 func chain() testgraph.Graph {
 	var e [][2]int
 	for i := range 20 {
@@ -30,7 +30,7 @@ func chain() testgraph.Graph {
 	return testgraph.New("chain", 121, e)
 }
 
-func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.Source, func(int64) bool, []uint32, int64) (Stream, error)) (Graph, *spmv.Block) {
+func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.Source, func(int64) bool, int64) (Stream, error)) (Graph, *spmv.Block) {
 	t.Helper()
 	b, err := mem.NewBudget(256 << 20)
 	if err != nil {
@@ -82,20 +82,23 @@ func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.
 	return hg, block
 }
 
-// settling is a walk whose rows are recomputed up to hop until.
-func settling(t *testing.T, hg Graph, block *spmv.Block, until func(int64) int) *Walk {
+// needing is a walk of so many hops, of which row i is needed up to hop until(i).
+func needing(t *testing.T, hg Graph, block *spmv.Block, hops int, until func(int64) int) *Walk {
 	t.Helper()
-	closure, err := NewClosure(hg.Budget, block.NumRows(), block.Layout().Columns, AsLasts(until))
+	early, err := mem.Alloc[uint8](hg.Budget, block.NumRows(), "how long rows are needed")
 	if err != nil {
 		t.Fatal(err)
 	}
-	streams := hg.NewStreams(1, ReadBytes, AsLasts(until), true)
-	walk := streams.Walk(block, 0, closure)
+	for i := range early.S {
+		early.S[i] = uint8(hops - until(int64(i)))
+	}
+	needed := &Needed{last: hops, early: early}
+	streams := hg.NewStreams(1, ReadBytes, needed)
 	t.Cleanup(func() {
 		streams.Close()
-		closure.Free()
+		needed.Free()
 	})
-	return walk
+	return streams.Walk(block, 0)
 }
 
 func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
@@ -109,68 +112,17 @@ func rowsOf(t *testing.T, b *spmv.Block) (all []float32) {
 	return all
 }
 
-// TestClosure follows a closure with the definition beside it: rows past F are the row before times
-// the panel's decay at F, others equal those of a plain hop.
-func TestClosure(t *testing.T) {
-	g := chain()
-	hg, block := start(t, g, nil)
-	until := func(i int64) int { return 1 + int(i)%7 }
-	walk := settling(t, hg, block, until)
-	decay := make([][2]float64, len(g.Adj))
-	before := rowsOf(t, block)
-	for hop := 1; hop <= 12; hop++ {
-		if _, err := walk.Next(context.Background(), 12-hop+1, nil); err != nil {
-			t.Fatal(err)
-		}
-		got := rowsOf(t, block)
-		for i := range g.Adj {
-			for panel := range 2 {
-				at := i*32 + panel*16
-				want := make([]float64, 16)
-				for c := range want {
-					sum := float64(before[at+c])
-					for _, j := range g.Adj[i] {
-						sum += float64(before[int(j)*32+panel*16+c])
-					}
-					want[c] = sum / float64(len(g.Adj[i])+1)
-					if hop > until(int64(i)) {
-						want[c] = decay[i][panel] * float64(before[at+c])
-					}
-					if d := math.Abs(want[c] - float64(got[at+c])); d > 2e-5*(1+math.Abs(want[c])) {
-						t.Fatalf("hop %d, row %d, column %d: %g, not %g", hop, i, panel*16+c, got[at+c], want[c])
-					}
-				}
-				if hop == until(int64(i)) {
-					decay[i][panel] = min(1, norm(got[at:at+16])/norm(before[at:at+16]))
-				}
-			}
-		}
-		before = got
-	}
-}
-
-func norm(x []float32) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += float64(v) * float64(v)
-	}
-	return math.Sqrt(sum)
-}
-
-// TestShrink: the stream is written anew as rows settle, for the rows that are left, and
-// the rows that are recomputed at each hop are the same as without.
+// TestShrink: the stream is written anew as fewer rows are needed, for the rows that are left, and
+// the rows that each hop needs are the same as without.
 func TestShrink(t *testing.T) {
 	g := chain()
-	until := func(i int64) int { // the clique settles at once, the path late
-		if i < 20 {
-			return 2
-		}
-		return 40 + int(i)%7
+	until := func(i int64) int { // a node for each hop from the end of the path, which all 60 hops need
+		return max(60-(120-int(i)), 2)
 	}
-	run := func(room int64, filter func(context.Context, packed.Source, func(int64) bool, []uint32, int64) (Stream, error)) (computed []float32, _ Stats) {
+	run := func(room int64, filter func(context.Context, packed.Source, func(int64) bool, int64) (Stream, error)) (computed []float32, _ Stats) {
 		hg, block := start(t, g, filter)
 		hg.Room = room
-		walk := settling(t, hg, block, until)
+		walk := needing(t, hg, block, 60, until)
 		for hop := 1; hop <= 60; hop++ {
 			if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
 				t.Fatal(err)
@@ -185,9 +137,9 @@ func TestShrink(t *testing.T) {
 	}
 	plain, all := run(0, nil)
 	written := 0
-	filter := func(_ context.Context, _ packed.Source, keep func(int64) bool, read []uint32, _ int64) (Stream, error) {
+	filter := func(_ context.Context, _ packed.Source, keep func(int64) bool, _ int64) (Stream, error) {
 		written++
-		return filtered(g, keep, read), nil
+		return filtered(g, keep), nil
 	}
 	shrunk, some := run(0, filter)
 	if !slices.Equal(plain, shrunk) {
@@ -197,8 +149,8 @@ func TestShrink(t *testing.T) {
 		t.Errorf("written anew %d times, %d of %d edges", written, some.EdgesStreamed, all.EdgesStreamed)
 	}
 	const room = 20
-	bounded, few := run(room, func(_ context.Context, _ packed.Source, keep func(int64) bool, read []uint32, _ int64) (Stream, error) {
-		s := filtered(g, keep, read)
+	bounded, few := run(room, func(_ context.Context, _ packed.Source, keep func(int64) bool, _ int64) (Stream, error) {
+		s := filtered(g, keep)
 		if n := NumEdges(s); n > room {
 			t.Errorf("a copy of %d edges where there is room for %d", n, room)
 		}
@@ -212,16 +164,12 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// filtered is g without the edges into rows that keep leaves out. read gets a bit for each
-// row that an edge comes from.
-func filtered(g testgraph.Graph, keep func(int64) bool, read []uint32) Stream {
+// filtered is g without the edges into rows that keep leaves out.
+func filtered(g testgraph.Graph, keep func(int64) bool) Stream {
 	adj := make([][]uint32, len(g.Adj))
 	for i, a := range g.Adj {
 		if keep(int64(i)) {
 			adj[i] = a
-			for _, j := range a {
-				read[j/32] |= 1 << (j % 32)
-			}
 		}
 	}
 	return closing{testgraph.Graph{Adj: adj}.Source()}
@@ -233,10 +181,10 @@ func (closing) Close() {}
 
 // runBroken filters away everything.
 func runBroken(t *testing.T, g testgraph.Graph, until func(int64) int) (int, error) {
-	hg, block := start(t, g, func(_ context.Context, _ packed.Source, _ func(int64) bool, read []uint32, _ int64) (Stream, error) {
-		return filtered(g, func(int64) bool { return false }, read), nil
+	hg, block := start(t, g, func(_ context.Context, _ packed.Source, _ func(int64) bool, _ int64) (Stream, error) {
+		return filtered(g, func(int64) bool { return false }), nil
 	})
-	walk := settling(t, hg, block, until)
+	walk := needing(t, hg, block, 60, until)
 	for hop := 1; hop <= 60; hop++ {
 		if _, err := walk.Next(context.Background(), 60-hop+1, nil); err != nil {
 			return hop, err
@@ -315,9 +263,9 @@ func TestRecurrenceResumes(t *testing.T) {
 	hg, block := start(t, chain(), nil)
 	steps := func(b *spmv.Block, from, to int) {
 		t.Helper()
-		streams := hg.NewStreams(1, ReadBytes, nil, false)
+		streams := hg.NewStreams(1, ReadBytes, nil)
 		defer streams.Close()
-		walk := streams.Walk(b, from, nil)
+		walk := streams.Walk(b, from)
 		walk.Recurs = true
 		for hop := from + 1; hop <= to; hop++ {
 			if _, err := walk.Next(t.Context(), to-hop+1, nil); err != nil {
@@ -331,7 +279,7 @@ func TestRecurrenceResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Block(block, nil, 2), w.Before(block, 2), w.Close()); err != nil {
+	if err := errors.Join(w.Block(block, 2), w.Before(block, 2), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	r, err := NewStateReader(&raw)
@@ -343,7 +291,7 @@ func TestRecurrenceResumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Free()
-	if err := errors.Join(r.Block(other, nil, 2, 1, 2), r.Before(other, 2, 1, 2), r.End()); err != nil {
+	if err := errors.Join(r.Block(other, 2, 1, 2), r.Before(other, 2, 1, 2), r.End()); err != nil {
 		t.Fatal(err)
 	}
 	steps(block, 3, 9)

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 
-	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/spmv"
 )
@@ -89,19 +88,11 @@ func (s *StateWriter) Panels(rows []byte, stride, size, panels int) error {
 	return nil
 }
 
-// Block writes the first panels of a block, and their decays.
-func (s *StateWriter) Block(b *spmv.Block, c *Closure, panels int) error {
-	return b.Export(func(lo int64, rows spmv.Rows) error {
+// Block writes the first panels of a block.
+func (s *StateWriter) Block(b *spmv.Block, panels int) error {
+	return b.Export(func(_ int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Panels(raw, stride, size, panels); err != nil || c == nil {
-			return err
-		}
-		for g := range panels {
-			if err := s.Put(mem.AsBytes(c.Decays(g)[lo : lo+rows.Len()])); err != nil {
-				return err
-			}
-		}
-		return nil
+		return s.Panels(raw, stride, size, panels)
 	})
 }
 
@@ -263,23 +254,11 @@ func (s *StateReader) Panels(rows []byte, stride, size, held, first, last int) e
 	return s.Skip(int64(held-last) * int64(n*size))
 }
 
-// Block reads what [StateWriter.Block] wrote of held panels. Panels [first, last) become the first of b and c; others of b become zero.
-func (s *StateReader) Block(b *spmv.Block, c *Closure, held, first, last int) error {
-	return b.Import(func(lo int64, rows spmv.Rows) error {
+// Block reads what [StateWriter.Block] wrote of held panels. Panels [first, last) become the first of b; others become zero.
+func (s *StateReader) Block(b *spmv.Block, held, first, last int) error {
+	return b.Import(func(_ int64, rows spmv.Rows) error {
 		raw, stride, size := rows.Bytes()
-		if err := s.Panels(raw, stride, size, held, first, last); err != nil || c == nil {
-			return err
-		}
-		decays := 2 * rows.Len()
-		if err := s.Skip(int64(first) * decays); err != nil {
-			return err
-		}
-		for g := range last - first {
-			if err := s.Fill(mem.AsBytes(c.Decays(g)[lo : lo+rows.Len()])); err != nil {
-				return err
-			}
-		}
-		return s.Skip(int64(held-last) * decays)
+		return s.Panels(raw, stride, size, held, first, last)
 	})
 }
 

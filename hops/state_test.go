@@ -162,7 +162,7 @@ func BenchmarkState(b *testing.B) {
 		}
 		write := func(to io.Writer) {
 			w, err := NewStateWriter(to, "header")
-			if err = errors.Join(err, w.Block(block, nil, l.Columns/16), w.Close()); err != nil {
+			if err = errors.Join(err, w.Block(block, l.Columns/16), w.Close()); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -181,7 +181,7 @@ func BenchmarkState(b *testing.B) {
 			b.SetBytes(bytesEach)
 			for b.Loop() {
 				r, err := NewStateReader(bytes.NewReader(raw.Bytes()))
-				if err = errors.Join(err, r.Block(block, nil, l.Columns/16, 0, l.Columns/16), r.End()); err != nil {
+				if err = errors.Join(err, r.Block(block, l.Columns/16, 0, l.Columns/16), r.End()); err != nil {
 					b.Fatal(err)
 				}
 			}

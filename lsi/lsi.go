@@ -356,7 +356,7 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
 	}
-	t.streams = g.NewStreams(t.blocks, hops.ReadBytes, nil, false)
+	t.streams = g.NewStreams(t.blocks, hops.ReadBytes, nil)
 	if t.blocks > 1 {
 		err = t.share()
 	}
@@ -538,7 +538,7 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 	} else if err := t.states.load(t); err != nil {
 		return err
 	}
-	t.walk = t.streams.Walk(t.rows, max(t.hop, 0), nil)
+	t.walk = t.streams.Walk(t.rows, max(t.hop, 0))
 	return nil
 }
 

@@ -70,8 +70,8 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Divisors: g.Strength1(), Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo, Traffic: direct.ScratchTraffic,
-		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, dir, b, bytes, 2)
 		},
 	}
 }
@@ -545,7 +545,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 	if err := Identity(int64(n)).fill(t.Context(), lg, rows, 0, 1, mean); err != nil {
 		t.Fatal(err)
 	}
-	walk := lg.NewStreams(1, hops.ReadBytes, nil, false).Walk(rows, 0, nil)
+	walk := lg.NewStreams(1, hops.ReadBytes, nil).Walk(rows, 0)
 	var all [][]float64
 	for k := 0; ; k++ {
 		norms := make([]float64, n)

@@ -72,9 +72,9 @@ func SecondEigenvalue(ctx context.Context, g hops.Graph, component []uint32, num
 	if err := z.begin(ctx, seed); err != nil {
 		return Spectrum{}, hops.Stats{}, err
 	}
-	streams := g.NewStreams(1, 0, nil, false)
+	streams := g.NewStreams(1, 0, nil)
 	defer streams.Close()
-	walk := streams.Walk(z.rows, 0, nil)
+	walk := streams.Walk(z.rows, 0)
 	for hop := 1; ; hop++ {
 		if _, err := walk.Next(ctx, SpectrumHops-hop+1, nil); err != nil {
 			return Spectrum{}, walk.Stats, err

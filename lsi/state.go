@@ -107,7 +107,7 @@ func (t *tracker) save(w io.Writer) error {
 		return out.Close()
 	}
 	if t.whole() {
-		err = out.Block(t.rows, nil, t.panels)
+		err = out.Block(t.rows, t.panels)
 	} else if err = t.states.save(t); err == nil {
 		err = t.states.write(out, t)
 	}
@@ -159,10 +159,10 @@ func (t *tracker) resume(r *hops.StateReader) error {
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
 	if even && t.blocks == 1 {
-		if err := r.Block(t.rows, nil, t.panels, 0, t.panels); err != nil {
+		if err := r.Block(t.rows, t.panels, 0, t.panels); err != nil {
 			return err
 		}
-		t.held, t.walk = [3]int{0, t.panels, hop}, t.streams.Walk(t.rows, hop, nil)
+		t.held, t.walk = [3]int{0, t.panels, hop}, t.streams.Walk(t.rows, hop)
 	} else if err := t.share(); err != nil {
 		return err
 	} else if err := t.states.read(r, t); err != nil {

@@ -121,9 +121,9 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 	} else if err := b.load(); err != nil {
 		return err
 	}
-	streams := b.g.NewStreams(1, hops.ReadBytes, nil, false)
+	streams := b.g.NewStreams(1, hops.ReadBytes, nil)
 	defer streams.Close()
-	walk := streams.Walk(b.rows, max(b.From, 0), nil)
+	walk := streams.Walk(b.rows, max(b.From, 0))
 	defer func() { b.stats.Add(walk.Stats) }()
 	for hop := max(b.From, 0) + 1; hop <= b.To; hop++ {
 		meter.Within(fmt.Sprintf("hop %d of %d", hop, b.To))

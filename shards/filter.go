@@ -13,17 +13,16 @@ import (
 	"ndls/internal/packed"
 )
 
-// FilterHops copies the edges of src whose destination keep accepts. Unless read is nil, it sets a bit of read for the source of each. The
-// copy goes to a nameless scratch file in dir or, if it has at most this number of bytes, to memory charged to b. Each thread holds two
-// frames beside what src reads ahead. Errors come from the source, the disk or ctx; ctx also ends the reads of later passes.
-func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, read []uint32, dir string, b *mem.Budget,
-	bytes int64, threads int,
+// FilterHops copies the edges of src whose destination keep accepts. The copy goes to a nameless scratch file in dir or, if it has at most
+// this number of bytes, to memory charged to b. Each thread holds two frames beside what src reads ahead. Errors come from the source, the
+// disk or ctx; ctx also ends the reads of later passes.
+func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, dir string, b *mem.Budget, bytes int64, threads int,
 ) (_ *HopStream, err error) {
 	scratch, err := direct.NewScratch(dir)
 	if err != nil {
 		return nil, fmt.Errorf("shards: scratch file of filtered edges: %w", err)
 	}
-	f := &filter{ctx: ctx, src: src, keep: keep, read: read, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
+	f := &filter{ctx: ctx, src: src, keep: keep, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
 	if err := f.run(threads); err != nil {
 		return nil, errors.Join(fmt.Errorf("shards: filter the hop stream: %w", err), scratch.Close())
 	}
@@ -47,7 +46,6 @@ type filter struct {
 	ctx     context.Context
 	src     packed.Source
 	keep    func(dst int64) bool
-	read    []uint32 // a bit for each source of an edge; nil if not requested
 	scratch *direct.Scratch
 	pages   atomic.Int64
 	next    atomic.Int64 // strip
@@ -134,7 +132,6 @@ func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept 
 		frame.Into(kept, func(src, row uint32) {
 			if err == nil {
 				err = enc.Add(src, lo+row)
-				f.mark(src)
 			}
 		})
 		return err
@@ -143,23 +140,10 @@ func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept 
 	frame.Visit(func(src, row uint32) {
 		if kept[row] && err == nil {
 			err = enc.AddWeighted(src, lo+row, frame.Weight(at))
-			f.mark(src)
 		}
 		at++
 	})
 	return err
-}
-
-// mark records that an edge comes from a row.
-func (f *filter) mark(src uint32) {
-	if f.read == nil {
-		return
-	}
-	// Most rows have many edges, and a load is cheaper than an atomic store.
-	word, bit := &f.read[src/32], uint32(1)<<(src%32)
-	if atomic.LoadUint32(word)&bit == 0 {
-		atomic.OrUint32(word, bit)
-	}
 }
 
 // emit writes a frame after those of all threads.

@@ -209,12 +209,8 @@ func (s *Smoother) prune(ctx context.Context) (err error) {
 			return last
 		})
 	}
-	if err != nil || s.needed == nil {
-		s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), nil, false)
-		return err
-	}
-	s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), hops.AsLasts(s.needed.Until), false)
-	return nil
+	s.streams = s.g.NewStreams(s.o.Blocks, s.reserve(), s.needed)
+	return err
 }
 
 // lastOf returns the last pass whose rows are added to the sum of row i, -1 if there is none.
@@ -465,7 +461,7 @@ func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, me
 			return hops.Stats{}, err
 		}
 	}
-	walk := s.streams.Walk(s.rows, hop, nil)
+	walk := s.streams.Walk(s.rows, hop)
 	walk.Recurs = w.recurs
 	if s.needed != nil && !s.another {
 		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0

@@ -159,8 +159,8 @@ func graph(t testing.TB, g testgraph.Graph, c config, b *mem.Budget) (hops.Graph
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Divisors: g.Divisors(c.r), Sent: g.Sent(), Kernel: kernel, State: state, Budget: b, Threads: c.threads, Scratch: dir, Group: solo,
-		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, read, dir, b, bytes, 2)
+		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, dir, b, bytes, 2)
 		},
 	}, state.Free
 }

@@ -58,7 +58,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 		return err
 	}
 	panels := of.Last - of.First
-	if err := out.Block(s.rows, nil, panels); err != nil {
+	if err := out.Block(s.rows, panels); err != nil {
 		return err
 	}
 	if s.ends != nil {
@@ -102,7 +102,7 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 // resume sets the block to the hop of a state.
 func (s *Smoother) resume(r *hops.StateReader, of, want state) error {
 	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
-	if err := r.Block(s.rows, nil, held, first, last); err != nil {
+	if err := r.Block(s.rows, held, first, last); err != nil {
 		return err
 	}
 	if s.ends != nil {

@@ -34,8 +34,7 @@
 // each. T_{j+1} Z is written over T_{j−1} Z: the sum of a row starts with the row of T_j Z minus d̃/2 times that of T_{j−1} Z, in the
 // place of that, and is divided by d̃/2 at the end. So a step needs no memory and no disk beside those of a hop, wherever rows are.
 //
-// A [Part] says which rows a hop computes, and which of the others are only kept. Whole
-// strips of rows that no later hop needs are skipped.
+// [Roles] says which rows a hop computes. Whole strips of rows that no later hop needs are skipped.
 //
 // In a graph with directions, a hop is Z ← V⁻¹ M̃ Z with any positive divisors V, where M̃ is the
 // matrix of the edges of one direction plus I. What is conserved from before to after it is

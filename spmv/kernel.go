@@ -44,8 +44,6 @@ type Kernel struct {
 	widen       func(dst *float32, src *uint16, n uintptr) // n is a multiple of PanelColumns
 	narrow      func(dst *uint16, src *float32, n uintptr)
 	squareNorms func(out *float64, rows *float32, n, bytes uintptr)
-	decayRows   func(to, from *float32, decay *uint16, roles *byte, n, bytes uintptr)
-	products    func(out *float64, now, then *float32, n uintptr)
 	copyRows    func(to, from *float32, roles *byte, n, bytes uintptr)
 	divideSome  func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)
 
@@ -109,8 +107,6 @@ var goKernel = &Kernel{
 	widen:       widenGo,
 	narrow:      narrowGo,
 	squareNorms: squareNormsGo,
-	decayRows:   decayRowsGo,
-	products:    productsGo,
 	copyRows:    copyComputedGo,
 	divideSome:  divideComputedGo,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{

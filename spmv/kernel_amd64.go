@@ -21,8 +21,6 @@ var avx512Kernel = &Kernel{
 	widen:       widenAVX512,
 	narrow:      narrowAVX512,
 	squareNorms: squareNormsAVX512,
-	decayRows:   decayRowsAVX512,
-	products:    productsAVX512,
 	copyRows:    copyComputedAVX512,
 	divideSome:  divideComputedAVX512,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{
@@ -67,8 +65,6 @@ var avx2Kernel = &Kernel{
 	widen:       widenAVX2,
 	narrow:      narrowAVX2,
 	squareNorms: squareNormsAVX2,
-	decayRows:   decayRowsAVX2,
-	products:    productsAVX2,
 	copyRows:    copyComputedAVX2,
 	divideSome:  divideComputedAVX2,
 	accumulateWeighted: [2][3][2]accumulateWeightedFunc{

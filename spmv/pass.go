@@ -25,30 +25,17 @@ const (
 	Idle Role = iota
 	// Skipped rows are lost: no pass reads them from now on.
 	Skipped
-	// Kept rows are left to Settle.
-	Kept
 	// Computed rows become the mean over themselves and their neighbours.
 	Computed
 )
 
-// Part says which rows a hop computes. Conservation does not hold for a part, and is not
-// checked.
-type Part struct {
-	// Roles sets the roles of rows first, first+1, …, and returns the least and the most
-	// of them. nil computes every row. The source has all edges into rows that are
-	// computed; others are read for nothing.
-	Roles func(first int64, roles []Role) (least, most Role)
-	// Settle, unless nil, may replace finished rows. It needs Roles.
-	Settle Settle
-}
+// Roles sets the roles of rows first, first+1, …, and returns the least and the most of them. The
+// source has all edges into rows that are computed; others are read for nothing. nil computes every
+// row. Conservation does not hold where some rows are not computed, and is not checked.
+type Roles func(first int64, roles []Role) (least, most Role)
 
-// Settle may replace finished rows first, first+1, … of the next hop, which have these
-// roles. before gives rows [lo, hi) of the hop before, at most [SettleRows] of them; they are
-// valid until it is called again. Calls for different rows may come at the same time.
-type Settle func(first int64, roles []Role, rows []float32, before func(lo, hi int64) []float32) error
-
-// SettleRows is the number of rows for which the hop before is read at a time.
-const SettleRows = 256
+// floatRows is the number of rows that a thread has as float32 at a time.
+const floatRows = 256
 
 // Pass runs hops over one graph.
 type Pass struct {
@@ -108,12 +95,12 @@ func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, l
 }
 
 // Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to sink unless
-// sink is nil, and returns the number of directed edges streamed. Unless part is nil it says which
-// rows are computed. Errors come from the source, the disk or the group, or are the cause of ctx or
+// sink is nil, and returns the number of directed edges streamed. roles says which rows are
+// computed. Errors come from the source, the disk or the group, or are the cause of ctx or
 // ErrConservation.
-func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
+func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, roles Roles) (edges int64, err error) {
 	b.held = false
-	return p.run(ctx, b, sink, part, false)
+	return p.run(ctx, b, sink, roles, false)
 }
 
 // Recur is [Pass.Run] for Chebyshev's polynomials T_j of P = D̃⁻¹ Ã in place of powers. A block that was filled with rows Z gets
@@ -121,17 +108,17 @@ func (p *Pass) Run(ctx context.Context, b *Block, sink Sink, part *Part) (edges 
 //
 //	T_{j+1} Z = 2 P T_j Z − T_{j−1} Z
 //
-// in the place of T_{j−1} Z, and the block holds T_j Z beside them. The graph must not have directions, and the part must not settle
-// rows. A row that part leaves out at a step must be left out at all later ones.
-func (p *Pass) Recur(ctx context.Context, b *Block, sink Sink, part *Part) (edges int64, err error) {
-	if p.Sent != nil || part != nil && part.Settle != nil {
-		return 0, errors.New("a recurrence needs edges without directions, and rows that do not settle")
+// in the place of T_{j−1} Z, and the block holds T_j Z beside them. The graph must not have directions. A row that
+// roles leaves out at a step must be left out at all later ones.
+func (p *Pass) Recur(ctx context.Context, b *Block, sink Sink, roles Roles) (edges int64, err error) {
+	if p.Sent != nil {
+		return 0, errors.New("a recurrence needs edges without directions")
 	}
-	return p.run(ctx, b, sink, part, true)
+	return p.run(ctx, b, sink, roles, true)
 }
 
-func (p *Pass) run(ctx context.Context, b *Block, sink Sink, part *Part, keep bool) (edges int64, err error) {
-	check := part == nil
+func (p *Pass) run(ctx context.Context, b *Block, sink Sink, roles Roles, keep bool) (edges int64, err error) {
+	check := roles == nil
 	if !check && b.layout.Columns == packed.HalfPanel {
 		return 0, errors.New("all rows of half a panel are computed at every hop")
 	}
@@ -143,12 +130,9 @@ func (p *Pass) run(ctx context.Context, b *Block, sink Sink, part *Part, keep bo
 	for _, t := range b.threads {
 		t.totals, t.sent = [2 * packed.PanelColumns]float64{}, [2 * packed.PanelColumns]float64{}
 	}
-	h := &hop{Pass: p, b: b, sink: sink, check: check, added: make([]int64, b.strips()), share: 1}
+	h := &hop{Pass: p, b: b, sink: sink, roles: roles, check: check, added: make([]int64, b.strips()), share: 1}
 	if b.held {
 		h.share = halfShare
-	}
-	if part != nil {
-		h.part = *part
 	}
 	if err = b.agree(ctx); err == nil {
 		b.group.Expose(b.format(), b.relays, b.readRows)
@@ -181,7 +165,7 @@ type hop struct {
 	*Pass
 	b     *Block
 	sink  Sink
-	part  Part
+	roles Roles
 	check bool
 	added []int64 // edges so far, by strip
 	share float32 // of its d̃, by which the sum of a row is divided: half of it for a step of the recurrence
@@ -191,7 +175,7 @@ type hop struct {
 // Rows that are not in memory are stored at every hop, whatever their roles.
 func (h *hop) assign(t *thread, s int) (idle bool) {
 	t.least = Computed
-	if h.part.Roles == nil {
+	if h.roles == nil {
 		return false
 	}
 	lo, hi := h.b.bounds(s)
@@ -199,7 +183,7 @@ func (h *hop) assign(t *thread, s int) (idle bool) {
 		t.roles = make([]Role, min(h.b.n, packed.StripRows))
 	}
 	var most Role
-	t.least, most = h.part.Roles(lo, t.roles[:hi-lo])
+	t.least, most = h.roles(lo, t.roles[:hi-lo])
 	return most <= Skipped && h.b.layout.Residency == Resident
 }
 
@@ -331,8 +315,8 @@ func (h *hop) beginWithout(t *thread, s int, sums []float32) error {
 	first, _ := h.b.bounds(s)
 	stride := int64(self.Stride)
 	t.eachComputed(self.Len(), func(lo, hi int64) {
-		for ; lo < hi; lo += SettleRows {
-			end := min(lo+SettleRows, hi)
+		for ; lo < hi; lo += floatRows {
+			end := min(lo+floatRows, hi)
 			h.start(sums[lo*stride:end*stride], t.floats(h.Kernel, self.Slice(lo, end)), first+lo, first+end)
 		}
 	})
@@ -352,13 +336,13 @@ func (t *thread) eachComputed(n int64, each func(lo, hi int64)) {
 	})
 }
 
-// floats gives at most SettleRows rows as float32. They are valid until it is called again.
+// floats gives at most floatRows rows as float32. They are valid until it is called again.
 func (t *thread) floats(k *Kernel, rows Rows) []float32 {
 	if rows.H == nil {
 		return rows.S
 	}
 	if t.before == nil {
-		t.before = make([]float32, SettleRows*rows.Stride)
+		t.before = make([]float32, floatRows*rows.Stride)
 	}
 	buf := t.before[:len(rows.H)]
 	k.Widen(buf, rows.H)
@@ -492,15 +476,6 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 			}
 		}
 	}
-	if h.part.Settle != nil {
-		before, err := h.previous(t, s)
-		if err != nil {
-			return err
-		}
-		if err := h.part.Settle(lo, t.roles[:hi-lo], acc, before); err != nil {
-			return err
-		}
-	}
 	if h.sink != nil {
 		h.sink(lo, acc)
 	}
@@ -540,16 +515,4 @@ func (h *hop) storeSome(t *thread, to Rows, rows []float32) {
 			h.Kernel.store(to.Slice(int64(lo), int64(hi)), rows[lo*to.Stride:hi*to.Stride])
 		}
 	})
-}
-
-// previous gives access to the rows of a strip before the hop.
-func (h *hop) previous(t *thread, s int) (func(lo, hi int64) []float32, error) {
-	r, err := h.b.read(t, s)
-	if err != nil {
-		return nil, err
-	}
-	first, _ := h.b.bounds(s)
-	return func(lo, hi int64) []float32 {
-		return t.floats(h.Kernel, r.Slice(lo-first, hi-first))
-	}, nil
 }

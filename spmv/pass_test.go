@@ -214,52 +214,8 @@ func runOnce(t *testing.T, p *Pass, b *Block) {
 	}
 }
 
-// TestSettle: settle writes the rows that are kept, and before gives the hop before.
-func TestSettle(t *testing.T) {
-	g := wide()
-	for _, l := range append(layouts(Float32), layouts(Float16)...) {
-		x := rows(len(g.Adj), 16, 3)
-		for i := range x.S {
-			x.S[i] = float32(i % 512) // exact in float16
-		}
-		b := block(t, available()[0], x, l, 2)
-		pass := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
-		if _, err := pass.Run(t.Context(), b, nil, &Part{Roles: all(Kept), Settle: double}); err != nil {
-			t.Fatal(err)
-		}
-		for i, v := range contents(t, b) {
-			if v != 2*x.S[i] {
-				t.Fatalf("%s %s: value %d is %g, not %g", l.Precision, l.Residency, i, v, 2*x.S[i])
-			}
-		}
-	}
-}
-
-// all gives every row the same role.
-func all(r Role) func(int64, []Role) (Role, Role) {
-	return func(_ int64, roles []Role) (Role, Role) {
-		for i := range roles {
-			roles[i] = r
-		}
-		return r, r
-	}
-}
-
-// double makes rows that are kept twice the row before.
-func double(first int64, roles []Role, rows []float32, before func(lo, hi int64) []float32) error {
-	stride := len(rows) / len(roles)
-	for i, role := range roles {
-		if role == Kept {
-			for c, v := range before(first+int64(i), first+int64(i)+1) {
-				rows[i*stride+c] = 2 * v
-			}
-		}
-	}
-	return nil
-}
-
-// TestPart: rows that are computed equal those of a whole hop, rows that are kept are left to
-// settle, and what is skipped changes neither, whatever the layout.
+// TestPart: rows that are computed equal those of a whole hop, and what is skipped does not change
+// them, whatever the layout.
 func TestPart(t *testing.T) {
 	testkit.NotUnderRace(t, "TestRecurShowsNothing and TestNothingShows start the same goroutines")
 	g := wide()
@@ -281,27 +237,19 @@ func TestPart(t *testing.T) {
 			"skipped first": func(i int64) Role { return Role(min(i>>packed.StripShift, 1) * int64(Computed)) },
 		} {
 			b := block(t, pass.Kernel, x, l, 2)
-			part := &Part{Settle: double, Roles: func(first int64, roles []Role) (least, most Role) {
+			if _, err := pass.Run(t.Context(), b, nil, func(first int64, roles []Role) (least, most Role) {
 				least = Computed
 				for i := range roles {
 					roles[i] = role(first + int64(i))
 					least, most = min(least, roles[i]), max(most, roles[i])
 				}
 				return least, most
-			}}
-			if _, err := pass.Run(t.Context(), b, nil, part); err != nil {
+			}); err != nil {
 				t.Fatal(err)
 			}
 			for i, v := range contents(t, b) {
-				switch role(int64(i / 32)) {
-				case Computed:
-					if v != want[i] {
-						t.Fatalf("%s, %s %s: value %d is %g, not %g", name, l.Precision, l.Residency, i, v, want[i])
-					}
-				case Kept:
-					if v != 2*x.S[i] {
-						t.Fatalf("%s, %s %s: value %d is %g, not %g", name, l.Precision, l.Residency, i, v, 2*x.S[i])
-					}
+				if role(int64(i/32)) == Computed && v != want[i] {
+					t.Fatalf("%s, %s %s: value %d is %g, not %g", name, l.Precision, l.Residency, i, v, want[i])
 				}
 			}
 		}

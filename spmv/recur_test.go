@@ -153,7 +153,7 @@ func TestRecurPart(t *testing.T) {
 			p := &Pass{Source: g.Source(), Degree: g.Degree(), Kernel: available()[0]}
 			b, whole := block(t, p.Kernel, cur, l, 2), block(t, p.Kernel, cur, l, 2)
 			for step := range 6 {
-				part := &Part{Roles: func(first int64, roles []Role) (Role, Role) {
+				part := func(first int64, roles []Role) (Role, Role) {
 					for i := range roles {
 						roles[i] = Computed
 						if first+int64(i) >= int64(300-step) {
@@ -161,7 +161,7 @@ func TestRecurPart(t *testing.T) {
 						}
 					}
 					return Skipped, Computed
-				}}
+				}
 				if _, err := p.Recur(t.Context(), b, nil, part); err != nil {
 					t.Fatal(err)
 				}

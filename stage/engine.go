@@ -330,8 +330,8 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 			bytes := float64(hops.CopiedBytes(g.stream.Bytes())) / float64(max(g.stream.NumEdges(), 1)) // per edge
 			h.Room = max(int64(float64(g.Resources.Spare)/bytes), 1)
 		}
-		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, read []uint32, bytes int64) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, read, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
+		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
 		}
 	}
 	return h

@@ -58,34 +58,10 @@ var mutants = []mutant{
 		tests: []string{"spmv TestConversionsAgree"},
 	},
 	{
-		area: kernels, file: "spmv/decay.go", what: "divides a decay by one unit too many",
-		from:  "rate := float32(rates[i]) / OneDecay",
-		to:    "rate := float32(rates[i]) / (OneDecay + 1)",
-		tests: []string{"spmv TestSettledRowsAgree"},
-	},
-	{
-		area: kernels, file: "spmv/decay.go", what: "< for !=: lets computed rows decay",
-		from:  "if Role(role) != Kept {",
-		to:    "if Role(role) < Kept {",
-		tests: []string{"spmv TestSettledRowsAgree"},
-	},
-	{
 		area: kernels, file: "spmv/pass.go", what: "> for !=: accepts a strip that lacks edges",
 		from:  "if got, want := h.added[s], h.Source.Edges(s); got != want {",
 		to:    "if got, want := h.added[s], h.Source.Edges(s); got > want {",
 		tests: []string{"spmv TestCountIsChecked"},
-	},
-	{
-		area: kernels, file: "spmv/pass.go", what: "skips strips whose rows are to settle",
-		from:  "return most <= Skipped && h.b.layout.Residency == Resident",
-		to:    "return most <= Kept && h.b.layout.Residency == Resident",
-		tests: []string{"spmv TestSettle TestPart"},
-	},
-	{
-		area: kernels, file: "spmv/pass.go", what: "does not store rows that settled",
-		from:  "if role > Idle {",
-		to:    "if role > Kept {",
-		tests: []string{"spmv TestSettle TestPart"},
 	},
 	{
 		area: kernels, file: "spmv/balance.go", what: "takes the sum for the sum of magnitudes as the tolerance",
@@ -744,8 +720,8 @@ var mutants = []mutant{
 	},
 	{
 		area: formats, file: "shards/filter.go", what: "counts weights of kept edges alone",
-		from:  "\t\t\tf.mark(src)\n\t\t}\n\t\tat++\n",
-		to:    "\t\t\tf.mark(src)\n\t\t\tat++\n\t\t}\n",
+		from:  "frame.Weight(at))\n\t\t}\n\t\tat++\n",
+		to:    "frame.Weight(at))\n\t\t\tat++\n\t\t}\n",
 		tests: []string{"shards TestFilterHopsKeepsWeights"},
 	},
 	{

@@ -75,6 +75,11 @@ func Streams(ctx context.Context, k *spmv.Kernel, b *mem.Budget, disk, resident 
 	return result, nil
 }
 
-// unchecked is all rows. A pass over a part does not check conservation, which random
+// unchecked computes all rows. A pass that is told which rows it computes does not check conservation, which random
 // directed edges violate.
-var unchecked = &spmv.Part{}
+func unchecked(_ int64, roles []spmv.Role) (least, most spmv.Role) {
+	for i := range roles {
+		roles[i] = spmv.Computed
+	}
+	return spmv.Computed, spmv.Computed
+}

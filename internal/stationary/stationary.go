@@ -155,9 +155,6 @@ func (m *Mean) Free() { m.rows.Free() }
 // Sums returns the sums to which Add adds, by component, until Finish.
 func (m *Mean) Sums() []float64 { return m.rows.S }
 
-// Clear sets the sums to zero.
-func (m *Mean) Clear() { m.rows.Clear() }
-
 // Row is z̄ of the component of node i, once Finish was called.
 func (m *Mean) Row(i int64) []float64 {
 	at := int(m.state.of(int(i))) * m.stride

@@ -1,8 +1,8 @@
-// Command gen writes the assembly kernels of package spmv, command decay, below it, those for
-// rows that settle, and command loops the loops that package bench/pass compares a pass with.
+// Command gen writes the assembly kernels of package spmv, command roles, below it, those for
+// hops that compute a part of the rows, and command loops the loops that package bench/pass compares a pass with.
 //
 //go:generate go run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg spmv
-//go:generate go run ./decay -out ../decay_amd64.s -stubs ../stubs_decay_amd64.go -pkg spmv
+//go:generate go run ./roles -out ../roles_amd64.s -stubs ../stubs_roles_amd64.go -pkg spmv
 //go:generate go run ./loops -out ../../bench/pass/loops_amd64.s -stubs ../../bench/pass/stubs_amd64.go -pkg pass
 package main
 
