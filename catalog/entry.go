@@ -77,8 +77,7 @@ type Entry struct {
 	Interval int32 `parquet:"name=interval, type=INT32" json:"interval"`
 	Block    int32 `parquet:"name=block, type=INT32" json:"block"`
 	// Lo and Hi are the rows [Lo, Hi) of a matrix or table that the file holds. First and Last are its panels [First, Last); or its pieces
-	// of a step of a partition; or the hop of the file and the hop at which K is expected to be known ([Entry.Awaits]). All are 0 if they
-	// do not apply.
+	// of a step of a partition; or what [Entry.Awaits] sets. All are 0 if they do not apply.
 	Lo    int64 `parquet:"name=lo, type=INT64" json:"lo,omitempty"`
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
@@ -117,11 +116,14 @@ func (e Entry) Panels(first, last int) Entry {
 	return e
 }
 
-// Awaits sets the hop of the file, and the hop at which K of its rows is expected to be known.
-func (e Entry) Awaits(hop, last int) Entry {
-	e.First, e.Last = int32(hop), int32(last)
+// Awaits sets the number of rows of the file whose K is unknown, and the hop at which it is expected to be known.
+func (e Entry) Awaits(unknown int64, last int) Entry {
+	e.First, e.Last = int32(last), int32(int64(last)+unknown)
 	return e
 }
+
+// Awaited returns what Awaits set.
+func (e Entry) Awaited() (unknown int64, last int) { return int64(e.Last - e.First), int(e.First) }
 
 // AtHop sets the number of hops of the file's rows.
 func (e Entry) AtHop(hop int) Entry {

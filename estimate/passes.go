@@ -208,22 +208,26 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 	w := o.Work(s.Part, width, sketch, min(s.Hops, kmax))
 	s.streams(r, w, o.Layout, false, 0)
 	s.Computes(float64(s.Part)*float64(width), filledValues)
+	if o.FewExpected(s.Hops) {
+		s.Computes(o.FewValues(s.Part, width), combinedValues)
+		w.Passes = hops.Blocks(width, o.Layout) * o.PlainHops()
+	}
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }
 
 // ShareLSI adds one run of the LSI engine in which workers, or groups of them, share the panels of
-// the probe, beside held bytes. Stretches end with the hops in ends. There are at most so many
-// tasks.
-func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64) {
+// the probe, beside held bytes. Stretches end with the hops in ends; polynomials make those after them, unless few is zero. There are at
+// most so many tasks.
+func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Options, held int64) {
 	takers := min(s.takers(), tasks)
 	mine := (panels + takers - 1) / takers
 	r := s.capacity(mine*packed.PanelColumns, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
-		_, need, _ := lsi.Options{}.StretchPlan(r)
+		_, need, _ := few.StretchPlan(r)
 		return need
 	})
-	o, _, _ := lsi.Options{}.StretchPlan(r)
+	o, _, _ := few.StretchPlan(r)
 	l, n := o.Layout, s.Part
 	var w hops.Work
 	from, longest := -1, 0
@@ -236,10 +240,18 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 	}
 	squares := int64(longest) * 8 * n * int64(l.Columns/packed.PanelColumns)
 	w.Move(int64(len(ends))*squares, int64(len(ends))*squares)
+	observed, products := w.Passes, int64(0)
+	if o.PlainHops() > 0 {
+		var kept int64
+		kept, products = o.FewWork(&w, n, panels)
+		squares = max(squares, kept)
+		products *= int64(panels) * int64(s.sharing)
+		s.Computes(o.FewValues(n, panels*packed.PanelColumns), combinedValues)
+	}
 	w.Disk = l.Disk(n) + squares
 	s.streams(r, w, l, false, 0)
 	s.Computes(float64(n)*float64(panels*packed.PanelColumns), filledValues)
-	s.Computes(float64(w.Passes)*float64(n)*float64(l.Columns), observedValues)
+	s.Computes(float64(observed)*float64(n)*float64(l.Columns), observedValues)
 	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
 	rows := int64(panels) * s.Nodes * packed.PanelColumns * l.Precision.Bytes()
 	found := int64(ends[0]+1) * 8 * s.Nodes * int64(panels)
@@ -247,9 +259,12 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, held int64)
 		all := s.NodeBytes() + finding
 		s.Takes(all, all)
 	}
-	s.BytesWritten += int64(len(ends))*rows + found
-	s.BytesRead += int64(len(ends)-1)*rows + found
-	s.PeakDiskBytes = s.DiskBytes + 2*rows + found
+	s.BytesWritten += int64(len(ends))*rows + found + products
+	s.BytesRead += int64(len(ends)-1)*rows + found + products
+	if products > 0 {
+		s.BytesRead += rows
+	}
+	s.PeakDiskBytes = s.DiskBytes + 2*rows + max(found, products)
 	s.Pieces(tasks)
 }
 

@@ -53,6 +53,9 @@ var (
 	// observedValues counts values of rows whose distances the LSI stage finds after a pass.
 	// Measured by go run -C bench ./threads -profile (lsi).
 	observedValues = Rate{1500e6, byValues}
+	// combinedValues counts values that are added, or multiplied with each other, where polynomials make hops of nodes whose K is
+	// unknown. Measured by go test -run '^$' -bench FewPasses ./lsi.
+	combinedValues = Rate{4e9, byValues}
 	// filledValues counts values of a column block that are made, or read from tiles, and scaled.
 	// Measured by go run -C bench ./threads -profile (lsi and smooth).
 	filledValues = Rate{150e6, byValues}

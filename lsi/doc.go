@@ -40,15 +40,26 @@
 //
 // with Chebyshev's polynomials T_j (package internal/chebyshev), each of which is a pass. The degree
 // J is the least for which the last hop has at most the tolerance of its weight after T_J: 46 for
-// Kmax 200 and 0.001. A hop up to 8 + J is right up to rounding; in a later one the distance of node
+// Kmax 200 and 0.001. Kmax is at most 4096. A hop up to 8 + J is right up to rounding; in a later one the distance of node
 // i is off by at most Σ_{j>J} c_hj times its distance after 8 hops if r is ½ and the probe is the
 // identity. For other r the bound has a factor of the largest over the smallest d̃^|r−½|.
 //
-// Rows T_j of the nodes whose K is unknown after 8 hops go to a scratch file. When a block has made
-// its passes, the squared lengths of each hop are summed, panel by panel, unit by unit of 128 nodes;
-// after the last block the first hop below ε is K. Hops are made one by one after all if no pass
-// would be saved, or if 8 additions of a row in memory would not take the place of each addition
-// along an edge. That depends on the numbers of nodes, edges and unknown K alone.
+// Rows T_j of the nodes whose K is unknown after 8 hops are kept, in memory if they take a small part of
+// what is free, else in a scratch file. When a block has made its passes, the rows of each node become
+// few rows, the basis, of which every hop is a sum: at most 16 for the even hops of Kmax 200, and 16 for
+// the odd ones. What that adds to the cut is below 2^−10 of the tolerance. The squared length after each
+// hop is a quadratic form in the products of these rows with each other, 272 numbers, which add up
+// panel by panel. After the last block the first hop below ε is K.
+//
+// K is uncertain if a distance up to K lies nearer to ε than what is cut and what rounding changes, as a
+// share of the distance after 8 hops: 2^−20 with float32 rows, and 2^−6 over the root of the number of
+// columns with float16 rows. The bound for rounding was measured, and so was that for sketches and
+// features, whose rows are not those of the identity.
+//
+// Hops are made one by one after all if no pass is saved, if fewer hops are expected than passes (the
+// number of nodes with unknown K falls by the same factor with each hop), or if more rows are added in
+// memory than along edges in the passes that are saved. That depends on the numbers of nodes, edges and
+// unknown K alone. So does the way of workers that share the panels ([Stretch]): they have the same bits.
 //
 // # Format of the checkpoint
 //
@@ -61,7 +72,7 @@
 //	          have not: the sums of the first of them
 //
 // While polynomials are made, states are saved between blocks only: they have the rows after 8 hops of
-// the blocks to come, and in place of sums those of each unit. A run that is killed within a block
+// the blocks to come, and in place of sums the products of each node. A run that is killed within a block
 // makes that block's polynomials again.
 //
 // A state can otherwise be saved after any hop of any block, because all data of a block are stored by panel.
@@ -76,8 +87,8 @@
 //
 //	2·n bytes             K; as many for each looser ε
 //	8·n bytes             partial sums, with more than one block
-//	n/8 bytes             which K are unknown, if hops are made of polynomials, and for each thread
-//	                      some (J+1)·512·16·e + 4·2^10·(Kmax−7) bytes
+//	n/4 bytes             which K are unknown or uncertain, if hops are made of polynomials, and for
+//	                      each thread some (J+1)·512·16·e + 2^12·products bytes
 //
 // and the stationary rows. With several blocks the scratch files have up to n·s·e bytes for a probe
 // of s columns of e bytes, and 8·n bytes for each hop of the longest window, at most 33·8·n. Saving

@@ -1,6 +1,7 @@
 package lsi
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/stationary"
+	"ndls/spmv"
 )
 
 // finder enters nodes that have settled into a table, from the squared lengths of their rows.
@@ -17,6 +19,8 @@ type finder struct {
 	state *stationary.State
 	base  int64 // number of the table's first node among those of state
 	table *Table
+	// spread and rounding say how far polynomials may be off: see series.off.
+	spread, rounding float64
 }
 
 // see reads the squared lengths of rows after a hop, and returns the number of nodes that have
@@ -56,11 +60,16 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
-// seeListed is see for some nodes, which are numbered from first on.
-func (f *finder) seeListed(hop int, first int64, nodes []int32, squares []float64) (settled int64) {
-	for j, node := range nodes {
-		if f.table.k.S[first+int64(node)] == unsettled {
-			settled += f.see(hop, first+int64(node), squares[j:j+1])
+// seeProducts is see for the hops after plainHops of a node, from the products of its rows, until its K is known. It also decides whether
+// K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other side.
+func (f *finder) seeProducts(s *series, node int64, products []float64) (settled int64) {
+	up := f.state.Up(f.base + node)
+	first, epsilon := up*math.Sqrt(s.square(0, products)), f.o.Epsilon*f.scale
+	for h := 1; h <= s.hops && settled == 0; h++ {
+		square := [1]float64{s.square(h, products)}
+		settled = f.see(plainHops+h, node, square[:])
+		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding) {
+			f.table.uncertain.add(node)
 		}
 	}
 	return settled
@@ -74,6 +83,7 @@ type Finder struct {
 	// hops that were shown.
 	squares [3]*mem.Array[float64]
 	seen    int
+	before  int64
 	part    *mem.Array[float64]
 }
 
@@ -135,10 +145,14 @@ func (f *Finder) Left() (n int64) {
 	return n
 }
 
+// Before counts the nodes whose K was unknown before the last hop.
+func (f *Finder) Before() int64 { return f.before }
+
 // Hop reads the squared lengths of the rows after a hop. read fills in the lengths of one panel,
 // for the nodes whose K was unknown when the Finder began; Hop calls it for the panels in ascending
 // order. The sums have the bits that a single worker computes.
 func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) error) error {
+	f.before = f.Left()
 	last := f.squares[len(f.squares)-1]
 	copy(f.squares[1:], f.squares[:])
 	f.squares[0], f.seen = last, f.seen+1
@@ -154,6 +168,60 @@ func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) er
 	f.see(hop, 0, last.S)
 	return nil
 }
+
+// Few reads the products of the rows of the nodes whose K is unknown (see [Options.Few]), and finds K of all of them up to Kmax. read fills
+// in the products of the next nodes of a panel; Few calls it for some nodes at a time, each time for the panels in ascending order. members
+// have the nodes of the state, and rows have the precision p. The sums have the bits that a single worker computes.
+func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums, panels int, p spmv.Precision,
+	read func(panel int, products []float64) error,
+) error {
+	s := f.o.series()
+	each := s.products()
+	sums, err := mem.Alloc[float64](b, int64(2*unit*each), "products of rows")
+	if err != nil {
+		return err
+	}
+	defer sums.Free()
+	if f.table.uncertain, err = newNodeSet(b, int64(len(f.table.k.S))); err != nil {
+		return err
+	}
+	if f.spread, err = f.state.Spread(ctx, members); err != nil {
+		return err
+	}
+	f.rounding = rounding(p, panels)
+	var open []int64
+	flush := func() error {
+		sum, part := sums.S[:len(open)*each], sums.S[unit*each:][:len(open)*each]
+		clear(sum)
+		for panel := range panels {
+			if err := read(panel, part); err != nil {
+				return fmt.Errorf("products of panel %d: %w", panel, err)
+			}
+			for i, x := range part {
+				sum[i] += x
+			}
+		}
+		for i, node := range open {
+			f.seeProducts(s, node, sum[i*each:(i+1)*each])
+		}
+		open = open[:0]
+		return nil
+	}
+	for i, k := range f.table.k.S {
+		if k != unsettled {
+			continue
+		}
+		if open = append(open, int64(i)); len(open) == unit {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// Uncertain counts the nodes whose K is uncertain ([Table.Uncertain]).
+func (f *Finder) Uncertain() int64 { return f.table.CountUncertain() }
 
 // More estimates the number of further hops until K of all nodes is known, assuming that distances
 // fall as in the last two hops. It returns most if the number is larger or unknown.

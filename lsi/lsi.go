@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -49,6 +50,8 @@ type Options struct {
 type Table struct {
 	k      *mem.Array[uint16]
 	looser []*mem.Array[uint16]
+	// uncertain has the nodes whose K polynomials leave uncertain.
+	uncertain nodeSet
 	// distances holds the distances of the sample's rows.
 	distances [][]float64
 }
@@ -64,6 +67,21 @@ func (t *Table) Distances(number int) []float64 { return t.distances[number] }
 // whether the node did not settle by Kmax.
 func (t *Table) Looser(number int, i int64) (k int, isCapped bool) {
 	return entry(t.looser[number].S[i])
+}
+
+// Uncertain reports whether what polynomials leave out may make K of node i another one than that of hops that are made one by one (see the
+// package's Algorithm).
+func (t *Table) Uncertain(i int64) bool { return t.uncertain.has(i) }
+
+// CountUncertain counts these nodes.
+func (t *Table) CountUncertain() (n int64) {
+	if t.uncertain.words == nil {
+		return 0
+	}
+	for _, word := range t.uncertain.words.S {
+		n += int64(bits.OnesCount32(word))
+	}
+	return n
 }
 
 func entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
@@ -102,6 +120,8 @@ func (t *Table) begin() {
 		}
 	}
 	clear(t.distances)
+	t.uncertain.free()
+	t.uncertain = nodeSet{}
 }
 
 // capRest sets K to Kmax for the nodes that never settled.
@@ -121,7 +141,24 @@ func (t *Table) Free() {
 	for _, x := range t.looser {
 		x.Free()
 	}
+	t.uncertain.free()
 }
+
+// nodeSet has a bit for each node. It has no nodes if it is zero.
+type nodeSet struct{ words *mem.Array[uint32] }
+
+// newNodeSet has room for n nodes.
+func newNodeSet(b *mem.Budget, n int64) (s nodeSet, err error) {
+	s.words, err = mem.Alloc[uint32](b, (n+31)/32, "nodes whose K is uncertain")
+	return s, err
+}
+
+// add adds a node. Several goroutines may add nodes.
+func (s nodeSet) add(i int64) { atomic.OrUint32(&s.words.S[i/32], 1<<(i%32)) }
+
+func (s nodeSet) has(i int64) bool { return s.words != nil && s.words.S[i/32]>>(i%32)&1 == 1 }
+
+func (s nodeSet) free() { s.words.Free() }
 
 // Stats describes a run. If the run resumed from a state, hops.Stats counts only what came after
 // it; Hops and Contraction describe the whole run.
@@ -134,6 +171,8 @@ type Stats struct {
 	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
 	// contract.
 	Contraction float64
+	// Polynomials is the number of passes of a block that made polynomials, 0 if every hop was made.
+	Polynomials int
 
 	ends []int // of windows
 }
@@ -191,7 +230,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		}
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
-		if t.from == plainHops && t.series.pays(t.all[allNodes], t.all[allEdges], t.left) {
+		if t.from == plainHops && t.series.pays(t.all[allNodes], t.all[allEdges], t.before, t.left) {
 			if err := t.openPolynomials(); err != nil {
 				return err
 			}
@@ -203,13 +242,20 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 // openPolynomials begins the window after plainHops, whose hops are made of polynomials.
 func (t *tracker) openPolynomials() (err error) {
 	t.from, t.to = plainHops, t.o.Kmax
+	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
+		return err
+	}
 	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
 	return err
 }
 
 // runPolynomials finds K of all nodes whose K is unknown after plainHops. States are saved between
 // blocks, because only then the rows of the other blocks and the sums are all that is left to know.
-func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) error {
+func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (err error) {
+	if t.finder.spread, err = t.g.State.Spread(ctx, t.g.Group); err != nil {
+		return err
+	}
+	t.finder.rounding = rounding(t.o.Layout.Precision, t.panels)
 	for t.first = t.reached(t.to); t.first < t.panels; t.first = t.last {
 		t.last = t.blockEnd(t.first)
 		if err := t.start(ctx, nil); err != nil {
@@ -241,7 +287,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) err
 	if _, err := t.count(ctx); err != nil {
 		return err
 	}
-	t.stats.Hops = t.o.Kmax
+	t.stats.Hops, t.stats.Polynomials = t.o.Kmax, t.series.degree
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
 	return nil
@@ -252,7 +298,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) err
 func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
 	p := t.polynomials
 	if t.first == 0 {
-		clear(p.pieceSquares(x, b))
+		clear(p.pieceProducts(x, b))
 	} else if err := p.loadSums(x, b); err != nil {
 		return err
 	}
@@ -269,9 +315,9 @@ func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
 	for number := 0; len(nodes) > 0; number++ {
 		some := nodes[:min(unit, len(nodes))]
 		nodes = nodes[len(some):]
-		squares := p.unitSquares(b, number)
-		for h := 1; h <= p.hops; h++ {
-			t.unsettled.Add(-t.finder.seeListed(plainHops+h, lo, some, squares[h*unit:]))
+		products := p.unitProducts(b, number)
+		for i, node := range some {
+			t.unsettled.Add(-t.finder.seeProducts(p.series, lo+int64(node), products[i*p.products():(i+1)*p.products()]))
 		}
 	}
 	return nil
@@ -305,7 +351,7 @@ type tracker struct {
 	sums    *direct.Scratch     // partial, by hop of the window
 	states  *states             // of each block at the end of a window
 	// series says how polynomials replace hops; polynomials is nil unless they do so in this window.
-	series      series
+	series      *series
 	polynomials *polynomials
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool
@@ -322,6 +368,7 @@ type tracker struct {
 	unsettled   atomic.Int64
 	far         atomic.Int64 // nodes that the first block estimates to be unsettled
 	left        float64      // unsettled nodes of all workers
+	before      float64      // the same one hop before
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
@@ -384,6 +431,8 @@ func (t *tracker) share() (err error) {
 // begin starts from hop 0.
 func (t *tracker) begin() {
 	t.table.begin()
+	t.polynomials.close()
+	t.polynomials = nil
 	t.unsettled.Store(t.n)
 	for g := range t.at {
 		t.at[g] = -1
@@ -579,6 +628,7 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	switch {
 	case t.lastBlock():
 		before := t.energy
+		t.before = t.left
 		if t.energy, err = t.count(ctx); err != nil {
 			return err
 		}

@@ -39,6 +39,8 @@ type setup struct {
 	place     spmv.Residency
 	precision spmv.Precision
 	tolerance float64
+	sample    []int64
+	memory    int64 // 0 = as much as budget has
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -84,6 +86,12 @@ func layout(columns int, p spmv.Residency) spmv.Layout {
 func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64, kmax int) (*Table, Stats) {
 	t.Helper()
 	b := budget(t)
+	if s.memory > 0 {
+		var err error
+		if b, err = b.Part(s.memory, "a run with little memory"); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if s.threads == 0 {
 		s.threads = 2
 	}
@@ -94,7 +102,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Layout: l, Sample: []int64{0, g.Source().NumNodes() / 2},
+		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Layout: l, Sample: s.sampled(g),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -702,4 +710,12 @@ func TestIdentityPart(t *testing.T) {
 			}
 		}
 	}
+}
+
+// sampled lists the rows whose distances are kept: two of them, unless the setup names others.
+func (s setup) sampled(g testgraph.Graph) []int64 {
+	if s.sample != nil {
+		return s.sample
+	}
+	return []int64{0, g.Source().NumNodes() / 2}
 }

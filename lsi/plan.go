@@ -18,9 +18,15 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	return o, need, err
 }
 
+// FewExpected reports whether a plan takes it that polynomials make the hops after PlainHops, if the last node settles after so many hops.
+func (o Options) FewExpected(last int) bool {
+	s := o.series()
+	return s.degree > 0 && min(last, o.Kmax) > plainHops+s.degree
+}
+
 // Work returns the work of a run over n nodes with a probe of that width, if the last node settles
 // after so many hops, or never if last is Kmax. It assumes that the first block of a sketch finds
-// that hop. If the options allow polynomials, it assumes that they pay, and that one node of
+// that hop. If the options allow polynomials, and more hops are needed than passes, it assumes that they pay, and that one node of
 // openShare is left for them.
 func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	return o.work(n, width, sketch, last, (n/openShare+unit-1)/unit, func(t *tracker) int {
@@ -29,6 +35,25 @@ func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 		}
 		return t.to
 	})
+}
+
+// FewWork adds the last stretch of workers that share the panels of a probe of a graph of n rows, of which polynomials make the hops of so many
+// panels. It returns the size of scratch files, and of what is committed for a panel.
+func (o Options) FewWork(w *hops.Work, n int64, panels int) (disk, committed int64) {
+	s, l, units := o.series(), o.Layout, (n/openShare+unit-1)/unit
+	for first := 0; first < panels; first += l.Columns / packed.PanelColumns {
+		count := min(panels-first, l.Columns/packed.PanelColumns)
+		w.External(l, n, 3, 1) // loaded, summed by the first pass, kept
+		w.Pass(l, n, s.degree, true)
+		kept := s.keptBytes(units, count*packed.PanelColumns, l.Precision) + int64(count)*units*s.unitBytes()
+		w.Move(kept, kept)
+	}
+	return s.keptBytes(units, l.Columns, l.Precision) + units*s.unitBytes(), int64(8*s.products()) * (n / openShare)
+}
+
+// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of a graph of n rows.
+func (o Options) FewValues(n int64, width int) float64 {
+	return float64(n/openShare) * float64(width) * float64(o.series().terms())
 }
 
 // openShare is the expected number of nodes of which K of one is above plainHops.
@@ -65,7 +90,7 @@ func (o Options) work(n int64, width int, sketch bool, last int, units int64, en
 		if last <= t.to {
 			break
 		}
-		if t.series.degree > 0 && t.to == plainHops {
+		if t.to == plainHops && o.FewExpected(last) {
 			kept = t.addPolynomials(&w, units)
 			break
 		}
@@ -88,7 +113,9 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 		w.External(l, t.n, 0, 1)
 		w.Move(t.savedBytes(), 0)
 	}
-	w.External(l, t.n, 1, 0) // the first pass sums the rows before it
+	if from == 0 || t.blocks > 1 {
+		w.External(l, t.n, 1, 0) // the first pass sums the rows before it
+	}
 	w.Pass(l, t.n, end-from, false)
 	if t.first > 0 {
 		w.Move(seen*8*direct.RoundUp(t.n), 0)

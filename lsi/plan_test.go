@@ -17,6 +17,7 @@ import (
 // TestWorkIsDone compares what was planned with what a run moves and holds.
 func TestWorkIsDone(t *testing.T) {
 	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
+	fewAlways(t)
 	const n, width, kmax = 8192, 48, 40
 	g := testgraph.Random(n, 3*n, 7)
 	for _, place := range []spmv.Residency{spmv.Resident, spmv.Spilled, spmv.External} {
@@ -24,7 +25,7 @@ func TestWorkIsDone(t *testing.T) {
 			for _, epsilon := range []float64{0.3, 0.08, 1e-9} {
 				for _, tolerance := range []float64{0, 0.01} {
 					t.Run(fmt.Sprintf("%s/%d columns/epsilon %g/tolerance %g", place, columns, epsilon, tolerance), func(t *testing.T) {
-						s := setup{r: 0.5, component: true, columns: columns, place: place, tolerance: tolerance}
+						s := setup{r: 0.5, component: true, columns: columns, place: place, tolerance: tolerance, memory: 20 << 20} // so that kept rows go to disk
 						read, written := direct.ScratchTraffic()
 						table, stats := run(t, g, s, Signs(5, ids(n), width), epsilon, kmax)
 						after, afterWritten := direct.ScratchTraffic()

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"sort"
 	"sync"
 
 	"ndls/hops"
-	"ndls/internal/chebyshev"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
@@ -18,85 +18,27 @@ import (
 )
 
 const (
-	// plainHops is the number of hops that are made one by one before [Options.Tolerance] cuts short.
-	plainHops = window
-	// unit is the number of nodes whose hops are made together of their kept rows.
+	// unit is the number of nodes whose products lie together in scratch files.
 	unit = 128
 	// pieceUnits is the number of units of a piece, whose kept rows are read at a time.
 	pieceUnits = 4
-	// combineWork is the number of additions of a row in memory that may replace the addition of a
-	// row along an edge, which is read in each pass.
-	combineWork = 8
-	// negligible is the share of a hop below which later polynomials are left out of it: it is far
-	// below the rounding of float32 rows.
-	negligible = 0x1p-30
+	// together is the number of nodes whose rows are mixed at a time.
+	together = 32
 )
-
-// series says how hops are made of Chebyshev's polynomials of the rows after plainHops.
-type series struct {
-	hops   int // after plainHops, up to Kmax
-	degree int // passes
-	// terms is the number of rows that are added for all hops of a node.
-	terms int64
-}
-
-// series returns the polynomials by which the options replace hops. Its degree is 0 if they replace
-// none.
-func (o Options) series() (s series) {
-	s.hops = o.Kmax - plainHops
-	if !(o.Tolerance > 0) || s.hops < 2 {
-		return series{}
-	}
-	if s.degree = chebyshev.Degree(s.hops, o.Tolerance); s.degree < 1 || s.degree >= s.hops {
-		return series{}
-	}
-	for _, last := range s.lasts() {
-		s.terms += int64(last)/2 + 1
-	}
-	return s
-}
-
-// lasts returns, for each hop, the last polynomial that is added.
-func (s series) lasts() []int {
-	lasts, left := make([]int, s.hops+1), make([]float64, s.hops+1)
-	x := chebyshev.New(s.hops + 1)
-	for h := range left {
-		left[h] = 1
-	}
-	for ; x.Degree() <= s.degree; x.Next() {
-		for h := range left {
-			if left[h] > negligible && x.At(h) > 0 {
-				lasts[h] = x.Degree()
-			}
-			left[h] -= x.At(h)
-		}
-	}
-	return lasts
-}
-
-// pays reports whether polynomials replace hops of a graph with so many nodes and directed edges,
-// if K of so many nodes is unknown after plainHops. Both the rows that are added for the hops of
-// these nodes and those that are kept have to be few against the edges of the passes that are
-// saved. The answer depends on nothing else, so that all ways to compute a table have the same.
-func (s series) pays(nodes, edges, left float64) bool {
-	return s.degree > 0 && left > 0 && left*float64(s.terms) <= combineWork*float64(s.hops-s.degree)*(nodes+edges)
-}
 
 // polynomials makes the hops after plainHops of some nodes, the open ones, of rows T_j Z that it
 // keeps of them. A piece of a strip has the next pieceUnits·unit open nodes.
 type polynomials struct {
-	series
+	*series
 	g       hops.Graph
 	columns int // of a block
 	element int64
-	weights *mem.Array[float32] // c_kj of each hop, then of each polynomial
-	last    []int
 	open    *mem.Array[uint64] // a bit for each node
 	// strips holds the open nodes of each strip, and what is before it; one more holds all.
 	strips  []stripOpen
 	panels  int // of the block under way
-	rows    *direct.Scratch
-	sums    *direct.Scratch
+	rows    kept
+	sums    kept // products of the blocks so far
 	buffers chan *pieceBuffer
 
 	mu     sync.Mutex
@@ -124,48 +66,51 @@ func unitsOf(open int) int64 { return int64((open + unit - 1) / unit) }
 
 // pieceBuffer is the memory of one thread.
 type pieceBuffer struct {
-	raw     *mem.Array[byte]    // T_j of a piece, of one panel
-	wide    *mem.Array[float32] // the same of a unit, or rows of a piece
-	sum     *mem.Array[float32] // a hop of a unit
-	squares *mem.Array[float64] // by unit and hop
-	nodes   [pieceUnits * unit]int32
+	raw   *mem.Array[byte]    // T_j of a piece, of one panel
+	wide  *mem.Array[float32] // the same of a unit, or rows of a piece
+	mixed *mem.Array[float32] // the basis, of some nodes
+	row   *mem.Array[float64] // the basis of a node
+	// products holds the products of each node of a piece. Units are whole pages.
+	products *mem.Array[float64]
+	nodes    [pieceUnits * unit]int32
 }
 
 func (b *pieceBuffer) free() {
 	b.raw.Free()
 	b.wide.Free()
-	b.sum.Free()
-	b.squares.Free()
+	b.mixed.Free()
+	b.row.Free()
+	b.products.Free()
 }
 
 // pieceRows returns the largest number of rows of a piece, with those that fill its last unit.
 func pieceRows(n int64) int64 { return min(pieceUnits*unit, (n+unit-1)/unit*unit) }
 
-// unitBytes returns the size of the squared lengths of a unit.
-func (s series) unitBytes() int64 { return direct.RoundUp(int64(s.hops+1) * unit * 8) }
+// unitBytes returns the size of the products of a unit.
+func (s *series) unitBytes() int64 { return direct.RoundUp(int64(s.products()) * unit * 8) }
 
 // bytes returns the memory of polynomials for n nodes.
-func (s series) bytes(n int64, p spmv.Precision, threads int) int64 {
+func (s *series) bytes(n int64, p spmv.Precision, threads int) int64 {
 	if s.degree == 0 {
 		return 0
 	}
 	element := packed.PanelColumns * p.Bytes()
-	rows, polynomials := pieceRows(n), int64(s.degree+1)
+	rows, polynomials, basis := pieceRows(n), int64(s.degree+1), int64(s.basisRows())
 	buffer := direct.RoundUp(polynomials*rows*element) + direct.RoundUp(max(polynomials*unit, rows)*packed.PanelColumns*4) +
-		direct.RoundUp(int64(unit*packed.PanelColumns*4)) + rows/unit*s.unitBytes()
-	return direct.RoundUp((n+63)/64*8) + direct.RoundUp(int64(s.hops+1)*polynomials*4) + int64(max(threads, 1))*buffer
+		direct.RoundUp(basis*together*packed.PanelColumns*4) + direct.RoundUp(basis*packed.PanelColumns*8) + rows/unit*s.unitBytes()
+	return 2*direct.RoundUp((n+63)/64*8) + int64(max(threads, 1))*buffer
 }
 
 // keptBytes returns the size of the rows that are kept of so many open nodes, in blocks of so many
 // columns. Each strip with open nodes may have a unit more.
-func (s series) keptBytes(units int64, columns int, p spmv.Precision) int64 {
+func (s *series) keptBytes(units int64, columns int, p spmv.Precision) int64 {
 	return units * unit * int64(s.degree+1) * int64(columns) * p.Bytes()
 }
 
 // newPolynomials allocates what rows of a block of this layout need. open says which nodes are open.
-func newPolynomials(g hops.Graph, s series, l spmv.Layout, open func(i int64) bool) (_ *polynomials, err error) {
+func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool) (_ *polynomials, err error) {
 	n := g.Source.NumNodes()
-	p := &polynomials{series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), last: s.lasts()}
+	p := &polynomials{series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes()}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -187,20 +132,7 @@ func newPolynomials(g hops.Graph, s series, l spmv.Layout, open func(i int64) bo
 		p.strips[strip+1] = stripOpen{0, x.pieces + (x.open+pieceUnits*unit-1)/(pieceUnits*unit), x.units + unitsOf(x.open)}
 	}
 	polynomials := int64(s.degree + 1)
-	if p.weights, err = mem.Alloc[float32](g.Budget, int64(s.hops+1)*polynomials, "weights of polynomials"); err != nil {
-		return nil, err
-	}
-	for x := chebyshev.New(s.hops + 1); x.Degree() <= s.degree; x.Next() {
-		for h := range s.hops + 1 {
-			p.weights.S[h*(s.degree+1)+x.Degree()] = float32(x.At(h))
-		}
-	}
-	if p.rows, err = direct.NewScratch(g.Scratch); err != nil {
-		return nil, fmt.Errorf("scratch file: %w", err)
-	}
-	if p.sums, err = direct.NewScratch(g.Scratch); err != nil {
-		return nil, fmt.Errorf("scratch file: %w", err)
-	}
+	polynomials, basis := int64(s.degree+1), int64(s.basisRows())
 	threads := max(g.Threads, 1)
 	p.buffers = make(chan *pieceBuffer, threads)
 	rows := pieceRows(n)
@@ -213,12 +145,21 @@ func newPolynomials(g hops.Graph, s series, l spmv.Layout, open func(i int64) bo
 		if b.wide, err = mem.Alloc[float32](g.Budget, max(polynomials*unit, rows)*packed.PanelColumns, "rows of polynomials"); err != nil {
 			return nil, err
 		}
-		if b.sum, err = mem.Alloc[float32](g.Budget, unit*packed.PanelColumns, "rows of a hop"); err != nil {
+		if b.mixed, err = mem.Alloc[float32](g.Budget, basis*together*packed.PanelColumns, "sums of polynomials"); err != nil {
 			return nil, err
 		}
-		if b.squares, err = mem.Alloc[float64](g.Budget, rows/unit*s.unitBytes()/8, "squared distances"); err != nil {
+		if b.row, err = mem.Alloc[float64](g.Budget, basis*packed.PanelColumns, "sums of polynomials"); err != nil {
 			return nil, err
 		}
+		if b.products, err = mem.Alloc[float64](g.Budget, rows/unit*s.unitBytes()/8, "products of rows"); err != nil {
+			return nil, err
+		}
+	}
+	if p.rows, err = newKept(g, s.keptBytes(p.all().units, l.Columns, l.Precision), "rows of polynomials"); err != nil {
+		return nil, err
+	}
+	if p.sums, err = newKept(g, p.all().units*s.unitBytes(), "products of rows"); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -229,15 +170,11 @@ func (p *polynomials) close() {
 		return
 	}
 	p.open.Free()
-	p.weights.Free()
 	for len(p.buffers) > 0 {
 		(<-p.buffers).free()
 	}
-	for _, f := range []*direct.Scratch{p.rows, p.sums} {
-		if f != nil {
-			_ = f.Close()
-		}
-	}
+	p.rows.close()
+	p.sums.close()
 }
 
 // all counts the pieces and units of all strips.
@@ -301,7 +238,7 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 			} else {
 				p.g.Kernel.Narrow(mem.View[uint16](b.raw)[:len(wide)], wide)
 			}
-			if err := p.rows.WriteAt(raw, at); err != nil {
+			if err := p.rows.write(raw, at); err != nil {
 				return fmt.Errorf("rows of polynomial %d: %w", j, err)
 			}
 		}
@@ -345,23 +282,21 @@ func (p *polynomials) combine(do func(x piece, b *pieceBuffer) error) error {
 	})
 }
 
-// unitSquares returns the squared lengths of a unit of a piece, hop by hop from 0, of so many nodes.
-func (p *polynomials) unitSquares(b *pieceBuffer, number int) []float64 {
+// unitProducts returns the products of the nodes of a unit of a piece.
+func (p *polynomials) unitProducts(b *pieceBuffer, number int) []float64 {
 	size := p.unitBytes() / 8
-	return b.squares.S[int64(number)*size : int64(number+1)*size]
+	return b.products.S[int64(number)*size : int64(number+1)*size]
 }
 
-// add adds the squared lengths of the rows of a panel of a piece, after each hop from 0 on.
+// add adds the products of the rows of a panel of a piece.
 func (p *polynomials) add(x piece, panel int, b *pieceBuffer) error {
 	polynomials := p.degree + 1
 	at, size := p.offset(x, panel, 0)
-	if err := p.rows.ReadAt(b.raw.S[:size*int64(polynomials)], at); err != nil {
+	if err := p.rows.read(b.raw.S[:size*int64(polynomials)], at); err != nil {
 		return fmt.Errorf("rows of polynomials: %w", err)
 	}
-	var counts [unit]uint16
 	const part = unit * packed.PanelColumns
 	values := int(size / p.element * packed.PanelColumns) // of a polynomial
-	sum := b.sum.S
 	for number := range int(x.units()) {
 		wide, stride := b.wide.S, part
 		if p.element == 4*packed.PanelColumns {
@@ -371,35 +306,77 @@ func (p *polynomials) add(x piece, panel int, b *pieceBuffer) error {
 				p.g.Kernel.Widen(wide[j*part:(j+1)*part], mem.View[uint16](b.raw)[j*values+number*part:][:part])
 			}
 		}
-		squares := p.unitSquares(b, number)
-		for h := range p.hops + 1 {
-			clear(sum)
-			for j := h % 2; j <= p.last[h]; j += 2 {
-				w := h*polynomials + j
-				p.g.Kernel.AddWeighed(sum, wide[j*stride:j*stride+part], counts[:], p.weights.S[w:w+1])
-			}
-			p.g.Kernel.SquareNorms(squares[h*unit:(h+1)*unit], sum)
+		products := p.unitProducts(b, number)
+		for n, end := 0, min(x.rows-number*unit, unit); n < end; n += together {
+			p.addSome(products[n*p.products():], wide[n*packed.PanelColumns:], stride, min(together, end-n), b)
 		}
 	}
 	return nil
 }
 
-// pieceSquares returns the squared lengths of all units of a piece.
-func (p *polynomials) pieceSquares(x piece, b *pieceBuffer) []float64 {
-	return b.squares.S[:x.units()*p.unitBytes()/8]
+// addSome adds the products of so many nodes. T_j of the first one is at wide[j·stride].
+func (p *polynomials) addSome(products []float64, wide []float32, stride, n int, b *pieceBuffer) {
+	var counts [together]uint16
+	size, at := n*packed.PanelColumns, 0
+	mixed := b.mixed.S[:p.basisRows()*size]
+	clear(mixed)
+	for parity, basis := range p.basis {
+		for _, weights := range basis {
+			for k := range weights {
+				j := (2*k + parity) * stride
+				p.g.Kernel.AddWeighed(mixed[at:at+size], wide[j:j+size], counts[:n], weights[k:k+1])
+			}
+			at += size
+		}
+	}
+	row := b.row.S
+	for i := range n {
+		for q := range p.basisRows() {
+			from := mixed[q*size+i*packed.PanelColumns:][:packed.PanelColumns]
+			to := row[q*packed.PanelColumns:][:packed.PanelColumns]
+			for c, v := range from {
+				to[c] = float64(v)
+			}
+		}
+		p.addProducts(products[i*p.products():(i+1)*p.products()], row)
+	}
 }
 
-// loadSums reads the squared lengths that the panels before gave a piece.
+// pieceProducts returns the products of all units of a piece.
+func (p *polynomials) pieceProducts(x piece, b *pieceBuffer) []float64 {
+	return b.products.S[:x.units()*p.unitBytes()/8]
+}
+
+// loadSums reads the products that the panels before gave a piece.
 func (p *polynomials) loadSums(x piece, b *pieceBuffer) error {
-	if err := p.sums.ReadAt(mem.AsBytes(p.pieceSquares(x, b)), x.at*p.unitBytes()); err != nil {
-		return fmt.Errorf("squared distances: %w", err)
+	if err := p.sums.read(mem.AsBytes(p.pieceProducts(x, b)), x.at*p.unitBytes()); err != nil {
+		return fmt.Errorf("products of rows: %w", err)
 	}
 	return nil
 }
 
 func (p *polynomials) storeSums(x piece, b *pieceBuffer) error {
-	if err := p.sums.WriteAt(mem.AsBytes(p.pieceSquares(x, b)), x.at*p.unitBytes()); err != nil {
-		return fmt.Errorf("squared distances: %w", err)
+	if err := p.sums.write(mem.AsBytes(p.pieceProducts(x, b)), x.at*p.unitBytes()); err != nil {
+		return fmt.Errorf("products of rows: %w", err)
+	}
+	return nil
+}
+
+// writeRange writes the products of the open nodes in [lo, hi), which are whole strips.
+func (p *polynomials) writeRange(w io.Writer, lo, hi int64) error {
+	b := <-p.buffers
+	defer func() { p.buffers <- b }()
+	first, end := lo>>packed.StripShift, (hi+packed.StripRows-1)>>packed.StripShift
+	for number := p.strips[first].pieces; number < p.strips[end].pieces; number++ {
+		x := p.piece(number)
+		if err := p.loadSums(x, b); err != nil {
+			return err
+		}
+		for number, left := 0, x.rows; left > 0; number, left = number+1, left-unit {
+			if _, err := w.Write(mem.AsBytes(p.unitProducts(b, number)[:min(left, unit)*p.products()])); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -34,6 +34,8 @@ type state struct {
 	// Polynomials says that the hops of the window are made of polynomials.
 	Polynomials bool `json:"polynomials,omitempty"`
 	Hops        int  `json:"hops"`
+	// Before is the number of nodes of all workers whose K was unknown one hop before.
+	Before float64 `json:"before"`
 	// Energy and Contraction hold the bits of float64 values.
 	Energy      uint64 `json:"energy"`
 	Contraction uint64 `json:"contraction"`
@@ -87,7 +89,7 @@ func (t *tracker) partly(hop int) bool {
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
 		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops,
-		math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
+		t.before, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
 	})
 	if err != nil {
 		return err
@@ -140,6 +142,7 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	}
 	t.from, t.to, t.at, t.resumesPolynomials = s.From, s.To, s.At, s.Polynomials
 	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
+	t.before = s.Before
 	copy(t.table.distances, s.Distances)
 	hop := s.At[0]
 	if s.Polynomials {
@@ -252,7 +255,7 @@ func (p *polynomials) write(out *hops.StateWriter) error {
 		if err := p.loadSums(x, b); err != nil {
 			return err
 		}
-		if err := out.Put(mem.AsBytes(p.pieceSquares(x, b))); err != nil {
+		if err := out.Put(mem.AsBytes(p.pieceProducts(x, b))); err != nil {
 			return err
 		}
 	}
@@ -265,7 +268,7 @@ func (p *polynomials) read(r *hops.StateReader) error {
 	defer func() { p.buffers <- b }()
 	for number := range p.all().pieces {
 		x := p.piece(number)
-		if err := r.Fill(mem.AsBytes(p.pieceSquares(x, b))); err != nil {
+		if err := r.Fill(mem.AsBytes(p.pieceProducts(x, b))); err != nil {
 			return err
 		}
 		if err := p.storeSums(x, b); err != nil {

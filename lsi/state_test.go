@@ -95,11 +95,15 @@ func tasks() map[string]task {
 
 // TestResume goes on from every state of every layout in another.
 func TestResume(t *testing.T) {
+	fewAlways(t)
 	for name, q := range tasks() {
 		t.Run(name, func(t *testing.T) {
-			want, _, err := q.session(t, ways[0], hops.Checkpoints{})
+			want, all, err := q.session(t, ways[0], hops.Checkpoints{})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if (all.Polynomials > 0) != (name == "polynomials") {
+				t.Errorf("%d polynomials", all.Polynomials)
 			}
 			for i, from := range ways {
 				var states saver
@@ -138,6 +142,7 @@ func TestResume(t *testing.T) {
 
 // TestRelay stops each engine after some hops; the next one has another layout.
 func TestRelay(t *testing.T) {
+	fewAlways(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 50).Draw(rt, "n")
 		q := task{

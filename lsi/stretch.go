@@ -16,6 +16,7 @@ import (
 // Stretch is a range of hops for a range of panels of a probe. Several workers, each with its
 // panels, find K together: the squared lengths of rows add over panels, and a [Finder] adds them.
 // The workers of a group may share the rows of the panels; all of them then have the same stretch.
+// The stretch that begins after plainHops may go to Kmax by polynomials: see [Options.Few].
 type Stretch struct {
 	// First and Last bound the panels.
 	First, Last int
@@ -30,6 +31,12 @@ type Stretch struct {
 	Squares func(panel, hop int, squares []float64) error
 	// Save stores the rows of a panel at hop To, after Squares received all hops of the panel.
 	Save func(ctx context.Context, panel int, write func(io.Writer) error) error
+	// Open says of which nodes K is unknown, if polynomials make the hops of the stretch; else it is nil. Products then takes the place of
+	// Squares, and Save stores a header without rows.
+	Open func(i int64) bool
+	// Products receives a function that writes the products of a panel, of the nodes in [lo, hi) that are open, in ascending order of node.
+	// Strips begin and end there.
+	Products func(ctx context.Context, panel int, write func(w io.Writer, lo, hi int64) error) error
 }
 
 // Saved describes what Save wrote of a panel: so many rows from First on, counted from the first
@@ -51,7 +58,9 @@ type stretched struct {
 // the width of its panels, and the part of c.Free that they use. If nothing fits, that is the
 // smallest layout, and the error wraps mem.ErrBudget.
 func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
-	l, need, err := c.Layout(func(l spmv.Layout) int64 { return stretchBytes(c.Nodes, c.Components, l) + hops.ReadBytes })
+	l, need, err := c.Layout(func(l spmv.Layout) int64 {
+		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + hops.ReadBytes
+	})
 	o.Layout = l
 	return o, need, err
 }
@@ -66,7 +75,11 @@ func stretchBytes(n, components int64, l spmv.Layout) int64 {
 // Run makes the hops, block by block. The probe may be nil unless From is -1.
 func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (stats hops.Stats, err error) {
 	most := o.Layout.Columns / packed.PanelColumns
-	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(s.To-max(s.From, 0))*hops.NumEdges(g.Source), "edges")
+	passes := s.To - max(s.From, 0)
+	if s.Open != nil {
+		passes = o.series().degree
+	}
+	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(passes)*hops.NumEdges(g.Source), "edges")
 	defer meter.Done()
 	rows, err := g.NewBlock(o.Layout)
 	if err != nil {
@@ -74,12 +87,22 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 	}
 	defer rows.Free()
 	var squares []*mem.Array[float64]
+	var few *polynomials
 	defer func() {
 		for _, x := range squares {
 			x.Free()
 		}
+		few.close()
 	}()
+	if s.Open != nil {
+		if few, err = newPolynomials(g, o.series(), o.Layout, s.Open); err != nil {
+			return stats, err
+		}
+	}
 	for range most {
+		if few != nil {
+			break
+		}
 		x, err := mem.Alloc[float64](g.Budget, direct.RoundUp(g.Source.NumNodes()), "squared distances")
 		if err != nil {
 			return stats, err
@@ -87,7 +110,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		squares = append(squares, x)
 	}
 	for first := s.First; first < s.Last; first += most {
-		b := stretchBlock{Stretch: s, g: g, rows: rows, squares: squares, first: first, last: min(first+most, s.Last)}
+		b := stretchBlock{Stretch: s, g: g, rows: rows, squares: squares, few: few, first: first, last: min(first+most, s.Last)}
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
 		if err != nil {
@@ -103,6 +126,7 @@ type stretchBlock struct {
 	g           hops.Graph
 	rows        *spmv.Block
 	squares     []*mem.Array[float64] // by panel
+	few         *polynomials          // nil if each hop is made
 	first, last int
 	stats       hops.Stats
 }
@@ -125,6 +149,9 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 	defer streams.Close()
 	walk := streams.Walk(b.rows, max(b.From, 0))
 	defer func() { b.stats.Add(walk.Stats) }()
+	if b.few != nil {
+		return b.runPolynomials(ctx, walk, meter)
+	}
 	for hop := max(b.From, 0) + 1; hop <= b.To; hop++ {
 		meter.Within(fmt.Sprintf("hop %d of %d", hop, b.To))
 		edges, err := walk.Next(ctx, b.To-hop+1, b.observe)
@@ -142,6 +169,44 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 		}
 	}
 	return nil
+}
+
+// runPolynomials makes the products of the panels, one panel after the other.
+func (b *stretchBlock) runPolynomials(ctx context.Context, walk *hops.Walk, meter *progress.Meter) error {
+	p := b.few
+	if err := p.pass(ctx, b.rows, walk, b.last-b.first, func(j int, edges int64) {
+		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, p.degree, b.To))
+		meter.Add(edges)
+	}); err != nil {
+		return err
+	}
+	for panel := b.first; panel < b.last; panel++ {
+		if err := p.combine(func(x piece, buf *pieceBuffer) error {
+			clear(p.pieceProducts(x, buf))
+			if err := p.add(x, panel-b.first, buf); err != nil {
+				return err
+			}
+			return p.storeSums(x, buf)
+		}); err != nil {
+			return err
+		}
+		if err := b.Products(ctx, panel, p.writeRange); err != nil {
+			return err
+		}
+		if err := b.Save(ctx, panel, func(w io.Writer) error { return b.writeHeader(w, panel) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeHeader writes what write does without rows.
+func (b *stretchBlock) writeHeader(w io.Writer, panel int) error {
+	out, err := hops.NewStateWriter(w, b.header(0, panel, b.To))
+	if err != nil {
+		return err
+	}
+	return out.Close()
 }
 
 // fill sets the rows to those of the probe.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"ndls/hops"
+	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
@@ -66,6 +67,14 @@ func TestStretches(t *testing.T) {
 // inStretches finds K in stretches that end with some hops. Each has two tasks, the second first.
 func inStretches(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int) *Finder {
 	t.Helper()
+	f, _ := stretchesUpTo(t, g, probe, o, ends)
+	f.End()
+	return f
+}
+
+// stretchesUpTo also returns the rows at the end.
+func stretchesUpTo(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int) (*Finder, map[int][]byte) {
+	t.Helper()
 	panels := packed.Panels(probe.Columns())
 	n := g.Source.NumNodes()
 	f, err := NewFinder(g.Budget, g.State, probe.Sketch(), o, 0, n)
@@ -106,8 +115,65 @@ func inStretches(t *testing.T, g hops.Graph, probe Probe, o Options, ends []int)
 		}
 		rows, from = maps.Clone(next), to
 	}
-	f.End()
-	return f
+	return f, rows
+}
+
+// TestStretchesWithPolynomials finds K by panels, in stretches of which polynomials make the last, and compares it with that of one run.
+func TestStretchesWithPolynomials(t *testing.T) {
+	fewAlways(t)
+	const n, kmax = 4000, 100
+	g := testgraph.Random(n, 2*n, 7)
+	probe := Signs(3, ids(n), 72)
+	panels := packed.Panels(probe.Columns())
+	for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+		h := prepare(t, g, setup{r: 0.5, component: true, threads: 2}, budget(t))
+		o := Options{Epsilon: 0.005, Kmax: kmax, Tolerance: 0.01, Looser: []float64{0.2}, Sample: []int64{0, n / 2}}
+		o.Layout = layout(panels*packed.PanelColumns, spmv.Resident)
+		o.Layout.Precision = precision
+		want, stats, err := Run(t.Context(), h, probe, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer want.Free()
+		if stats.Polynomials == 0 {
+			t.Fatal("polynomials do not pay")
+		}
+		for _, columns := range []int{16, 32} {
+			o.Layout.Columns = columns
+			f, rows := stretchesUpTo(t, h, probe, o, []int{3, plainHops})
+			if left := f.Left(); !o.Few(n, hops.NumEdges(h.Source), f.Before(), left) {
+				t.Fatalf("polynomials do not pay with %d nodes left of %d", left, f.Before())
+			}
+			products := map[int]*bytes.Buffer{}
+			for _, part := range [][2]int{{panels / 2, panels}, {0, panels / 2}} {
+				x := Stretch{
+					First: part[0], Last: part[1], From: plainHops, To: kmax,
+					Rows: func(panel int) []Saved { return cutRows(t, rows[panel], precision, part[0] == 0) },
+					Open: func(i int64) bool { return Unsettled(f.Columns()[0][i]) },
+					Products: func(_ context.Context, panel int, write func(io.Writer, int64, int64) error) error {
+						products[panel] = &bytes.Buffer{}
+						return write(products[panel], 0, n)
+					},
+					Save: func(_ context.Context, _ int, write func(io.Writer) error) error { return write(io.Discard) },
+				}
+				if _, err := x.Run(t.Context(), h, nil, o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := f.Few(t.Context(), h.Budget, h.Group, panels, precision, func(panel int, x []float64) error {
+				_, err := io.ReadFull(products[panel], mem.AsBytes(x))
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			f.End()
+			if !slices.EqualFunc(f.Columns(), want.columns(), slices.Equal[[]uint16]) || !reflect.DeepEqual(f.Distances(), want.distances) ||
+				!slices.Equal(uncertain(f.table), uncertain(want)) {
+				t.Errorf("%v: blocks of %d columns make another table", precision, columns)
+			}
+			f.Free()
+		}
+	}
 }
 
 // cutRows is the rows of a panel in one file, or in several, with rows that two of them have, and others that the

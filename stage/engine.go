@@ -111,13 +111,9 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	return err
 }
 
-// fewPassesForK says that polynomials may make the hops from which K is found. Workers that share the panels of a probe (lsi.Stretch) make
-// every hop still, and K must not depend on how workers share, so nobody uses polynomials until they do.
-const fewPassesForK = false
-
 // toleranceOfK returns the share of a hop that may be left out where K is found. Mode influence-exact leaves out nothing.
 func toleranceOfK(p control.Plan) float64 {
-	if !fewPassesForK || p.LSI.Mode == "influence-exact" {
+	if p.LSI.Mode == "influence-exact" {
 		return 0
 	}
 	return p.Tolerance
@@ -248,10 +244,10 @@ func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int)
 }
 
 // findLSI runs the LSI engine within the free memory; o says what to find.
-func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*lsi.Table, error) {
+func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*lsi.Table, lsi.Stats, error) {
 	state, err := g.state(ctx)
 	if err != nil {
-		return nil, err
+		return nil, lsi.Stats{}, err
 	}
 	defer state.Free()
 	o.Tolerance = toleranceOfK(g.Plan)
@@ -262,15 +258,20 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 		return o.Layout, err
 	})
 	if err != nil {
-		return nil, err
+		return nil, lsi.Stats{}, err
 	}
 	o, need, err := o.Plan(fits)
 	if err != nil {
-		return nil, g.refused("lsi", need, err)
+		return nil, lsi.Stats{}, g.refused("lsi", need, err)
 	}
 	table, stats, err := lsi.Run(ctx, g.hops(state), probe, o)
 	g.passed(stats.Stats, o.Layout)
-	return table, err
+	return table, stats, err
+}
+
+// replaced reports that polynomials took the place of hops from which K was found.
+func (env *Env) replaced(o lsi.Options) {
+	env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: o.PlainHops() + o.FewPasses(), Hops: o.Kmax}
 }
 
 // passed adds the passes of s to the report.

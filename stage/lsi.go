@@ -102,11 +102,12 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 	}
 	s.ReadNodes(1) // ids
 	if panels := sharedPanels(s); panels > 0 && share {
+		ends, few := StretchEnds(s.Hops, s.Plan)
 		tasks := panels // groups take single panels
 		if s.Members() == 1 {
 			tasks = tasksOfLSI(s.Plan, s.Weighted, panels, panels)
 		}
-		s.ShareLSI(panels, tasks, sketches(l), StretchEnds(s.Hops, kmax), 4*s.Part+norms+held)
+		s.ShareLSI(panels, tasks, sketches(l), ends, few, 4*s.Part+norms+held)
 	} else {
 		s.FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, 4*s.Part+norms+held)
 	}
@@ -206,12 +207,15 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	if !env.isShare() {
 		o.Looser = env.looserEpsilons()
 	}
-	table, err := g.findLSI(ctx, probe, o)
+	table, stats, err := g.findLSI(ctx, probe, o)
 	states.Close()
 	if err != nil {
 		return err
 	}
 	defer table.Free()
+	if stats.Polynomials > 0 {
+		env.replaced(optionsOfK(env.Plan))
+	}
 	if err := commit(ctx, g, ids.S, table); err != nil {
 		return err
 	}

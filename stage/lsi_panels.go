@@ -28,6 +28,9 @@ import (
 //	                after each hop, of the nodes whose K is unknown: float64, little-endian
 //	lsi/rows/…      for each panel, the rows after the last hop
 //
+// If polynomials make the hops after the first ones (lsi.Options.Few), the last stretch goes from there to Kmax. Then lsi/squares has the
+// products from which the squared lengths follow, node by node, and lsi/rows has no rows.
+//
 // The tasks of Rows add the squared lengths of all panels of a piece, hop by hop, and commit
 //
 //	lsi/found/…     K of its nodes for each ε: uint16, little-endian, 65535 if unknown;
@@ -56,10 +59,14 @@ const (
 	leastStretch = 3
 )
 
-// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself.
-func stretchEnd(from, kmax int) int {
+// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself. A stretch ends at hop
+// plain if it begins before it.
+func stretchEnd(from, kmax, plain int) int {
 	if from < 0 {
 		return min(firstStretch, kmax)
+	}
+	if from < plain {
+		return plain
 	}
 	return min(from+min(max(from/2, shortestStretch), longestStretch), kmax)
 }
@@ -110,8 +117,9 @@ type lsiProgress struct {
 	// known holds, for each piece, the hop up to which K is known; Kmax if it is known for all nodes. at holds, for each panel, the hop of
 	// its stored rows, if panels may be shared. Values are -1 before the first stretch.
 	known, at []int
-	// The stretch makes hops from+1 to to. Both are Kmax if nothing is left.
+	// The stretch makes hops from+1 to to, by polynomials if few is true. Both are Kmax if nothing is left.
 	from, to int
+	few      bool
 }
 
 // lsiProgressOf reads the progress from the catalogue.
@@ -122,10 +130,18 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		panels = 0
 	}
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
-	expected := before(pieces) // by piece, the hop at which K is expected to be known
+	expected := before(pieces)      // by piece, the hop at which K is expected to be known
+	left := make([]int64, pieces)   // by piece, the nodes whose K is unknown
+	before := make([]int64, pieces) // by piece, those one hop before
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
 		if e.Run == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
-			x.known[e.Interval], expected[e.Interval] = int(e.Hop), int(e.Last)
+			x.known[e.Interval] = int(e.Hop)
+			left[e.Interval], expected[e.Interval] = e.Awaited()
+		}
+	}
+	for _, e := range cat.Entries(catalog.KindLSIFound) {
+		if e.Run == catalog.NotApplicable && int(e.Interval) < pieces && int(e.Hop) == x.known[e.Interval] {
+			before[e.Interval], _ = e.Awaited()
 		}
 	}
 	rows := map[[2]int][]catalog.Entry{} // by panel and hop
@@ -145,14 +161,25 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 	if x.from == x.kmax {
 		return x
 	}
+	o := optionsOfK(p)
+	if plain := o.PlainHops(); plain > 0 && x.from == plain {
+		var unknown, then int64
+		for piece := range x.known {
+			unknown, then = unknown+left[piece], then+before[piece]
+		}
+		if o.Few(sum.Nodes, 2*sum.Edges, then, unknown) {
+			x.to, x.few = x.kmax, true
+			return x
+		}
+	}
 	for _, hop := range x.at {
 		if hop > x.from {
 			x.to = hop // the stretch is under way
 			return x
 		}
 	}
-	x.to = stretchEnd(x.from, x.kmax)
-	if x.from < 0 {
+	x.to = stretchEnd(x.from, x.kmax, o.PlainHops())
+	if x.from < o.PlainHops() {
 		return x
 	}
 	last := x.from + leastStretch
@@ -310,7 +337,6 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	if err != nil {
 		return err
 	}
-	o := env.lsiOptions()
 	var probe lsi.Probe
 	if x.from < 0 {
 		ids, err := env.ids(ctx, x.nodes)
@@ -340,32 +366,57 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	}
 	defer f.free()
 	free := g.capacity((last - first) * packed.PanelColumns)
-	free.Precision = lsi.Precision(sketches(o), g.summary.Weighted, free.Precision)
+	free.Precision = env.precisionOfK()
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {
-		o, _, err := lsi.Options{}.StretchPlan(c)
+		o, _, err := optionsOfStretch(env.Plan, x.few).StretchPlan(c)
 		return o.Layout, err
 	})
 	if err != nil {
 		return err
 	}
-	options, need, err := lsi.Options{}.StretchPlan(fits)
+	options, need, err := optionsOfStretch(env.Plan, x.few).StretchPlan(fits)
 	if err != nil {
 		return g.refused("lsi", need, err)
 	}
 	f.first, f.block = first, options.Layout.Columns/packed.PanelColumns
-	stats, err := lsi.Stretch{
+	s := lsi.Stretch{
 		First: first, Last: last, From: x.from, To: x.to,
 		Rows:    func(panel int) []lsi.Saved { return env.savedRows(ctx, panel, x.from, g.lo) },
 		Squares: f.put,
 		Save: func(ctx context.Context, panel int, write func(io.Writer) error) error {
-			if err := f.commit(ctx, panel); err != nil {
-				return err
+			if !x.few {
+				if err := f.commit(ctx, panel); err != nil {
+					return err
+				}
 			}
 			return env.commitRowsOf(ctx, panel, x.to, g.lo, g.hi, write)
 		},
-	}.Run(ctx, g.hops(state), probe, options)
+	}
+	if x.few {
+		s.Open, s.Products = f.has, f.writeProducts
+		env.replaced(options)
+	}
+	stats, err := s.Run(ctx, g.hops(state), probe, options)
 	g.passed(stats, options.Layout)
 	return err
+}
+
+// optionsOfK returns the options of the plan by which polynomials replace hops.
+func optionsOfK(p control.Plan) lsi.Options {
+	return lsi.Options{Kmax: p.LSI.Kmax, Tolerance: toleranceOfK(p)}
+}
+
+// precisionOfK returns the precision of the rows from which K is found.
+func (env lsiRun) precisionOfK() spmv.Precision {
+	return lsi.Precision(sketches(env.lsiOptions()), env.Summary.Weighted, env.precision())
+}
+
+// optionsOfStretch returns them for a stretch, with none if it makes each hop.
+func optionsOfStretch(p control.Plan, few bool) lsi.Options {
+	if !few {
+		return lsi.Options{}
+	}
+	return optionsOfK(p)
 }
 
 // savedRows lists the files with the rows of a panel after a hop. Rows count from row lo of the graph.
@@ -418,11 +469,17 @@ func sharedPanels(s *estimate.Sheet) int {
 	return panels
 }
 
-// StretchEnds returns the last hop of each stretch up to hop last, for workers that share panels.
-func StretchEnds(last, kmax int) (ends []int) {
-	for from := -1; from < min(last, kmax); {
-		from = min(stretchEnd(from, kmax), max(last, firstStretch))
+// StretchEnds returns the last hop of each stretch in which workers that share panels are expected to make each hop, if the last node settles
+// after so many. If few is not zero, polynomials then make the others.
+func StretchEnds(last int, p control.Plan) (ends []int, few lsi.Options) {
+	o := optionsOfK(p)
+	plain := o.PlainHops()
+	if o.FewExpected(last) {
+		last, few = plain, o
+	}
+	for from := -1; from < min(last, o.Kmax); {
+		from = min(stretchEnd(from, o.Kmax, plain), max(last, firstStretch))
 		ends = append(ends, from)
 	}
-	return ends
+	return ends, few
 }

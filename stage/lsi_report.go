@@ -45,17 +45,28 @@ type sampledRow struct {
 	Distance []float64 `json:"distance"`
 }
 
+// sampled holds the sampled nodes of some rows, and the number of nodes among these rows of which K is uncertain (lsi.Table.Uncertain).
+type sampled struct {
+	Nodes     []sampledRow `json:"nodes"`
+	Uncertain int64        `json:"uncertain"`
+}
+
+// add adds those of other rows.
+func (s *sampled) add(t sampled) {
+	s.Nodes, s.Uncertain = append(s.Nodes, t.Nodes...), s.Uncertain+t.Uncertain
+}
+
 // createSample writes the distances of the sampled nodes among the task's rows. The caller commits the file.
 func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) (*catalog.File, error) {
-	list := []sampledRow{}
+	list := sampled{Nodes: []sampledRow{}, Uncertain: table.CountUncertain()}
 	for number, row := range env.sample(g.lo, g.hi) {
-		list = append(list, sampledRow{g.lo + row, table.Distances(number)})
+		list.Nodes = append(list.Nodes, sampledRow{g.lo + row, table.Distances(number)})
 	}
 	return env.createSampleOf(ctx, g.lo, list)
 }
 
 // createSampleOf writes the distances of sampled nodes; from is the first node of the task.
-func (env lsiRun) createSampleOf(ctx context.Context, from int64, list []sampledRow) (*catalog.File, error) {
+func (env lsiRun) createSampleOf(ctx context.Context, from int64, list sampled) (*catalog.File, error) {
 	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)))
 	if err != nil {
 		return nil, err
@@ -64,20 +75,20 @@ func (env lsiRun) createSampleOf(ctx context.Context, from int64, list []sampled
 		f.Abort()
 		return nil, err
 	}
-	f.Rows = int64(len(list))
+	f.Rows = int64(len(list.Nodes))
 	return f, nil
 }
 
 // readSample reads the sample of all tasks, in ascending order of node.
-func (env lsiRun) readSample(ctx context.Context) (all []sampledRow, err error) {
+func (env lsiRun) readSample(ctx context.Context) (all sampled, err error) {
 	for _, e := range env.Catalog.Entries(catalog.KindLSISample) {
-		var list []sampledRow
+		var list sampled
 		if err := readJSON(ctx, env.Catalog, e.Path, &list); err != nil {
-			return nil, err
+			return all, err
 		}
-		all = append(all, list...)
+		all.add(list)
 	}
-	slices.SortFunc(all, func(a, b sampledRow) int { return int(a.Node - b.Node) })
+	slices.SortFunc(all.Nodes, func(a, b sampledRow) int { return int(a.Node - b.Node) })
 	return all, nil
 }
 
@@ -102,10 +113,12 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	r := &control.LSIReport{
 		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
 	}
-	sample, err := env.readSample(ctx)
+	found, err := env.readSample(ctx)
 	if err != nil {
 		return nil, err
 	}
+	sample := found.Nodes
+	r.Uncertain = found.Uncertain
 	degrees, err := env.degreeRanges(ctx, sample, r)
 	if err != nil {
 		return nil, err

@@ -114,17 +114,33 @@ func (f *squaresFile) put(panel, hop int, squares []float64) error {
 	return f.file.WriteAt(mem.AsBytes(squares[:n]), f.offset(panel, hop))
 }
 
+// has reports whether K of a node, counted from lo, is unknown.
+func (f *squaresFile) has(i int64) bool { return f.left.S[i/64]>>(i%64)&1 == 1 }
+
 // commit commits the squared lengths of a panel, piece by piece.
 func (f *squaresFile) commit(ctx context.Context, panel int) error {
+	return f.commitWith(ctx, panel, func(w io.Writer, piece int) error { return f.writePiece(w, piece, panel) })
+}
+
+// writeProducts commits the products of a panel, piece by piece. write writes those of the nodes in [lo, hi), counted from f.lo.
+func (f *squaresFile) writeProducts(ctx context.Context, panel int, write func(w io.Writer, lo, hi int64) error) error {
+	return f.commitWith(ctx, panel, func(w io.Writer, piece int) error {
+		first, end := f.within(piece)
+		return write(w, first-f.lo, end-f.lo)
+	})
+}
+
+// commitWith commits a file of a panel for each piece.
+func (f *squaresFile) commitWith(ctx context.Context, panel int, write func(w io.Writer, piece int) error) error {
 	for _, p := range f.missing(f.known, f.from) {
-		if err := f.commitPiece(ctx, p.First, panel); err != nil {
+		if err := f.commitPiece(ctx, p.First, panel, write); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
+func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int, write func(w io.Writer, piece int) error) error {
 	first, end := f.within(piece)
 	if first == end {
 		return nil
@@ -136,6 +152,15 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
 		return err
 	}
 	defer out.Abort()
+	if err := write(out, piece); err != nil {
+		return err
+	}
+	out.Rows = end - first
+	return f.Catalog.Commit(ctx, out)
+}
+
+// writePiece writes the squared lengths of a piece and panel, hop by hop.
+func (f *squaresFile) writePiece(out io.Writer, piece, panel int) error {
 	lo, hi := 8*f.starts[piece], 8*f.starts[piece+1]
 	from := lo / direct.Align * direct.Align
 	for hop := f.from + 1; hop <= f.to; hop++ {
@@ -147,8 +172,7 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int) error {
 			return err
 		}
 	}
-	out.Rows = end - first
-	return f.Catalog.Commit(ctx, out)
+	return nil
 }
 
 func foundPath(piece, column, hop int) string {
@@ -194,7 +218,8 @@ func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 			continue
 		}
 		lo, hi := x.bounds(piece)
-		o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: x.kmax, Looser: env.looserEpsilons(), Sample: env.sample(lo, hi)}
+		o := optionsOfK(env.Plan)
+		o.Epsilon, o.Looser, o.Sample = env.Plan.LSI.Epsilon, env.looserEpsilons(), env.sample(lo, hi)
 		f, err := lsi.NewFinder(env.Budget, state, sketches(env.lsiOptions()), o, lo, hi-lo)
 		if err != nil {
 			return err
@@ -217,11 +242,11 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	}
 	lo, hi := x.bounds(piece)
 	if x.from >= 0 {
-		var list []sampledRow
-		if err := readJSON(ctx, env.Catalog, samplePath(piece, x.from), &list); err != nil {
+		var before sampled
+		if err := readJSON(ctx, env.Catalog, samplePath(piece, x.from), &before); err != nil {
 			return err
 		}
-		for i, r := range list {
+		for i, r := range before.Nodes {
 			f.Distances()[i] = r.Distance
 		}
 	}
@@ -231,6 +256,10 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			left = append(left, int32(i))
 		}
 	}
+	each := 1 // values of a node that lie together
+	if x.few {
+		each = optionsOfK(env.Plan).Products()
+	}
 	var files []squaresReader // by panel
 	defer func() {
 		for _, r := range files {
@@ -238,13 +267,25 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 		}
 	}()
 	for panel := range x.at {
-		r, err := env.openSquares(ctx, x, piece, panel, left)
+		r, err := env.openSquares(ctx, x, piece, panel, left, each)
 		files = append(files, r)
 		if err != nil {
 			return err
 		}
 	}
-	for hop := x.from + 1; hop <= x.to; hop++ {
+	if x.few {
+		for _, r := range files {
+			if err := r.begin(); err != nil {
+				return err
+			}
+		}
+		if err := f.Few(ctx, env.Budget, group.Solo(x.nodes), len(files), env.precisionOfK(), func(panel int, products []float64) error {
+			return files[panel].read(products)
+		}); err != nil {
+			return err
+		}
+	}
+	for hop := x.from + 1; hop <= x.to && !x.few; hop++ {
 		if err := f.Hop(hop, len(files), func(panel int, squares []float64) error {
 			if err := files[panel].next(squares[:len(left)]); err != nil {
 				return err
@@ -262,7 +303,10 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			return err
 		}
 	}
-	to, more := x.to, 0
+	to, more, before := x.to, 0, int64(0)
+	if to == optionsOfK(env.Plan).PlainHops() {
+		before = f.Before()
+	}
 	if f.Left() == 0 {
 		to = x.kmax
 	} else {
@@ -271,7 +315,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	if to == x.kmax {
 		f.End()
 	}
-	return env.commitFound(ctx, piece, to, more, lo, hi, f)
+	return env.commitFound(ctx, piece, to, more, before, lo, hi, f)
 }
 
 // squaresReader reads the squared lengths of a panel for the rows of a piece, hop by hop, from one file or several.
@@ -283,14 +327,15 @@ type squaresPart struct {
 	file    io.Closer
 	from    *bufio.Reader
 	skip, n int
+	at      int // values that were read
 }
 
 // squaresBuffer is the memory of a squaresReader.
 const squaresBuffer = 1 << 16
 
-// openSquares opens the files with the squared lengths of a panel for these nodes of a piece. The caller closes the result, after an error
+// openSquares opens the files with the squared lengths of a panel for these nodes of a piece, or with so many products of each. The caller closes the result, after an error
 // as well.
-func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel int, left []int32) (r squaresReader, err error) {
+func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel int, left []int32, each int) (r squaresReader, err error) {
 	lo, hi := x.bounds(piece)
 	var all []catalog.Entry // by rows of the piece
 	for _, e := range env.Catalog.Entries(catalog.KindLSISquares) {
@@ -315,7 +360,7 @@ func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel i
 		}
 		r = append(r, squaresPart{
 			path: part.Path, file: file, from: bufio.NewReaderSize(file, max(squaresBuffer/len(parts), 1<<12)),
-			skip: 8 * (before(part.Lo) - before(part.Entry.Lo)), n: before(part.Hi) - before(part.Lo),
+			skip: 8 * each * (before(part.Lo) - before(part.Entry.Lo)), n: each * (before(part.Hi) - before(part.Lo)),
 		})
 	}
 	return r, nil
@@ -331,6 +376,35 @@ func (r squaresReader) next(squares []float64) error {
 			return fmt.Errorf("%s: %w", part.path, err)
 		}
 		squares = squares[part.n:]
+	}
+	return nil
+}
+
+// begin skips the products that another file also has.
+func (r squaresReader) begin() error {
+	for _, part := range r {
+		if _, err := part.from.Discard(part.skip); err != nil {
+			return fmt.Errorf("%s: %w", part.path, err)
+		}
+	}
+	return nil
+}
+
+// read reads the next products.
+func (r squaresReader) read(products []float64) error {
+	for i := range r {
+		part := &r[i]
+		n := min(len(products), part.n-part.at)
+		if n == 0 {
+			continue
+		}
+		if _, err := io.ReadFull(part.from, mem.AsBytes(products[:n])); err != nil {
+			return fmt.Errorf("%s: %w", part.path, err)
+		}
+		part.at, products = part.at+n, products[n:]
+	}
+	if len(products) > 0 {
+		return fmt.Errorf("%d products are missing: %w", len(products), io.ErrUnexpectedEOF)
 	}
 	return nil
 }
@@ -355,7 +429,7 @@ func (r squaresReader) close() {
 
 // commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. more is the number of further
 // hops after which K of all nodes is expected to be known.
-func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
+func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, before, lo, hi int64, f *lsi.Finder) (err error) {
 	var files []*catalog.File
 	defer func() {
 		for _, file := range files {
@@ -364,7 +438,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi 
 	}()
 	for column, k := range f.Columns() {
 		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo,
-			hi).AtHop(hop).Awaits(hop, hop+more).OfRun(column))
+			hi).AtHop(hop).Awaits(f.Left(), hop+more).OfRun(column))
 		if err != nil {
 			return err
 		}
@@ -374,11 +448,11 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi 
 		}
 		file.Rows = hi - lo
 	}
-	list := []sampledRow{}
+	list := sampled{Nodes: []sampledRow{}, Uncertain: f.Uncertain()}
 	for number, row := range env.sample(lo, hi) {
-		list = append(list, sampledRow{lo + row, f.Distances()[number]})
+		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
 	}
-	file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop))
+	file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(before, hop))
 	if err != nil {
 		return err
 	}
@@ -386,7 +460,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, lo, hi 
 	if err := writeJSON(list)(file); err != nil {
 		return err
 	}
-	file.Rows = int64(len(list))
+	file.Rows = int64(len(list.Nodes))
 	return env.Catalog.Commit(ctx, files...)
 }
 
@@ -418,13 +492,13 @@ func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
 			return err
 		}
 	}
-	var all []sampledRow
+	var all sampled
 	for _, e := range pieces {
-		var list []sampledRow
+		var list sampled
 		if err := readJSON(ctx, env.Catalog, samplePath(int(e.Interval), int(e.Hop)), &list); err != nil {
 			return err
 		}
-		all = append(all, list...)
+		all.add(list)
 	}
 	f, err := env.createSampleOf(ctx, 0, all)
 	if err != nil {

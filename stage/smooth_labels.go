@@ -532,7 +532,7 @@ func (env labelsRun) labelEpsilon() float64 {
 
 // findK runs the LSI engine with the ε of label smoothing, for at most `most` hops.
 func (env labelsRun) findK(ctx context.Context, g engine, probe lsi.Probe, most int) (*mem.Array[uint16], error) {
-	table, err := g.findLSI(ctx, probe, lsi.Options{Epsilon: env.labelEpsilon(), Kmax: most})
+	table, _, err := g.findLSI(ctx, probe, lsi.Options{Epsilon: env.labelEpsilon(), Kmax: most})
 	if err != nil {
 		return nil, err
 	}

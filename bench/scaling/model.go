@@ -386,15 +386,21 @@ func (j job) lsiBy(g group) []phase {
 	n := packed.Panels(j.plan.LSI.Probes)
 	size, takers := int64(g.size), j.workers/g.size
 	tasks := (n + 1) / 2 // float16 rows of two panels are a cache line
+	ends, few := stage.StretchEnds(j.Hops, j.plan)
+	passes := j.Hops
+	if plain := few.PlainHops(); plain > 0 {
+		passes = plain + few.FewPasses()
+		ends = append(ends, passes) // as many passes as a stretch of hops up to there
+	}
 	switch {
 	case g.size > 1 && takers == 1:
-		return []phase{g.cells(control.LSI, n, j.Hops+1, 0, 5*j.Nodes/int64(n))}
+		return []phase{g.cells(control.LSI, n, passes+1, 0, 5*j.Nodes/int64(n))}
 	case g.size > 1:
 		tasks = n
 	case takers == 1 || tasks == 1:
 		p := phase{stage: control.LSI, part: control.Whole, tasks: []int{1}}
 		p.open, p.cold = j.graph()
-		p.piece = work{units: n * (j.Hops + 1), unit: j.pass(), state: j.Nodes * rowBytes * int64(n), written: 5 * j.Nodes, files: j.intervals()}
+		p.piece = work{units: n * (passes + 1), unit: j.pass(), state: j.Nodes * rowBytes * int64(n), written: 5 * j.Nodes, files: j.intervals()}
 		return []phase{p}
 	}
 	var all []phase
@@ -403,7 +409,7 @@ func (j job) lsiBy(g group) []phase {
 		hop = g.unit()
 	}
 	ranges := int((j.Nodes + partition.BlockRows - 1) / partition.BlockRows)
-	for _, to := range stage.StretchEnds(j.Hops, j.plan.LSI.Kmax) {
+	for _, to := range ends {
 		columns := phase{stage: control.LSI, part: control.Columns}
 		for _, panels := range evenly(n, min(tasks, takers)) {
 			columns.tasks = append(columns.tasks, slices.Repeat([]int{panels}, g.size)...)

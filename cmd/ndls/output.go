@@ -219,6 +219,9 @@ func printDegrees(w io.Writer, d *control.DegreesReport) {
 
 func describeLSI(w io.Writer, l *control.LSIReport) {
 	fmt.Fprintf(w, "lsi: mean K %.2f, largest %d, %.2f %% of the nodes never settled\n", l.Mean, l.Max, 100*l.CappedShare)
+	if l.Uncertain > 0 {
+		fmt.Fprintf(w, "K of %s may be off by a hop, because few passes took the place of many (--tolerance 0 makes every hop)\n", count(l.Uncertain, "node"))
+	}
 }
 
 func describeSpectrum(w io.Writer, s *control.SpectrumReport) {

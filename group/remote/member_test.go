@@ -468,10 +468,10 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 		k []int
 		lsi.Stats
 	}
-	find := func(w worker, l spmv.Layout, columns int) (result, error) {
+	find := func(w worker, l spmv.Layout, columns int, o lsi.Options) (result, error) {
 		l.Columns = columns
-		table, stats, err := lsi.Run(context.Background(), w.Graph, lsi.Signs(4, w.ids, width),
-			lsi.Options{Epsilon: 0.02, Kmax: 9, Layout: l})
+		o.Layout = l
+		table, stats, err := lsi.Run(context.Background(), w.Graph, lsi.Signs(4, w.ids, width), o)
 		if err != nil {
 			return result{}, err
 		}
@@ -482,37 +482,49 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 			if capped {
 				k += 1000
 			}
+			if table.Uncertain(i) {
+				k += 2000
+			}
 			all = append(all, k)
 		}
 		return result{all, stats}, nil
 	}
-	want, err := find(alone(t), spmv.Layout{}, width)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if slices.Min(want.k) == slices.Max(want.k) {
-		t.Fatal("all nodes have the same K")
-	}
-	for workers := 1; workers <= 4; workers++ {
-		for _, columns := range []int{16, width} {
-			if columns < width && workers != 3 || columns == width && workers == 3 || testing.Short() && workers > 2 {
-				continue
-			}
-			t.Run(fmt.Sprintf("%d/%d", workers, columns), func(t *testing.T) {
-				got := make([]int, len(want.k))
-				failed, _ := gang(t, borders(workers), func(w worker) error {
-					r, err := find(w, layout(w.self, workers), columns)
-					copy(got[w.lo:], r.k)
-					if err == nil && (r.Hops != want.Hops || r.Contraction != want.Contraction) {
-						err = fmt.Errorf("%d hops and contraction %g, not %d and %g", r.Hops, r.Contraction, want.Hops, want.Contraction)
-					}
-					return err
-				})
-				must(t, failed)
-				if !slices.Equal(got, want.k) {
-					t.Error("another table than one machine's")
+	for name, o := range map[string]lsi.Options{
+		"hops":        {Epsilon: 0.02, Kmax: 9},
+		"polynomials": {Epsilon: 1e-4, Kmax: 200, Tolerance: 0.05},
+	} {
+		want, err := find(alone(t), spmv.Layout{}, width, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Min(want.k) == slices.Max(want.k) {
+			t.Fatalf("%s: all nodes have the same K", name)
+		}
+		if (want.Polynomials > 0) != (o.Tolerance > 0) {
+			t.Fatalf("%s: %d polynomials", name, want.Polynomials)
+		}
+		for workers := 1; workers <= 4; workers++ {
+			for _, columns := range []int{16, width} {
+				if columns < width && workers != 3 || columns == width && workers == 3 || testing.Short() && workers > 2 {
+					continue
 				}
-			})
+				t.Run(fmt.Sprintf("%s/%d/%d", name, workers, columns), func(t *testing.T) {
+					got := make([]int, len(want.k))
+					failed, _ := gang(t, borders(workers), func(w worker) error {
+						r, err := find(w, layout(w.self, workers), columns, o)
+						copy(got[w.lo:], r.k)
+						if err == nil && (r.Hops != want.Hops || r.Contraction != want.Contraction || r.Polynomials != want.Polynomials) {
+							err = fmt.Errorf("%d hops, contraction %g and %d polynomials, not %d, %g and %d",
+								r.Hops, r.Contraction, r.Polynomials, want.Hops, want.Contraction, want.Polynomials)
+						}
+						return err
+					})
+					must(t, failed)
+					if !slices.Equal(got, want.k) {
+						t.Error("another table than one machine's")
+					}
+				})
+			}
 		}
 	}
 }

@@ -124,6 +124,9 @@ type LSIReport struct {
 	ValidationMax int `json:"validation_max"`
 	// CappedShare is the share of nodes that never settled.
 	CappedShare float64 `json:"capped_share"`
+	// Uncertain counts the nodes whose K may differ from that of hops that are all made one by one, because their distance comes so near ε
+	// that what polynomials leave out decides. It is 0 if every hop was made.
+	Uncertain int64 `json:"uncertain,omitempty"`
 	// Histogram lists [k, nodes] in ascending order of k, without empty entries.
 	Histogram [][2]int64 `json:"histogram"`
 	// ByDegree reports K by degree, in ascending order of degree, without empty ranges.

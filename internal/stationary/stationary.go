@@ -3,6 +3,7 @@ package stationary
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
@@ -118,6 +119,24 @@ func (s *State) downOf(i int64) float64 {
 		return s.down[d]
 	}
 	return elementary.Pow(s.degree1(i), -s.r)
+}
+
+// Spread returns the largest d̃^|r−½| of all nodes over the smallest, which workers that share the rows of a graph find together.
+func (s *State) Spread(ctx context.Context, g Sums) (float64, error) {
+	if s.r == 0.5 {
+		return 1, nil
+	}
+	var ends [2]float64 // the largest d̃, and 1 over the smallest
+	if err := g.OrderedSum(ctx, ends[:], func() error {
+		for i := range s.degree {
+			d := s.degree1(int64(i))
+			ends[0], ends[1] = max(ends[0], d), max(ends[1], 1/d)
+		}
+		return nil
+	}); err != nil {
+		return 0, fmt.Errorf("largest and smallest degree: %w", err)
+	}
+	return elementary.Pow(ends[0]*ends[1], math.Abs(s.r-0.5)), nil
 }
 
 // Scale turns rows first, first+1, … of X, stride columns each, into rows of Z =

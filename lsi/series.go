@@ -1,0 +1,241 @@
+package lsi
+
+import (
+	"math"
+	"sync"
+
+	"ndls/internal/chebyshev"
+	"ndls/internal/elementary"
+	"ndls/internal/packed"
+	"ndls/spmv"
+)
+
+const (
+	// plainHops is the number of hops that are made one by one before [Options.Tolerance] cuts short.
+	plainHops = window
+	// mostHops bounds Kmax where polynomials replace hops. The weights of all hops are then a few MiB.
+	mostHops = 1 << 12
+	// addedError is the part of the tolerance by which rows that stand for polynomials may add to what is left out.
+	addedError = 0x1p-10
+)
+
+// combineWork is the number of rows in memory that may be added in place of a row along an edge of a pass. Adding takes half as long where
+// edges and rows lie in the cache of a core, but rows have to be kept as well. Tests change it.
+var combineWork = 1.0
+
+// series says how hops after plainHops are made of Chebyshev's polynomials of the rows then. Hops are so much alike that few sums of
+// polynomials, the basis, make all of them:
+//
+//	B_q = Σ_j u_qj T_j    Z^(8+h) = Σ_q r_hq B_q
+//
+// Even hops have even polynomials only, and odd hops odd ones, so each parity has a basis of its own. The squared length of a row after each
+// hop follows from the products of the rows B_q with each other. Products add up over columns.
+type series struct {
+	hops   int // after plainHops, up to Kmax
+	degree int // passes
+	// basis holds, by parity and q, the weights u of T_parity, T_parity+2, …
+	basis [2][][]float32
+	// parts holds, for each hop, the weights r of the basis of its parity.
+	parts [][]float64
+	// off holds, for each hop, the largest share of the row at plainHops by which its row is off.
+	off []float64
+}
+
+// series returns the polynomials by which the options replace hops. Its degree is 0 if they replace none.
+func (o Options) series() *series {
+	if !(o.Tolerance > 0) || o.Kmax-plainHops < 2 || o.Kmax > mostHops {
+		return &series{}
+	}
+	key := seriesKey{o.Kmax - plainHops, o.Tolerance}
+	if s, ok := knownSeries.Load(key); ok {
+		return s.(*series)
+	}
+	s, _ := knownSeries.LoadOrStore(key, newSeries(key.hops, key.tolerance))
+	return s.(*series)
+}
+
+type seriesKey struct {
+	hops      int
+	tolerance float64
+}
+
+// knownSeries has the series that this process has asked for: plans ask for the same one many times.
+var knownSeries sync.Map
+
+func newSeries(hops int, tolerance float64) *series {
+	s := &series{hops: hops, degree: chebyshev.Degree(hops, tolerance)}
+	if s.degree < 1 || s.degree >= hops {
+		return &series{}
+	}
+	left := make([][]float64, hops+1) // of each hop, what the basis so far does not make
+	s.parts, s.off = make([][]float64, hops+1), make([]float64, hops+1)
+	for h := range left {
+		left[h], s.off[h] = make([]float64, (s.degree-h%2)/2+1), 1
+	}
+	for x := chebyshev.New(hops + 1); x.Degree() <= s.degree; x.Next() {
+		for h := x.Degree() % 2; h <= hops; h += 2 {
+			left[h][x.Degree()/2] = x.At(h)
+			s.off[h] -= x.At(h)
+		}
+	}
+	for parity := range s.basis {
+		for s.extend(parity, left, tolerance*addedError) { //nolint:revive // extend does the work
+		}
+	}
+	for h, weights := range left {
+		s.off[h] = max(s.off[h], 0)
+		if h <= s.degree {
+			s.off[h] = 0 // no polynomial is left out
+		}
+		for _, x := range weights {
+			s.off[h] += math.Abs(x)
+		}
+	}
+	return s
+}
+
+// extend adds the hop to the basis of a parity of which most is left, with length 1, and takes its part away from all hops. It reports
+// false if no hop has more left than limit.
+func (s *series) extend(parity int, left [][]float64, limit float64) bool {
+	most, largest := 0, 0.0
+	for h := parity; h <= s.hops; h += 2 {
+		if square := dot(left[h], left[h]); square > largest {
+			most, largest = h, square
+		}
+	}
+	length := math.Sqrt(largest)
+	if length <= limit {
+		return false
+	}
+	u, weights := make([]float64, len(left[most])), make([]float32, len(left[most]))
+	for j, x := range left[most] {
+		u[j] = x / length
+		weights[j] = float32(u[j])
+	}
+	for h := parity; h <= s.hops; h += 2 {
+		part := 0.0
+		for range 2 { // the second time takes away what rounding left
+			x := dot(u, left[h])
+			part += x
+			for j := range u {
+				left[h][j] -= float64(x * u[j])
+			}
+		}
+		s.parts[h] = append(s.parts[h], part)
+	}
+	s.basis[parity] = append(s.basis[parity], weights)
+	return true
+}
+
+const (
+	// halfError, over the root of the number of columns, and floatError bound by how much rounding of float16 and of float32 rows changes a
+	// distance, as a share of the distance after plainHops. TestPolynomialsAreOff measures them.
+	halfError, floatError = 0x1p-6, 0x1p-20
+)
+
+// rounding returns that share for rows of so many panels of a probe.
+func rounding(p spmv.Precision, panels int) float64 {
+	if p == spmv.Float16 {
+		return halfError / math.Sqrt(float64(panels*packed.PanelColumns))
+	}
+	return floatError
+}
+
+// dot returns the product of two rows, in the same order on every processor.
+func dot(a, b []float64) (sum float64) {
+	for i, x := range a {
+		sum += float64(x * b[i])
+	}
+	return sum
+}
+
+// basisRows returns the number of rows of both bases.
+func (s *series) basisRows() int { return len(s.basis[0]) + len(s.basis[1]) }
+
+// products returns the number of products of a node: those of even rows, then of odd ones, each with itself and the rows before it.
+func (s *series) products() int {
+	even, odd := len(s.basis[0]), len(s.basis[1])
+	return even*(even+1)/2 + odd*(odd+1)/2
+}
+
+// square returns the squared length of the row of a node after a hop, from the node's products.
+func (s *series) square(h int, products []float64) (sum float64) {
+	if h%2 == 1 {
+		even := len(s.basis[0])
+		products = products[even*(even+1)/2:]
+	}
+	for a, part := range s.parts[h] {
+		before := products[:a+1]
+		products = products[a+1:]
+		x := 0.0
+		for b, y := range before[:a] {
+			x += float64(y * s.parts[h][b])
+		}
+		sum += float64(part * (float64(2*x) + float64(before[a]*part)))
+	}
+	return max(sum, 0)
+}
+
+// terms returns the number of rows that are added in memory for a node and panel.
+func (s *series) terms() (n int64) {
+	for parity, rows := range s.basis {
+		n += int64(len(rows)) * int64((s.degree-parity)/2+1)
+	}
+	return n + int64(s.products())
+}
+
+// PlainHops is the number of hops after which the options replace hops by polynomials if that pays, 0 if they never do.
+func (o Options) PlainHops() int {
+	if o.series().degree == 0 {
+		return 0
+	}
+	return plainHops
+}
+
+// Few reports whether polynomials make the hops after PlainHops of a graph with so many nodes and directed edges, if K of so many nodes is
+// unknown one hop before, and of so many then.
+func (o Options) Few(nodes, edges, before, left int64) bool {
+	return o.series().pays(float64(nodes), float64(edges), float64(before), float64(left))
+}
+
+// FewPasses returns the number of passes that make these hops.
+func (o Options) FewPasses() int { return o.series().degree }
+
+// Products returns how many float64 values stand for these hops of a node and panel.
+func (o Options) Products() int { return o.series().products() }
+
+// pays reports whether polynomials replace hops of a graph with so many nodes and directed edges, if K of so many nodes is unknown one hop
+// before plainHops, and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall by the
+// same factor with each hop. Second, the rows that are added for the hops of these nodes have to be few against those along the edges of the
+// passes that are saved. The answer depends on nothing else, so that all ways to compute a table have the same.
+func (s *series) pays(nodes, edges, before, left float64) bool {
+	if s.degree == 0 || left == 0 || elementary.Log(left) < float64(s.degree)*elementary.Log(before/left) {
+		return false
+	}
+	return left*float64(s.terms()) <= combineWork*(float64(s.hops-s.degree)*(nodes+edges))
+}
+
+// addProducts adds the products of the rows of the bases of a node to its products. rows holds 16 values of each row, those of the even
+// basis first.
+func (s *series) addProducts(products []float64, rows []float64) {
+	for _, basis := range s.basis {
+		for a := range basis {
+			last := (*[packed.PanelColumns]float64)(rows[a*packed.PanelColumns:])
+			out := products[:a+1]
+			for b := range out {
+				out[b] += product(last, (*[packed.PanelColumns]float64)(rows[b*packed.PanelColumns:]))
+			}
+			products = products[a+1:]
+		}
+		rows = rows[len(basis)*packed.PanelColumns:]
+	}
+}
+
+// product returns Σ a_c b_c: four sums of every fourth column, which are added in pairs.
+func product(a, b *[packed.PanelColumns]float64) float64 {
+	s0 := float64(a[0]*b[0]) + float64(a[4]*b[4]) + float64(a[8]*b[8]) + float64(a[12]*b[12])
+	s1 := float64(a[1]*b[1]) + float64(a[5]*b[5]) + float64(a[9]*b[9]) + float64(a[13]*b[13])
+	s2 := float64(a[2]*b[2]) + float64(a[6]*b[6]) + float64(a[10]*b[10]) + float64(a[14]*b[14])
+	s3 := float64(a[3]*b[3]) + float64(a[7]*b[7]) + float64(a[11]*b[11]) + float64(a[15]*b[15])
+	return (s0 + s1) + (s2 + s3)
+}

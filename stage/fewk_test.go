@@ -1,0 +1,115 @@
+package stage_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/mem"
+	"ndls/internal/storage"
+	"ndls/stage/stagetest"
+	"ndls/worker"
+)
+
+// ring writes a graph in which every node has eight neighbours near it on a ring, and few have another one: it takes many hops.
+func ring(t *testing.T, nodes int) string {
+	var b strings.Builder
+	for i := range nodes {
+		for _, far := range []int{1, 2, 3, 4} {
+			fmt.Fprintf(&b, "%d %d\n", i, (i+far)%nodes)
+		}
+		if i%97 == 0 {
+			fmt.Fprintf(&b, "%d %d\n", i, (i*7+nodes/2)%nodes)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "ring.txt")
+	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestFewPassesForK finds K from few polynomials with every mix of threads, memory, kernel and width of blocks, and by workers that share the
+// panels of the probe: every committed byte is the same, and so is the report.
+func TestFewPassesForK(t *testing.T) {
+	path := ring(t, 3000)
+	for name, change := range map[string]func(*control.Plan){
+		"sketch":  func(*control.Plan) {},
+		"r":       func(p *control.Plan) { p.LSI.R, p.LSI.Probes, p.Tolerance = 0.2, 80, 0.01 },
+		"Kmax 60": func(p *control.Plan) { p.LSI.Kmax, p.LSI.Epsilon, p.Tolerance = 60, 0.13, 0.01 },
+	} {
+		plan := stagetest.SmallPlan()
+		plan.Partition.Dataset, plan.Partition.Features = "edges:ring.txt", "none"
+		plan.LSI.Probes, plan.LSI.Epsilon, plan.LSI.Kmax = 48, 0.1, 200
+		change(&plan)
+		stages := []control.Stage{control.Partition, control.LSI}
+		var want map[string]string
+		var report control.StageReport
+		compare := func(what string, store storage.Store, r control.StageReport) {
+			t.Helper()
+			if want == nil {
+				want, report = stagetest.Sums(t, store), r
+				if p := r.Polynomials; p == nil || p.Passes != r.Passes || p.Hops != plan.LSI.Kmax || r.LSI.Uncertain == 0 || r.LSI.Uncertain >= 3000 {
+					t.Errorf("%s: %d passes, the report says %+v, and that K of %d nodes is uncertain", name, r.Passes, p, r.LSI.Uncertain)
+				}
+				return
+			}
+			stagetest.Compare(t, name+", "+what, stagetest.Sums(t, store), want)
+			if !reflect.DeepEqual(r.LSI, report.LSI) {
+				t.Errorf("%s, %s: the report says %+v, not %+v", name, what, r.LSI, report.LSI)
+			}
+		}
+		for _, c := range []struct {
+			threads int
+			memory  int64
+			kernel  string
+			columns int
+		}{{2, 1 << 30, "auto", 0}, {1, mem.MinBudget, "go", 0}, {5, 200 << 20, "auto", 16}} {
+			store := storage.NewMem()
+			res := stagetest.On(t, "edges:"+path)
+			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
+			compare(fmt.Sprintf("%+v", c), store, stagetest.Run(t, store, plan, res, stages...)[1])
+		}
+		seed := rand.Uint64()
+		rng := rand.New(rand.NewPCG(seed, 0))
+		store := storage.NewMem()
+		m := stagetest.On(t, "edges:"+path)
+		stagetest.Run(t, store, plan, m, control.Partition)
+		var workers [2]*worker.Worker
+		var views [2]*catalog.Catalog
+		for i := range workers {
+			counting := storage.NewCounting(store)
+			views[i] = stagetest.Open(t, counting)
+			workers[i] = worker.New(counting, views[i])
+			defer workers[i].Close()
+		}
+		do := func(task control.Task) control.StageReport {
+			w := rng.IntN(2)
+			views[w].Update(catalog.Listing{Whole: true, Added: stagetest.Open(t, store).Entries("")})
+			r, err := workers[w].Execute(t.Context(), task)
+			if err != nil {
+				t.Fatalf("seed %d: %s: %v", seed, task.ID(), err)
+			}
+			return r
+		}
+		task := m.Task(control.LSI, plan)
+		var of *control.Polynomials
+		if tasks := inSteps(t, rng, store, task, func(task control.Task) {
+			if r := do(task); r.Polynomials != nil {
+				of = r.Polynomials
+			}
+		}); tasks < 9 {
+			t.Errorf("%s: %d tasks of workers that share panels", name, tasks)
+		}
+		if !reflect.DeepEqual(of, report.Polynomials) {
+			t.Errorf("%s: tasks report %+v, the whole stage %+v", name, of, report.Polynomials)
+		}
+		compare(fmt.Sprintf("panels shared, seed %d", seed), store, do(task))
+	}
+}
