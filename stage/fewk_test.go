@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/stage"
 	"ndls/stage/stagetest"
 	"ndls/worker"
 )
@@ -38,6 +39,7 @@ func ring(t *testing.T, nodes int) string {
 // TestFewPassesForK finds K from few polynomials with every mix of threads, memory, kernel and width of blocks, and by workers that share the
 // panels of the probe: every committed byte is the same, and so is the report.
 func TestFewPassesForK(t *testing.T) {
+	stage.FewPassesForK(t)
 	path := ring(t, 3000)
 	for name, change := range map[string]func(*control.Plan){
 		"sketch":  func(*control.Plan) {},
