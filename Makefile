@@ -133,7 +133,7 @@ $(SITE)/installed: docs/site/requirements.txt
 	touch $@
 
 .PHONY: site
-site: build $(SITE)/installed ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it
+site: build lab $(SITE)/installed ## the documentation as a site in build/site/html, its links checked; pip fetches what makes it
 	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python docs/site/build.py $(CURDIR)/$(BUILD)/ndls
 
 .PHONY: test-site

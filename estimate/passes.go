@@ -215,6 +215,27 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
 }
 
+// FindDirections adds finding so many slow directions of the graph beside random columns, and held bytes.
+func (s *Sheet) FindDirections(directions, random int, held int64) {
+	r := s.capacity(directions, held)
+	r.Precision = spmv.Float32
+	s.fits(r, held+lsi.DirectionsBytes(directions, random), func(r hops.Capacity) int64 {
+		_, need, _ := lsi.DirectionsPlan(r, directions)
+		return need
+	})
+	l, _, _ := lsi.DirectionsPlan(r, directions)
+	var w hops.Work
+	for range hops.Blocks(directions, l) {
+		w.External(l, s.Part, 4, 3) // filled, deflated, scaled, saved
+		w.Pass(l, s.Part, lsi.DirectionHops, false)
+	}
+	rows := 4 * s.Part * int64(directions)
+	w.Move(5*rows, 3*rows) // saved and made orthonormal twice, multiplied
+	w.Disk = l.Disk(s.Part) + rows
+	s.streams(r, w, l, false, 0)
+	s.Computes(float64(s.Part)*float64(directions)*float64(2*directions+random), observedValues)
+}
+
 // ShareLSI adds one run of the LSI engine in which workers, or groups of them, share the panels of
 // the probe, beside held bytes. Stretches end with the hops in ends; polynomials make those after them, unless few is zero. There are at
 // most so many tasks.

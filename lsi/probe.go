@@ -83,18 +83,25 @@ func (s *signs) Columns() int { return s.width }
 func (*signs) Sketch() bool { return true }
 
 func (s *signs) fill(ctx context.Context, g hops.Graph, b *spmv.Block, first int, scale float32, mean *stationary.Mean) error {
-	x := math.Float32bits(float32(1/math.Sqrt(float64(s.width))) * scale)
-	return g.Make(ctx, b, func(i int64, to []float32) {
-		to = to[:min(len(to), s.width-first)]
-		bits := uint64(0)
-		for j := range to {
-			if c := first + j; j == 0 || c%64 == 0 {
-				bits = rng.Hash(s.seed, uint64(s.ids[i]), uint64(c/64)) >> (c % 64)
-			}
-			to[j] = math.Float32frombits(x | uint32(bits&1)<<31)
-			bits >>= 1
+	unit := s.unit(scale)
+	return g.Make(ctx, b, func(i int64, to []float32) { s.row(i, first, unit, to[:min(len(to), max(s.width-first, 0))]) }, mean)
+}
+
+// unit returns the bits of 1/√s, multiplied by scale.
+func (s *signs) unit(scale float32) uint32 {
+	return math.Float32bits(float32(1/math.Sqrt(float64(s.width))) * scale)
+}
+
+// row sets columns first, first+1, … of row i to plus or minus unit.
+func (s *signs) row(i int64, first int, unit uint32, to []float32) {
+	bits := uint64(0)
+	for j := range to {
+		if c := first + j; j == 0 || c%64 == 0 {
+			bits = rng.Hash(s.seed, uint64(s.ids[i]), uint64(c/64)) >> (c % 64)
 		}
-	}, mean)
+		to[j] = math.Float32frombits(unit | uint32(bits&1)<<31)
+		bits >>= 1
+	}
 }
 
 // sign returns ±1.

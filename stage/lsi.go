@@ -101,16 +101,22 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 		norms = 8 * s.Part
 	}
 	s.ReadNodes(1) // ids
+	held += 4*s.Part + norms
+	if l.Directions > 0 {
+		s.FindDirections(l.Directions, l.Probes, held)
+		held += lsi.DirectionsBytes(l.Directions, l.Probes)
+	}
 	if panels := sharedPanels(s); panels > 0 && share {
 		ends, few := StretchEnds(s.Hops, s.Plan)
 		tasks := panels // groups take single panels
 		if s.Members() == 1 {
 			tasks = tasksOfLSI(s.Plan, s.Weighted, panels, panels)
 		}
-		s.ShareLSI(panels, tasks, sketches(l), ends, few, 4*s.Part+norms+held)
+		s.ShareLSI(panels, tasks, sketches(l), ends, few, held)
 	} else {
-		s.FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, 4*s.Part+norms+held)
+		s.FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, held)
 	}
+	s.ScratchBytes += 4 * s.Part * int64(l.Directions)
 	if norms > 0 {
 		s.BytesRead += estimate.TileBytes(s.Nodes, s.Features, s.Half) * int64(1+hops.Blocks(width, spmv.Layout{Columns: s.ColumnsPerPass}))
 	}
@@ -194,7 +200,7 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 		return err
 	}
 	defer ids.Free()
-	probe, free, err := env.probe(ctx, g.summary, ids.S)
+	probe, free, err := g.probe(ctx, ids.S)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func probeWidth(o control.LSIOptions, nodes int64, features int) int {
 	case "feature":
 		return max(features, 1)
 	}
-	return o.Probes
+	return o.Probes + o.Directions
 }
 
 // sharesPanels reports whether workers may share this number of panels.
@@ -345,7 +345,7 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 		}
 		defer ids.Free()
 		var free func()
-		if probe, free, err = env.probe(ctx, g.summary, ids.S); err != nil {
+		if probe, free, err = g.probe(ctx, ids.S); err != nil {
 			return err
 		}
 		defer free()

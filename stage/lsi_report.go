@@ -111,7 +111,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 		}
 	}
 	r := &control.LSIReport{
-		Mode: o.Mode, Probes: o.Probes, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
+		Mode: o.Mode, Probes: o.Probes, Directions: o.Directions, R: o.R, Epsilon: o.Epsilon, Kmax: o.Kmax, Stationary: o.Stationary,
 	}
 	found, err := env.readSample(ctx)
 	if err != nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/shards"
+	"ndls/spmv"
 )
 
 const (
@@ -22,22 +24,34 @@ const (
 	usualProbes = 64
 	fewProbes   = 32
 	manyEdges   = 1 << 23
+	// A graph with at most directedWork nodes and directed edges has as many slow directions as random columns (see lsi.Directions), of
+	// mostDirected each where it is small. Larger graphs have so many of them, each among a few nodes, that these do not hold them.
+	directedWork = 1 << 21
+	mostDirected = 128
 )
 
-// sized returns o for a graph of this size, with the number of probes chosen if the plan leaves it open. It replaces a sketch by the exact
-// mode if the sketch would be at least as wide.
+// sized returns o for a graph of this size, with the numbers of probes and directions chosen if the plan leaves them open. It replaces a
+// sketch by the exact mode if the sketch would be at least as wide.
 func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOptions {
 	if o.Probes > 0 || !sketches(o) {
 		return o
 	}
 	work := nodes + 2*edges
-	o.Probes = int(max(usualProbes, min(probeWork/work, mostProbes))) / packed.PanelColumns * packed.PanelColumns
-	if work >= manyEdges {
-		o.Probes = fewProbes
+	panels := func(most int64) int {
+		return int(max(usualProbes, min(probeWork/work, most))) / packed.PanelColumns * packed.PanelColumns
 	}
 	switch {
-	case o.Mode == "influence-sketch" && int64(o.Probes) >= nodes:
-		o.Mode, o.Probes = "influence-exact", 0
+	case work >= manyEdges:
+		o.Probes = fewProbes
+	case o.Mode == "influence-sketch" && o.Directions == 0 && work <= directedWork:
+		o.Probes = panels(mostDirected)
+		o.Directions = o.Probes
+	default:
+		o.Probes = panels(mostProbes)
+	}
+	switch {
+	case o.Mode == "influence-sketch" && int64(o.Probes+o.Directions) >= nodes:
+		o.Mode, o.Probes, o.Directions = "influence-exact", 0, 0
 	case o.Mode == "feature-sketch" && 0 < features && features <= o.Probes:
 		o.Mode, o.Probes = "feature", 0
 	}
@@ -51,7 +65,7 @@ func sketches(o control.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sk
 func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
 	o := sized(p.LSI, s.Nodes, s.Edges, s.Features)
 	if !sketches(o) {
-		o.Probes = 0
+		o.Probes, o.Directions = 0, 0
 	}
 	return o
 }
@@ -60,14 +74,17 @@ func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
 func (env *Env) lsiOptions() control.LSIOptions { return LSIOptions(env.Plan, env.Summary) }
 
 // probe builds the probe of the plan's mode; free returns its memory.
-func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p lsi.Probe, free func(), err error) {
-	o := env.lsiOptions()
+func (g engine) probe(ctx context.Context, ids []uint32) (p lsi.Probe, free func(), err error) {
+	o, s, env := g.lsiOptions(), g.summary, g.Env
 	lo, hi := env.Span(s.Nodes)
 	free = func() {}
 	switch o.Mode {
 	case "influence-exact":
 		return lsi.IdentityPart(s.Nodes, lo), free, nil
 	case "influence-sketch":
+		if o.Directions > 0 {
+			return g.directions(ctx, ids, o)
+		}
 		return lsi.Signs(env.Plan.Seed, ids, o.Probes), free, nil
 	}
 	if s.Features == 0 {
@@ -86,4 +103,34 @@ func (env *Env) probe(ctx context.Context, s shards.Summary, ids []uint32) (p ls
 		return lsi.FeatureSketch(columns, norms, env.Plan.Seed, o.Probes), free, nil
 	}
 	return lsi.Features(columns, norms), free, nil
+}
+
+// directions finds the slow directions of the plan's probe.
+func (g engine) directions(ctx context.Context, ids []uint32, o control.LSIOptions) (p lsi.Probe, free func(), err error) {
+	state, err := g.state(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer state.Free()
+	held := lsi.DirectionsBytes(o.Directions, o.Probes)
+	plan := func(c hops.Capacity) (spmv.Layout, error) {
+		c.Free -= held
+		l, _, err := lsi.DirectionsPlan(c, o.Directions)
+		return l, err
+	}
+	fits, err := g.agree(ctx, g.capacity(o.Directions), plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	fits.Free -= held
+	l, need, err := lsi.DirectionsPlan(fits, o.Directions)
+	if err != nil {
+		return nil, nil, g.refused("lsi", need+held, err)
+	}
+	d, stats, err := lsi.NewDirections(ctx, g.hops(state), g.Plan.Seed, ids, o.Probes, o.Directions, l)
+	g.passed(stats, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, d.Close, nil
 }

@@ -504,7 +504,7 @@ func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array
 		return nil, err
 	}
 	defer ids.Free()
-	probe, free, err := env.probe(ctx, g.summary, ids.S)
+	probe, free, err := g.probe(ctx, ids.S)
 	if err != nil {
 		return nil, err
 	}

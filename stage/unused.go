@@ -45,6 +45,7 @@ func Unused(p control.Plan) (list []UnusedOption) {
 
 	exact := slices.Contains([]string{"influence-exact", "feature"}, p.LSI.Mode)
 	unused(exact, "probes", "--lsi "+p.LSI.Mode+" measures distances without random columns")
+	unused(p.LSI.Mode != "influence-sketch", "directions", "only --lsi influence-sketch has directions beside random columns")
 	unused(p.Train.Layers == 1, "hidden", "a model with --layers 1 has no hidden values")
 	unused(p.Train.Layers == 1, "dropout", "a model with --layers 1 has no hidden values")
 	unused(p.Labels.Rule != "ndls-reference", "label-alpha", "--label-rule "+p.Labels.Rule+" has no weight of that kind, only ndls-reference has one")

@@ -27,6 +27,9 @@ type option struct {
 var options = []option{
 	{name: "lsi", counts: takesK},
 	{name: "probes", counts: func(o *ndls.Options, smoothed bool) bool { return takesK(o, smoothed) && used("probes")(o, smoothed) }},
+	{name: "directions", counts: func(o *ndls.Options, smoothed bool) bool {
+		return takesK(o, smoothed) && used("directions")(o, smoothed)
+	}},
 	{name: "epsilon", counts: takesK},
 	{name: "r"},
 	{name: "kmax", counts: takesK},

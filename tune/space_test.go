@@ -29,7 +29,7 @@ func TestParseSpace(t *testing.T) {
 		t.Error("options of label smoothing are not told from others")
 	}
 	for _, c := range []struct{ text, want string }{
-		{"epsilom=1,2", "A search can try lsi, probes, epsilon"},
+		{"epsilom=1,2", "A search can try lsi, probes, directions, epsilon"},
 		{"runs=1,2", "is the same for all trials"},
 		{"normalize=l1,none", "is the same for all trials"},
 		{"seed=1,2", "is the same for all trials"},

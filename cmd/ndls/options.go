@@ -278,7 +278,8 @@ func (f *planFlags) coefficient() *planFlags {
 func (f *planFlags) lsi() *planFlags {
 	f.group = groupLSI
 	add(f, f.set.StringVar, "lsi", func(p *ndls.Options) *string { return &p.LSI.Mode }, "the distance that decides K: influence-sketch (random probes; the choice for large graphs), influence-exact (the paper's definition; small graphs only), feature (on the features, as the authors' code does) or feature-sketch (on random mixtures of the features)")
-	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "number of random columns of the sketch modes: more columns are more exact and take longer. 0 chooses by the size of the graph: 64, up to 1,024 for a small graph and 32 for one of 4 million edges and more")
+	add(f, f.set.IntVar, "probes", func(p *ndls.Options) *int { return &p.LSI.Probes }, "number of random columns of the sketch modes: more columns are more exact and take longer. 0 chooses by the size of the graph: 64 to 128 for one of up to a million edges, beside as many --directions, 32 for one of 4 million edges and more, and 64 to 1,024 otherwise")
+	add(f, f.set.IntVar, "directions", func(p *ndls.Options) *int { return &p.LSI.Directions }, "with --lsi influence-sketch: number of columns, a multiple of 16, that hold the directions in which rows come near the stationary ones late, beside the random columns: K of small graphs is then nearly exact. 0 is none if --probes is given, and else as --probes 0 says")
 	add(f, f.set.Float64Var, "epsilon", func(p *ndls.Options) *float64 { return &p.LSI.Epsilon }, "a node has settled, and K is known, when its distance from the stationary state falls below this")
 	f.coefficient()
 	add(f, f.set.IntVar, "kmax", func(p *ndls.Options) *int { return &p.LSI.Kmax }, "largest K: the hops of a node whose distance never falls below --epsilon")

@@ -13,6 +13,7 @@ import (
 
 	"ndls/internal/failure"
 	"ndls/internal/meant"
+	"ndls/internal/packed"
 )
 
 const (
@@ -148,6 +149,9 @@ type LSIOptions struct {
 	// Probes is the number of random columns of the sketch modes, 0 for a number that fits the size
 	// of the graph.
 	Probes int `json:"probes"`
+	// Directions is the number of columns that hold slow directions of the graph beside the random ones of mode influence-sketch, a
+	// multiple of 16. With 0 there are none, or as many as fit the size of the graph if Probes is 0, too.
+	Directions int `json:"directions,omitempty"`
 	// Epsilon is the distance below which a node has settled, R the convolution coefficient.
 	Epsilon float64 `json:"epsilon"`
 	R       float64 `json:"r"`
@@ -518,6 +522,9 @@ func (p Plan) Validate() error {
 	if n := p.Smooth.LabelColumns; n != 0 && (n < 2 || n > mostParts) {
 		return failure.Of(ErrOption, "--label-columns %d is neither 0, for none, nor a number of parts from 2 to %d", n, mostParts)
 	}
+	if n := p.LSI.Directions; n%packed.PanelColumns != 0 {
+		return failure.Of(ErrOption, "--directions %d is no multiple of %d", n, packed.PanelColumns)
+	}
 	if p.Smooth.Targets == "" {
 		return failure.Of(ErrOption, "--targets is empty: write all, labelled or the name of a file of input ids")
 	}
@@ -530,6 +537,7 @@ func (p Plan) Validate() error {
 		{"drop-edges", p.Partition.DropEdges, 0, 1, false, true},
 		{"blank-features", p.Partition.BlankFeatures, 0, 1, false, false},
 		{"probes", float64(p.LSI.Probes), 0, 1 << 20, false, false},
+		{"directions", float64(p.LSI.Directions), 0, 1 << 12, false, false},
 		{"epsilon", p.LSI.Epsilon, 0, math.Inf(1), true, true},
 		{"label-epsilon", p.Labels.Epsilon, 0, math.Inf(1), false, true},
 		{"r", p.LSI.R, 0, 1, false, false},

@@ -71,6 +71,7 @@ func TestRanges(t *testing.T) {
 		"drop-edges":       {"0 0.99", "-0.1 1"},
 		"blank-features":   {"0 1", "-0.1 1.1"},
 		"probes":           {"0 1048576", "-1 1048577"},
+		"directions":       {"0 16 4096", "-16 8 4112"},
 		"epsilon":          {"0.001 1e300", "0 -1 Inf"},
 		"label-epsilon":    {"0 1e300", "-0.1 Inf"},
 		"r":                {"0 1", "-0.1 1.1"},

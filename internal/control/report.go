@@ -112,6 +112,7 @@ type Range struct {
 type LSIReport struct {
 	Mode       string  `json:"mode"`
 	Probes     int     `json:"probes"`
+	Directions int     `json:"directions,omitempty"`
 	R          float64 `json:"r"`
 	Epsilon    float64 `json:"epsilon"`
 	Kmax       int     `json:"kmax"`
