@@ -12,6 +12,7 @@ import (
 
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
@@ -46,11 +47,15 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 	return c, nil
 }
 
-// bytes returns the size of the catalogued output of some stages.
+// besideBytes bounds what a small run directory holds beside catalogued output: catalogue, journal, record and reports took 294 kB.
+const besideBytes = 384 << 10
+
+// bytes returns the disk space of the catalogued output of some stages, in whole pages, and of what lies beside it.
 func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
+	n = besideBytes
 	for _, e := range j.Catalog.Entries("") {
 		if of(control.Stage(e.Stage)) {
-			n += e.Bytes
+			n += direct.RoundUp(e.Bytes)
 		}
 	}
 	return n
