@@ -12,7 +12,6 @@ import (
 
 	"ndls/estimate"
 	"ndls/internal/control"
-	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
@@ -55,11 +54,14 @@ func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 	n = besideBytes
 	for _, e := range j.Catalog.Entries("") {
 		if of(control.Stage(e.Stage)) {
-			n += direct.RoundUp(e.Bytes)
+			n += wholePages(e.Bytes)
 		}
 	}
 	return n
 }
+
+// wholePages rounds the size of a file up to what it takes on a disk.
+func wholePages(n int64) int64 { return (n + 4095) / 4096 * 4096 }
 
 // figures plans a stage from what is known now. It returns nil if that is not enough.
 func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {

@@ -675,16 +675,16 @@ func TestRecordIsReadWhileWritten(t *testing.T) {
 	}
 }
 
-// TestDiskOfWorkers: with several workers the run directory is measured from the
-// catalogue, with one alone by that worker.
+// TestDiskOfWorkers: with several workers the size of the run directory comes from the catalogue, in whole pages, and
+// from what lies beside it; one worker alone measures it.
 func TestDiskOfWorkers(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		j, _ := setup(t, storage.NewMem(), labelled)
 		j.Alone = alone
 		rec := run(t, j, stage.Whole()...)
-		listed := int64(0)
+		listed := int64(besideBytes)
 		for _, e := range j.Catalog.All() {
-			listed += e.Bytes
+			listed += wholePages(e.Bytes)
 		}
 		if alone {
 			listed = 0

@@ -37,8 +37,8 @@ func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	})
 }
 
-// FewWork adds the last stretch of workers that share the panels of a probe of a graph of n rows, of which polynomials make the hops of so many
-// panels. It returns the size of scratch files, and of what is committed for a panel.
+// FewWork adds the last stretch of workers that share the panels of a probe of a graph of n rows, of which polynomials make the hops of
+// so many panels. It returns the size of scratch files, and of what is committed for a panel.
 func (o Options) FewWork(w *hops.Work, n int64, panels int) (disk, committed int64) {
 	s, l, units := o.series(), o.Layout, (n/openShare+unit-1)/unit
 	for first := 0; first < panels; first += l.Columns / packed.PanelColumns {
@@ -51,7 +51,8 @@ func (o Options) FewWork(w *hops.Work, n int64, panels int) (disk, committed int
 	return s.keptBytes(units, l.Columns, l.Precision) + units*s.unitBytes(), int64(8*s.products()) * (n / openShare)
 }
 
-// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of a graph of n rows.
+// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of a graph of n
+// rows.
 func (o Options) FewValues(n int64, width int) float64 {
 	return float64(n/openShare) * float64(width) * float64(o.series().terms())
 }

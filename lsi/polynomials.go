@@ -131,7 +131,6 @@ func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) b
 		}
 		p.strips[strip+1] = stripOpen{0, x.pieces + (x.open+pieceUnits*unit-1)/(pieceUnits*unit), x.units + unitsOf(x.open)}
 	}
-	polynomials := int64(s.degree + 1)
 	polynomials, basis := int64(s.degree+1), int64(s.basisRows())
 	threads := max(g.Threads, 1)
 	p.buffers = make(chan *pieceBuffer, threads)

@@ -28,8 +28,8 @@ var combineWork = 1.0
 //
 //	B_q = Σ_j u_qj T_j    Z^(8+h) = Σ_q r_hq B_q
 //
-// Even hops have even polynomials only, and odd hops odd ones, so each parity has a basis of its own. The squared length of a row after each
-// hop follows from the products of the rows B_q with each other. Products add up over columns.
+// Even hops have even polynomials only, and odd hops odd ones, so each parity has a basis of its own. The squared length of a row
+// after each hop follows from the products of the rows B_q with each other. Products add up over columns.
 type series struct {
 	hops   int // after plainHops, up to Kmax
 	degree int // passes
@@ -204,10 +204,10 @@ func (o Options) FewPasses() int { return o.series().degree }
 // Products returns how many float64 values stand for these hops of a node and panel.
 func (o Options) Products() int { return o.series().products() }
 
-// pays reports whether polynomials replace hops of a graph with so many nodes and directed edges, if K of so many nodes is unknown one hop
-// before plainHops, and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall by the
-// same factor with each hop. Second, the rows that are added for the hops of these nodes have to be few against those along the edges of the
-// passes that are saved. The answer depends on nothing else, so that all ways to compute a table have the same.
+// pays reports whether polynomials replace hops of a graph with so many nodes and directed edges, if K of so many nodes is unknown one
+// hop before plainHops, and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall
+// by the same factor with each hop. Second, the rows that are added for the hops of these nodes have to be few against those along the
+// edges of the passes that are saved. The answer depends on nothing else, so that all ways to compute a table have the same.
 func (s *series) pays(nodes, edges, before, left float64) bool {
 	if s.degree == 0 || left == 0 || elementary.Log(left) < float64(s.degree)*elementary.Log(before/left) {
 		return false

@@ -59,8 +59,8 @@ const (
 	leastStretch = 3
 )
 
-// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself. A stretch ends at hop
-// plain if it begins before it.
+// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself. A stretch ends at
+// hop plain if it begins before it.
 func stretchEnd(from, kmax, plain int) int {
 	if from < 0 {
 		return min(firstStretch, kmax)
@@ -469,8 +469,8 @@ func sharedPanels(s *estimate.Sheet) int {
 	return panels
 }
 
-// StretchEnds returns the last hop of each stretch in which workers that share panels are expected to make each hop, if the last node settles
-// after so many. If few is not zero, polynomials then make the others.
+// StretchEnds returns the last hop of each stretch in which workers that share panels are expected to make each hop, if the last node
+// settles after so many. If few is not zero, polynomials then make the others.
 func StretchEnds(last int, p control.Plan) (ends []int, few lsi.Options) {
 	o := optionsOfK(p)
 	plain := o.PlainHops()

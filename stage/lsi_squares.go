@@ -333,8 +333,8 @@ type squaresPart struct {
 // squaresBuffer is the memory of a squaresReader.
 const squaresBuffer = 1 << 16
 
-// openSquares opens the files with the squared lengths of a panel for these nodes of a piece, or with so many products of each. The caller closes the result, after an error
-// as well.
+// openSquares opens the files with the squared lengths of a panel for these nodes of a piece, or with so many products of each. The
+// caller closes the result, after an error as well.
 func (env lsiRun) openSquares(ctx context.Context, x lsiProgress, piece, panel int, left []int32, each int) (r squaresReader, err error) {
 	lo, hi := x.bounds(piece)
 	var all []catalog.Entry // by rows of the piece
@@ -452,7 +452,8 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, before,
 	for number, row := range env.sample(lo, hi) {
 		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
 	}
-	file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(before, hop))
+	found := catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(before, hop)
+	file, err := env.Catalog.Create(ctx, found)
 	if err != nil {
 		return err
 	}
