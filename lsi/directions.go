@@ -176,7 +176,7 @@ func (x *someRows) at(i, c int) float64 {
 	return float64(x.panels[c/packed.PanelColumns].S[i*packed.PanelColumns+c%packed.PanelColumns])
 }
 
-// chunks shows all rows in ascending order. With store it writes them back as show leaves them.
+// chunks shows all rows in ascending order, some at a time. With store it writes them back as show leaves them.
 func (p *Directions) chunks(ctx context.Context, store bool, show func(x *someRows) error) (err error) {
 	rows := p.directionRows()
 	x := &someRows{p: p}

@@ -9,7 +9,8 @@
 //
 //	influence-exact    P = identity: the definition itself
 //	influence-sketch   P = random signs/√s: the definition within the
-//	                   Johnson–Lindenstrauss error, √(2/s) of the squared norm
+//	                   Johnson–Lindenstrauss error, √(2/s) of the squared norm;
+//	                   with [Directions] beside them, of what lies outside these
 //	feature            P = L1-normalised features: distance in feature space,
 //	                   as in the code that the paper's authors released
 //	feature-sketch     features × random signs/√s
@@ -27,7 +28,8 @@
 // by block through a window of hops, with n partial sums for each hop in a scratch file; they are
 // added in the order of a single block. Between windows the rows of every block wait in another
 // scratch file. The first block of a sketch estimates all distances by itself, and ends the window
-// at the hop at which it estimates that all nodes have settled. The first window of other probes
+// at the hop at which it estimates that all nodes have settled; where it holds directions, which
+// have more than their share of the distances, the window ends some hops later than it could. The first window of other probes
 // has 8 hops; each later one is as long as all before it together, but not longer than 32 hops.
 //
 // A run can find K for looser ε as well; that needs no further hops.
@@ -90,8 +92,10 @@
 //	n/4 bytes             which K are unknown or uncertain, if hops are made of polynomials, and for
 //	                      each thread some (J+1)·512·16·e + 2^12·products bytes
 //
-// and the stationary rows. With several blocks the scratch files have up to n·s·e bytes for a probe
-// of s columns of e bytes, and 8·n bytes for each hop of the longest window, at most 33·8·n. Saving
+// and the stationary rows. [Directions] hold [DirectionsBytes], 8·q·s bytes for q of them beside s random
+// columns and some buffers, and a scratch file of 4·n·q bytes; a block in which they are found comes before
+// the other ones. All of their work runs on all threads, but for the decomposition of q × q numbers. With several
+// blocks the scratch files have up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop of the longest window, at most 33·8·n. Saving
 // and resuming move rows through 2^21 bytes, a scratch file through 2^18 bytes for each thread.
 //
 // # Determinism
