@@ -95,8 +95,9 @@
 // and the stationary rows. [Directions] hold [DirectionsBytes], 8·q·s bytes for q of them beside s random
 // columns and some buffers, and a scratch file of 4·n·q bytes; a block in which they are found comes before
 // the other ones. All of their work runs on all threads, but for the decomposition of q × q numbers. With several
-// blocks the scratch files have up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop of the longest window, at most 33·8·n. Saving
-// and resuming move rows through 2^21 bytes, a scratch file through 2^18 bytes for each thread.
+// blocks the scratch files have up to n·s·e bytes for a probe of s columns of e bytes, and 8·n bytes for each hop of the
+// longest window, at most 33·8·n. Saving and resuming move rows through 2^21 bytes, a scratch file through 2^18 bytes for
+// each thread.
 //
 // # Determinism
 //
