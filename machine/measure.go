@@ -31,10 +31,9 @@ const (
 
 	// diskRounds is the number of times that it is written and read.
 	diskRounds = 2
-	// rounds is the number of times that a thread runs each loop, of which the median counts, and
-	// span the least time of each.
+	// rounds is the number of times that a thread runs each loop, at least span each, of which the
+	// median counts.
 	rounds = 3
-	span   = 60 * time.Millisecond
 	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
 	// nodes with 30 edges each.
 	gap = 16

@@ -17,7 +17,8 @@ import (
 // completer gives the values of an option that begin as a word does.
 type completer = cobra.CompletionFunc
 
-// complete tells the shells the values of the options of all verbs, and their arguments.
+// complete tells the shells the values of the options of all verbs, and their arguments. Cobra keeps them as
+// long as the process lives, so only a process that a shell asks for words calls it.
 func complete(root *cobra.Command) {
 	visitCommands(root, func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

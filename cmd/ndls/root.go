@@ -119,7 +119,6 @@ the graph on a node is within --epsilon of what it tends to.`,
 		}
 	}
 	ownWords(root)
-	complete(root)
 	return root
 }
 
