@@ -31,8 +31,8 @@ const (
 
 	// diskRounds is the number of times that it is written and read.
 	diskRounds = 2
-	// rounds is the number of times that a thread runs each loop, at least span each, of which the
-	// median counts.
+	// rounds is the number of times that a thread runs each loop. A round takes at least span, and the
+	// median of the rounds counts.
 	rounds = 3
 	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
 	// nodes with 30 edges each.
