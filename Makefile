@@ -79,6 +79,9 @@ demo: build ## the whole job on a synthetic graph, in less than a minute
 	rm -rf $(BUILD)/demo
 	$(BUILD)/ndls run --dataset $(DEMO) --run $(BUILD)/demo --memory 1GiB --runs 3 --epochs 60
 
+# Where tests make their files, and programs are linked.
+test test-each: export TMPDIR := $(shell internal/testkit/folder.sh)
+
 # The tag "small" makes blocks and strips of rows small, so that a graph of ten thousand nodes has several; -short draws fewer
 # of the cases that are drawn.
 TEST := $(GO) test -vet=off -timeout 40m

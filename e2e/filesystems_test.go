@@ -189,6 +189,7 @@ func TestReadOnlyMount(t *testing.T) {
 	}
 	run(t, "report", ro, "--out", filepath.Join(dir, "report.html"))
 	run(t, onSmall(ro)...)
+	run(t, append(onSmall(ro), "--workers", "2", "--memory", "640MiB")...)
 	if out, err := exec.Command(binary, "spectrum", "--run", ro).CombinedOutput(); exitStatus(err) != 1 || !strings.Contains(string(out), "cannot be written to") {
 		t.Errorf("%v: %s", err, out)
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// medium takes a few seconds through all stages.
+// medium takes a second through all stages.
 var medium = []string{
-	"run", "--dataset", "synthetic:nodes=60000,edges=400000,features=100,classes=6,seed=9",
+	"run", "--dataset", "synthetic:nodes=20000,edges=150000,features=100,classes=6,seed=9",
 	"--runs", "2", "--epochs", "8", "--probes", "32", "--epsilon", "0.02", "--quiet",
 }
 

@@ -129,7 +129,6 @@ func TestReadOnlyRunDirectory(t *testing.T) {
 			{"verify --run " + faultyDisk + "/run", 0},
 			{"gc --run " + faultyDisk + "/run", 0},
 			{"status --run " + faultyDisk + "/run", 0},
-			{strings.Replace(tinyRun, "256MiB", "512MiB", 1) + tinyGraph + " --workers 2", 0},
 			{"spectrum --run " + faultyDisk + "/run --memory 256MiB", ndls.ExitError},
 			{degrees + " --resume=false", ndls.ExitError},
 		} {
