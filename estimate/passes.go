@@ -205,7 +205,7 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 		return need
 	})
 	o, _, _ = o.Plan(r)
-	w := o.Work(s.Part, width, sketch, min(s.Hops, kmax))
+	w := o.Work(s.Part, lsi.MostOpen(s.Part, s.Nodes), width, sketch, min(s.Hops, kmax))
 	s.streams(r, w, o.Layout, false, 0)
 	s.Computes(float64(s.Part)*float64(width), filledValues)
 	if o.FewExpected(s.Hops) {
@@ -264,8 +264,8 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Opt
 	observed, products := w.Passes, int64(0)
 	if o.PlainHops() > 0 {
 		var kept int64
-		kept, products = o.FewWork(&w, n, panels)
-		squares = max(squares, kept)
+		kept, products = o.FewWork(&w, n, lsi.MostOpen(n, s.Nodes), panels)
+		squares = max(lsi.Longest*8*n*int64(l.Columns/packed.PanelColumns), kept) // hops may be made one by one after all
 		products *= int64(panels) * int64(s.sharing)
 		s.Computes(o.FewValues(n, panels*packed.PanelColumns), combinedValues)
 	}

@@ -48,9 +48,9 @@
 //
 // Rows T_j of the nodes whose K is unknown after 8 hops are kept, in memory if they take a small part of
 // what is free, else in a scratch file. When a block has made its passes, the rows of each node become
-// few rows, the basis, of which every hop is a sum: at most 16 for the even hops of Kmax 200, and 16 for
-// the odd ones. What that adds to the cut is below 2^−10 of the tolerance. The squared length after each
-// hop is a quadratic form in the products of these rows with each other, 272 numbers, which add up
+// few rows, the basis, of which every hop is a sum: at most 14 for the even hops of Kmax 200, and 13 for
+// the odd ones. What that adds to the cut is at most 2^−6 of the tolerance. The squared length after each
+// hop is a quadratic form in the products of these rows with each other, 196 numbers, which add up
 // panel by panel. After the last block the first hop below ε is K.
 //
 // K is uncertain if a distance up to K lies nearer to ε than what is cut and what rounding changes, as a
@@ -59,9 +59,10 @@
 // features, whose rows are not those of the identity.
 //
 // Hops are made one by one after all if no pass is saved, if fewer hops are expected than passes (the
-// number of nodes with unknown K falls by the same factor with each hop), or if more rows are added in
-// memory than along edges in the passes that are saved. That depends on the numbers of nodes, edges and
-// unknown K alone. So does the way of workers that share the panels ([Stretch]): they have the same bits.
+// number of nodes with unknown K falls by the same factor with each hop), or if K of more than a fifth
+// of the nodes is unknown, since the rows of all of them are kept and added. That depends on the numbers
+// of nodes and unknown K alone. So does the way of workers that share the panels ([Stretch]): they have
+// the same bits.
 //
 // # Format of the checkpoint
 //

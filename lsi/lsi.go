@@ -230,7 +230,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		}
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
-		if t.from == plainHops && t.series.pays(t.all[allNodes], t.all[allEdges], t.before, t.left) {
+		if t.from == plainHops && t.series.pays(t.nodes, t.before, t.left) {
 			if err := t.openPolynomials(); err != nil {
 				return err
 			}
@@ -355,7 +355,6 @@ type tracker struct {
 	polynomials *polynomials
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool
-	all                [2]float64 // nodes and directed edges of all workers
 	stats              Stats
 	energies           []float64 // energies of this hop, by strip
 	energy             float64   // energy of the hop before
@@ -367,7 +366,8 @@ type tracker struct {
 	held        [3]int // first, last and hop of the rows in memory
 	unsettled   atomic.Int64
 	far         atomic.Int64 // nodes that the first block estimates to be unsettled
-	left        float64      // unsettled nodes of all workers
+	nodes       float64      // of all workers
+	left        float64      // those of them that are unsettled
 	before      float64      // the same one hop before
 }
 
@@ -494,12 +494,11 @@ func (t *tracker) blockEnd(first int) int {
 	return last
 }
 
-const (
-	// window is the number of hops of the first window.
-	window = 8
-	// longest bounds the hops of a window, and thereby the scratch space for sums.
-	longest = 32
-)
+// window is the number of hops of the first window.
+const window = 8
+
+// Longest bounds the hops of a window or stretch, and thereby the scratch space for sums.
+const Longest = 32
 
 // nextWindow begins the window after hop from.
 func (t *tracker) nextWindow(from int) { t.from, t.to = from, t.windowEnd(from) }
@@ -515,9 +514,9 @@ func (t *tracker) windowEnd(from int) int {
 	case t.blocks == 1:
 		return t.o.Kmax
 	case t.sketch:
-		return min(from+longest, t.o.Kmax)
+		return min(from+Longest, t.o.Kmax)
 	default:
-		return min(max(2*from, window), from+longest, t.o.Kmax)
+		return min(max(2*from, window), from+Longest, t.o.Kmax)
 	}
 }
 
@@ -659,27 +658,22 @@ func (t *tracker) countFar(ctx context.Context) (float64, error) {
 	return sum[0], nil
 }
 
-// allNodes and allEdges number what is counted of all workers.
-const allNodes, allEdges = 0, 1
-
 // count sums, over all workers and in ascending order of row, the energies of this hop and the
 // number of unsettled nodes.
 func (t *tracker) count(ctx context.Context) (float64, error) {
-	const energy, left, nodes, edges = 0, 1, 2, 3
-	var sums [4]float64
+	const energy, left, nodes = 0, 1, 2
+	var sums [3]float64
 	if err := t.g.Group.OrderedSum(ctx, sums[:], func() error {
 		for _, e := range t.energies {
 			sums[energy] += e
 		}
 		sums[left] += float64(t.unsettled.Load())
 		sums[nodes] += float64(t.n)
-		sums[edges] += float64(hops.NumEdges(t.g.Source))
 		return nil
 	}); err != nil {
 		return 0, fmt.Errorf("counting with other workers: %w", err)
 	}
-	t.left = sums[left]
-	copy(t.all[:], sums[nodes:])
+	t.left, t.nodes = sums[left], sums[nodes]
 	return sums[energy], nil
 }
 

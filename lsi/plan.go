@@ -26,10 +26,10 @@ func (o Options) FewExpected(last int) bool {
 
 // Work returns the work of a run over n nodes with a probe of that width, if the last node settles
 // after so many hops, or never if last is Kmax. It assumes that the first block of a sketch finds
-// that hop. If the options allow polynomials, and more hops are needed than passes, it assumes that they pay, and that one node of
-// openShare is left for them.
-func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
-	return o.work(n, width, sketch, last, (n/openShare+unit-1)/unit, func(t *tracker) int {
+// that hop. If the options allow polynomials, and more hops are needed than passes, it assumes that they pay, and that these rows
+// have their share of the open nodes, and at most so many: see [MostOpen].
+func (o Options) Work(n, open int64, width int, sketch bool, last int) hops.Work {
+	return o.work(n, width, sketch, last, mostUnits(n, n/openShare), mostUnits(n, open), func(t *tracker) int {
 		if t.scouts() {
 			return min(max(last, t.least()), t.to)
 		}
@@ -37,32 +37,34 @@ func (o Options) Work(n int64, width int, sketch bool, last int) hops.Work {
 	})
 }
 
+// mostUnits returns the largest number of units of so many open nodes among n rows: the last one of each strip may not be full.
+func mostUnits(n, open int64) int64 { return open/unit + (n+packed.StripRows-1)>>packed.StripShift }
+
 // FewWork adds the last stretch of workers that share the panels of a probe of a graph of n rows, of which polynomials make the hops of
-// so many panels. It returns the size of scratch files, and of what is committed for a panel.
-func (o Options) FewWork(w *hops.Work, n int64, panels int) (disk, committed int64) {
-	s, l, units := o.series(), o.Layout, (n/openShare+unit-1)/unit
+// so many panels. These rows have their share of the open nodes, and at most so many. It returns the size of scratch files, and of what is
+// committed for a panel.
+func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committed int64) {
+	s, l := o.series(), o.Layout
+	share, most := mostUnits(n, n/openShare), mostUnits(n, open)
 	for first := 0; first < panels; first += l.Columns / packed.PanelColumns {
 		count := min(panels-first, l.Columns/packed.PanelColumns)
 		w.External(l, n, 3, 1) // loaded, summed by the first pass, kept
 		w.Pass(l, n, s.degree, true)
-		kept := s.keptBytes(units, count*packed.PanelColumns, l.Precision) + int64(count)*units*s.unitBytes()
+		kept := s.keptBytes(share, count*packed.PanelColumns, l.Precision) + int64(count)*share*s.unitBytes()
 		w.Move(kept, kept)
 	}
-	return s.keptBytes(units, l.Columns, l.Precision) + units*s.unitBytes(), int64(8*s.products()) * (n / openShare)
+	return s.keptBytes(most, l.Columns, l.Precision) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
 }
 
-// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of a graph of n
-// rows.
+// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of n rows of a
+// graph with as many open nodes as there may be, if these rows have their share of them.
 func (o Options) FewValues(n int64, width int) float64 {
 	return float64(n/openShare) * float64(width) * float64(o.series().terms())
 }
 
-// openShare is the expected number of nodes of which K of one is above plainHops.
-const openShare = 8
-
 // work is [Options.Work] with windows that end as end says after the first block has run, and so many
-// units of open nodes after plainHops.
-func (o Options) work(n int64, width int, sketch bool, last int, units int64, end func(*tracker) int) (w hops.Work) {
+// units of open nodes after plainHops; there is disk space for most.
+func (o Options) work(n int64, width int, sketch bool, last int, units, most int64, end func(*tracker) int) (w hops.Work) {
 	t := tracker{
 		series: o.series(), o: o, sketch: sketch, n: n,
 		columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout),
@@ -92,7 +94,8 @@ func (o Options) work(n int64, width int, sketch bool, last int, units int64, en
 			break
 		}
 		if t.to == plainHops && o.FewExpected(last) {
-			kept = t.addPolynomials(&w, units)
+			kept = t.addPolynomials(&w, units, most)
+			sums = max(sums, (Longest+1)*8*direct.RoundUp(n)) // if hops are made one by one after all
 			break
 		}
 	}
@@ -127,8 +130,8 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 }
 
 // addPolynomials adds the passes of all blocks after plainHops. It returns the size of their scratch
-// files.
-func (t *tracker) addPolynomials(w *hops.Work, units int64) (disk int64) {
+// files, with room for most units.
+func (t *tracker) addPolynomials(w *hops.Work, units, most int64) (disk int64) {
 	l := t.o.Layout
 	for first := 0; first < t.panels; first += l.Columns / packed.PanelColumns {
 		panels := min(t.panels-first, l.Columns/packed.PanelColumns)
@@ -143,7 +146,7 @@ func (t *tracker) addPolynomials(w *hops.Work, units int64) (disk int64) {
 		}
 		kept := t.series.keptBytes(units, panels*packed.PanelColumns, l.Precision)
 		w.Move(kept, kept)
-		disk = max(disk, t.series.keptBytes(units, l.Columns, l.Precision))
+		disk = max(disk, t.series.keptBytes(most, l.Columns, l.Precision))
 		sums := units * t.series.unitBytes()
 		if first > 0 {
 			w.Move(sums, 0)
@@ -153,7 +156,7 @@ func (t *tracker) addPolynomials(w *hops.Work, units int64) (disk int64) {
 		}
 	}
 	if t.blocks > 1 {
-		disk += units * t.series.unitBytes()
+		disk += most * t.series.unitBytes()
 	}
 	return disk
 }

@@ -31,12 +31,12 @@ func TestWorkIsDone(t *testing.T) {
 						after, afterWritten := direct.ScratchTraffic()
 						o, last := Options{Epsilon: epsilon, Kmax: kmax, Tolerance: tolerance, Layout: layout(columns, place)}, largest(table)
 						ends := stats.ends
-						want := o.work(n, width, true, last, openUnits(table), func(*tracker) int {
+						want := o.work(n, width, true, last, openUnits(table), openUnits(table), func(*tracker) int {
 							end := ends[0]
 							ends = ends[1:]
 							return end
 						})
-						if planned := o.Work(n, width, true, last); planned.Passes > stats.Passes+2 || planned.Passes < stats.Passes*9/10-2 {
+						if planned := o.Work(n, n, width, true, last); planned.Passes > stats.Passes+2 || planned.Passes < stats.Passes*9/10-2 {
 							t.Errorf("%d passes with windows that end at hops %v, planned %d", stats.Passes, stats.ends, planned.Passes)
 						}
 						if stats.Passes != want.Passes || after-read != want.Read || afterWritten-written != want.Written {

@@ -16,12 +16,12 @@ const (
 	// mostHops bounds Kmax where polynomials replace hops. The weights of all hops are then a few MiB.
 	mostHops = 1 << 12
 	// addedError is the part of the tolerance by which rows that stand for polynomials may add to what is left out.
-	addedError = 0x1p-10
+	addedError = 0x1p-6
 )
 
-// combineWork is the number of rows in memory that may be added in place of a row along an edge of a pass. Adding takes half as long where
-// edges and rows lie in the cache of a core, but rows have to be kept as well. Tests change it.
-var combineWork = 1.0
+// openShare bounds the nodes whose hops after plainHops are made of polynomials: one of so many. Rows are kept of each of them, and added
+// in memory, so that graphs with more of them, such as Cora and web graphs, are faster hop by hop. Tests change it.
+var openShare int64 = 5
 
 // series says how hops after plainHops are made of Chebyshev's polynomials of the rows then. Hops are so much alike that few sums of
 // polynomials, the basis, make all of them:
@@ -192,11 +192,14 @@ func (o Options) PlainHops() int {
 	return plainHops
 }
 
-// Few reports whether polynomials make the hops after PlainHops of a graph with so many nodes and directed edges, if K of so many nodes is
-// unknown one hop before, and of so many then.
-func (o Options) Few(nodes, edges, before, left int64) bool {
-	return o.series().pays(float64(nodes), float64(edges), float64(before), float64(left))
+// Few reports whether polynomials make the hops after PlainHops of a graph with so many nodes, if K of so many nodes is unknown one hop
+// before, and of so many then.
+func (o Options) Few(nodes, before, left int64) bool {
+	return o.series().pays(float64(nodes), float64(before), float64(left))
 }
+
+// MostOpen returns the largest number of nodes, of a range of n rows of a graph with so many nodes, of which polynomials make hops.
+func MostOpen(n, nodes int64) int64 { return min(n, nodes/openShare) }
 
 // FewPasses returns the number of passes that make these hops.
 func (o Options) FewPasses() int { return o.series().degree }
@@ -204,15 +207,15 @@ func (o Options) FewPasses() int { return o.series().degree }
 // Products returns how many float64 values stand for these hops of a node and panel.
 func (o Options) Products() int { return o.series().products() }
 
-// pays reports whether polynomials replace hops of a graph with so many nodes and directed edges, if K of so many nodes is unknown one
-// hop before plainHops, and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall
-// by the same factor with each hop. Second, the rows that are added for the hops of these nodes have to be few against those along the
-// edges of the passes that are saved. The answer depends on nothing else, so that all ways to compute a table have the same.
-func (s *series) pays(nodes, edges, before, left float64) bool {
-	if s.degree == 0 || left == 0 || elementary.Log(left) < float64(s.degree)*elementary.Log(before/left) {
+// pays reports whether polynomials replace hops of a graph with so many nodes, if K of so many nodes is unknown one hop before plainHops,
+// and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall by the same factor with
+// each hop. Second, these nodes are at most one of openShare. The answer depends on nothing else, so that all ways to compute a table have
+// the same.
+func (s *series) pays(nodes, before, left float64) bool {
+	if s.degree == 0 || left == 0 || left > float64(int64(nodes)/openShare) {
 		return false
 	}
-	return left*float64(s.terms()) <= combineWork*(float64(s.hops-s.degree)*(nodes+edges))
+	return elementary.Log(left) >= float64(s.degree)*elementary.Log(before/left)
 }
 
 // addProducts adds the products of the rows of the bases of a node to its products. rows holds 16 values of each row, those of the even

@@ -141,7 +141,7 @@ func TestStretchesWithPolynomials(t *testing.T) {
 		for _, columns := range []int{16, 32} {
 			o.Layout.Columns = columns
 			f, rows := stretchesUpTo(t, h, probe, o, []int{3, plainHops})
-			if left := f.Left(); !o.Few(n, hops.NumEdges(h.Source), f.Before(), left) {
+			if left := f.Left(); !o.Few(n, f.Before(), left) {
 				t.Fatalf("polynomials do not pay with %d nodes left of %d", left, f.Before())
 			}
 			products := map[int]*bytes.Buffer{}

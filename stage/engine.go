@@ -111,13 +111,9 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	return err
 }
 
-// fewPassesForK says that polynomials may make the hops from which K is found. It is false because plans count too little of the rows that
-// are kept for that (docs/decisions/0091-k-from-few-polynomials.md). Tests of the ways to share set it.
-var fewPassesForK = false
-
 // toleranceOfK returns the share of a hop that may be left out where K is found. Mode influence-exact leaves out nothing.
 func toleranceOfK(p control.Plan) float64 {
-	if !fewPassesForK || p.LSI.Mode == "influence-exact" {
+	if p.LSI.Mode == "influence-exact" {
 		return 0
 	}
 	return p.Tolerance

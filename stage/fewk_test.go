@@ -13,22 +13,25 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
-	"ndls/stage"
 	"ndls/stage/stagetest"
 	"ndls/worker"
 )
 
-// ring writes a graph in which every node has eight neighbours near it on a ring, and few have another one: it takes many hops.
-func ring(t *testing.T, nodes int) string {
+// withRing writes a graph of which a tenth of the nodes have eight neighbours near them on a ring, and need many hops. The others have
+// eight random neighbours.
+func withRing(t *testing.T, nodes int) string {
 	var b strings.Builder
+	rng, ring := rand.New(rand.NewPCG(11, 0)), nodes/10
 	for i := range nodes {
-		for _, far := range []int{1, 2, 3, 4} {
-			fmt.Fprintf(&b, "%d %d\n", i, (i+far)%nodes)
-		}
-		if i%97 == 0 {
-			fmt.Fprintf(&b, "%d %d\n", i, (i*7+nodes/2)%nodes)
+		for far := range 4 {
+			if i < ring {
+				fmt.Fprintf(&b, "%d %d\n", i, (i+far+1)%ring)
+			} else {
+				fmt.Fprintf(&b, "%d %d\n", i, ring+rng.IntN(nodes-ring))
+			}
 		}
 	}
+	fmt.Fprintf(&b, "0 %d\n", ring)
 	path := filepath.Join(t.TempDir(), "ring.txt")
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
@@ -39,8 +42,7 @@ func ring(t *testing.T, nodes int) string {
 // TestFewPassesForK finds K from few polynomials with every mix of threads, memory, kernel and width of blocks, and by workers that share the
 // panels of the probe: every committed byte is the same, and so is the report.
 func TestFewPassesForK(t *testing.T) {
-	stage.FewPassesForK(t)
-	path := ring(t, 3000)
+	path := withRing(t, 3000)
 	for name, change := range map[string]func(*control.Plan){
 		"sketch":  func(*control.Plan) {},
 		"r":       func(p *control.Plan) { p.LSI.R, p.LSI.Probes, p.Tolerance = 0.2, 80, 0.01 },

@@ -54,7 +54,6 @@ const (
 const (
 	firstStretch    = 4
 	shortestStretch = 8
-	longestStretch  = 32
 	// leastStretch is the number of hops that shows how distances fall.
 	leastStretch = 3
 )
@@ -68,7 +67,7 @@ func stretchEnd(from, kmax, plain int) int {
 	if from < plain {
 		return plain
 	}
-	return min(from+min(max(from/2, shortestStretch), longestStretch), kmax)
+	return min(from+min(max(from/2, shortestStretch), lsi.Longest), kmax)
 }
 
 // probePanels returns the number of panels of the probe for a graph.
@@ -167,7 +166,7 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		for piece := range x.known {
 			unknown, then = unknown+left[piece], then+before[piece]
 		}
-		if o.Few(sum.Nodes, 2*sum.Edges, then, unknown) {
+		if o.Few(sum.Nodes, then, unknown) {
 			x.to, x.few = x.kmax, true
 			return x
 		}

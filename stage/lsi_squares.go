@@ -310,7 +310,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	if f.Left() == 0 {
 		to = x.kmax
 	} else {
-		more = f.More(longestStretch)
+		more = f.More(lsi.Longest)
 	}
 	if to == x.kmax {
 		f.End()

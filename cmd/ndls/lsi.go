@@ -14,7 +14,7 @@ which what the node gets from its neighbours is within --epsilon of the stationa
 state, which further hops only come nearer to. A node that needs more than --kmax
 hops has that. It needs a partitioned run directory.`)
 	v.columnsFlag(cmd)
-	v.plan.precision().lsi()
+	v.plan.precision().lsi().tolerance()
 	cmd.Example = `  ndls lsi RUN --epsilon 0.05`
 	return cmd
 }

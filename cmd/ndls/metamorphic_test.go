@@ -274,7 +274,7 @@ func (x *draw) tables(d dice, nodes, classes int) {
 func (x *draw) options(d dice, wide bool) {
 	bare := x.dataset == "karate:" || strings.Contains(x.dataset, "features=0")
 	x.plan[""] = fmt.Sprint(" --seed ", d.IntN(5))
-	precision := d.maybe("--precision", "float16")
+	precision := d.maybe("--precision", "float16") + d.maybe("--tolerance", "0", "0.05")
 	x.plan["lsi"], x.plan["smooth"], x.plan["smooth-labels"] = precision, precision, precision
 	x.plan["partition"] = d.maybe("--normalize", "none", "l1", "auto")
 	if d.in(20) {
@@ -288,12 +288,12 @@ func (x *draw) options(d dice, wide bool) {
 	if bare {
 		modes = modes[:3]
 	}
-	kmax := []string{"1", "3", "8", "30"}
+	kmax := []string{"1", "3", "8", "30", "200"}
 	if wide {
 		modes, kmax = modes[:2], kmax[:2]
 	}
 	x.plan["lsi"] += fmt.Sprintf(" --lsi %s --epsilon %s --kmax %s --probes %s",
-		d.one(modes...), d.one("0.02", "0.05", "0.1", "0.3", "0.9"), d.one(kmax...), d.one("16", "17", "40"))
+		d.one(modes...), d.one("0.001", "0.02", "0.05", "0.1", "0.3", "0.9"), d.one(kmax...), d.one("16", "17", "40"))
 	x.plan["lsi"] += d.maybe("--r", "0", "0.3", "1") + d.maybe("--stationary", "global")
 	rule := d.one("ndls", "ndls", "ndls-reference", "sgc", "s2gc", "gbp", "appnp", "sign", "nafs", "fastrp")
 	hops := []string{"1", "4", "0"}
