@@ -197,7 +197,7 @@ func (s *Sheet) copies() int64 {
 
 // FindLSI adds one run of the LSI engine, with a sketch or another probe, beside held bytes.
 func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax int, held int64) {
-	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Kmax: kmax}
+	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Standing: StandingOfK(s.Plan), Kmax: kmax}
 	r := s.capacity(width, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -206,7 +206,7 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 	})
 	o, _, _ = o.Plan(r)
 	w := o.Work(s.Part, lsi.MostOpen(s.Part, s.Nodes), width, sketch, min(s.Hops, kmax))
-	s.streams(r, w, o.Layout, false, 0)
+	s.streams(r, w, o.Layout, o.FewExpected(s.Hops), 0)
 	s.Computes(float64(s.Part)*float64(width), filledValues)
 	if o.FewExpected(s.Hops) {
 		s.Computes(o.FewValues(s.Part, width), combinedValues)
@@ -270,7 +270,7 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Opt
 		s.Computes(o.FewValues(n, panels*packed.PanelColumns), combinedValues)
 	}
 	w.Disk = l.Disk(n) + squares
-	s.streams(r, w, l, false, 0)
+	s.streams(r, w, l, o.PlainHops() > 0, 0)
 	s.Computes(float64(n)*float64(panels*packed.PanelColumns), filledValues)
 	s.Computes(float64(observed)*float64(n)*float64(l.Columns), observedValues)
 	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
@@ -332,7 +332,7 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 // that each block is read.
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	if !s.Directed {
-		o.Tolerance = s.Plan.Tolerance
+		o.Tolerance, o.Standing = s.Plan.Tolerance, Standing(s.Plan)
 	}
 	deepest := last
 	last = o.Passes(last)

@@ -31,9 +31,10 @@ type Graph struct {
 	// Threads is the number of goroutines of a pass. Scratch is a folder for data that does not stay in memory.
 	Threads int
 	Scratch string
-	// Filter returns the edges of src into the rows for which keep returns true. It may use this number of bytes of the budget. src has all
+	// Filter returns the edges of src into the rows for which keep returns true, from rows for which from does, or from all rows if it is
+	// nil. It may use this number of bytes of the budget. src has all
 	// rows of the graph, and rows are numbered from the first of all. If Filter is nil, streams are never copied.
-	Filter func(ctx context.Context, src packed.Source, keep func(row int64) bool, bytes int64) (Stream, error)
+	Filter func(ctx context.Context, src packed.Source, keep, from func(row int64) bool, bytes int64) (Stream, error)
 	// Room is the number of edges that all copies of a stream may have at a time, 0 for any number.
 	Room int64
 	// Group has the workers that share the rows of the graph. Source (see [Slice]), Degree, Divisors, Sent, State and the engines' other
@@ -99,7 +100,7 @@ func (g Graph) Fill(ctx context.Context, b *spmv.Block, x Rows, mean *stationary
 	}); err != nil {
 		return err
 	}
-	return g.deflate(ctx, b, mean)
+	return g.Deflate(ctx, b, mean)
 }
 
 // scaledRows is the number of rows that a thread scales at a time.
@@ -116,11 +117,11 @@ func (g Graph) Make(ctx context.Context, b *spmv.Block, row func(i int64, to []f
 	}); err != nil {
 		return err
 	}
-	return g.deflate(ctx, b, mean)
+	return g.Deflate(ctx, b, mean)
 }
 
-// deflate computes the stationary rows in mean, unless it is nil, and subtracts them.
-func (g Graph) deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean) error {
+// Deflate computes the stationary rows of a block in mean, unless it is nil, and subtracts them.
+func (g Graph) Deflate(ctx context.Context, b *spmv.Block, mean *stationary.Mean) error {
 	if mean == nil {
 		return nil
 	}

@@ -30,7 +30,7 @@ func chain() testgraph.Graph {
 	return testgraph.New("chain", 121, e)
 }
 
-func start(t *testing.T, g testgraph.Graph, filter func(context.Context, packed.Source, func(int64) bool, int64) (Stream, error)) (Graph, *spmv.Block) {
+func start(t *testing.T, g testgraph.Graph, filter func(_ context.Context, _ packed.Source, keep, from func(int64) bool, _ int64) (Stream, error)) (Graph, *spmv.Block) {
 	t.Helper()
 	b, err := mem.NewBudget(256 << 20)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestShrink(t *testing.T) {
 	until := func(i int64) int { // a node for each hop from the end of the path, which all 60 hops need
 		return max(60-(120-int(i)), 2)
 	}
-	run := func(room int64, filter func(context.Context, packed.Source, func(int64) bool, int64) (Stream, error)) (computed []float32, _ Stats) {
+	run := func(room int64, filter func(_ context.Context, _ packed.Source, keep, from func(int64) bool, _ int64) (Stream, error)) (computed []float32, _ Stats) {
 		hg, block := start(t, g, filter)
 		hg.Room = room
 		walk := needing(t, hg, block, 60, until)
@@ -137,7 +137,7 @@ func TestShrink(t *testing.T) {
 	}
 	plain, all := run(0, nil)
 	written := 0
-	filter := func(_ context.Context, _ packed.Source, keep func(int64) bool, _ int64) (Stream, error) {
+	filter := func(_ context.Context, _ packed.Source, keep, _ func(int64) bool, _ int64) (Stream, error) {
 		written++
 		return filtered(g, keep), nil
 	}
@@ -149,7 +149,7 @@ func TestShrink(t *testing.T) {
 		t.Errorf("written anew %d times, %d of %d edges", written, some.EdgesStreamed, all.EdgesStreamed)
 	}
 	const room = 20
-	bounded, few := run(room, func(_ context.Context, _ packed.Source, keep func(int64) bool, _ int64) (Stream, error) {
+	bounded, few := run(room, func(_ context.Context, _ packed.Source, keep, _ func(int64) bool, _ int64) (Stream, error) {
 		s := filtered(g, keep)
 		if n := NumEdges(s); n > room {
 			t.Errorf("a copy of %d edges where there is room for %d", n, room)
@@ -181,7 +181,7 @@ func (closing) Close() {}
 
 // runBroken filters away everything.
 func runBroken(t *testing.T, g testgraph.Graph, until func(int64) int) (int, error) {
-	hg, block := start(t, g, func(_ context.Context, _ packed.Source, _ func(int64) bool, _ int64) (Stream, error) {
+	hg, block := start(t, g, func(_ context.Context, _ packed.Source, _, _ func(int64) bool, _ int64) (Stream, error) {
 		return filtered(g, func(int64) bool { return false }), nil
 	})
 	walk := needing(t, hg, block, 60, until)

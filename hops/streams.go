@@ -30,6 +30,8 @@ type Streams struct {
 	whole   *copied
 	copies  []*copied // in ascending order of hop
 	idle    int64     // edges into rows that are not needed, read since the last copy
+	moving  *Moving   // nil unless later hops have the rows that move alone
+	between *copied   // the edges between these rows, or all edges if there is no room for a copy; nil before the first of these hops
 }
 
 // copied holds the edges into rows that a hop or a later one needs.
@@ -57,9 +59,11 @@ func (g Graph) NewStreams(blocks int, reserve int64, needed *Needed) *Streams {
 
 // Close frees memory and disk space. s may be nil.
 func (s *Streams) Close() {
-	if s != nil {
-		s.Forget(math.MaxInt)
+	if s == nil {
+		return
 	}
+	s.Forget(math.MaxInt)
+	s.closeBetween()
 }
 
 // Forget removes the copies that only hops before this one read.
@@ -79,6 +83,9 @@ func (s *Streams) Forget(hop int) {
 func (s *Streams) at(ctx context.Context, hop, left int) (c *copied, edges int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.moving != nil && hop > s.moving.after {
+		return s.restricted(ctx)
+	}
 	c = s.whole
 	for _, x := range s.copies {
 		if x.hop <= hop {
@@ -152,15 +159,11 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 	next = &copied{hop: hop, edges: edges}
 	first, _, _ := s.g.Group.Range()
 	n := s.g.Source.NumNodes()
-	held, free := int64(0), s.g.Budget.Free()
-	for _, x := range s.copies {
-		held += x.bytes
-	}
-	room := max((free+held-s.reserve)/copiesShare-held, 0)
+	free := s.g.Budget.Free()
 	next.stream, err = s.g.Filter(ctx, whole(c.pass.Source), func(row int64) bool {
 		row -= first
 		return 0 <= row && row < n && s.needed.Until(row) >= hop
-	}, room)
+	}, nil, s.room())
 	next.bytes = free - s.g.Budget.Free()
 	if err != nil {
 		return nil, err
@@ -171,6 +174,15 @@ func (s *Streams) copy(ctx context.Context, c *copied, hop int, edges int64) (ne
 	}
 	next.pass = s.g.pass(Slice(next.stream, first, first+n))
 	return next, nil
+}
+
+// room returns the number of bytes that a further copy may use.
+func (s *Streams) room() int64 {
+	held := int64(0)
+	for _, x := range s.copies {
+		held += x.bytes
+	}
+	return max((s.g.Budget.Free()+held-s.reserve)/copiesShare-held, 0)
 }
 
 // roles returns the function that sets the roles of rows at a hop that reads c: Computed for a row that the hop needs, Skipped for one into
@@ -232,8 +244,13 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 		return 0, err
 	}
 	var roles spmv.Roles
-	if w.streams.needed != nil {
-		roles = w.streams.roles(c, hop)
+	switch s := w.streams; {
+	case s.moving != nil && hop > s.moving.after:
+		if c == s.whole {
+			roles = s.movingRoles()
+		}
+	case s.needed != nil:
+		roles = s.roles(c, hop)
 	}
 	run := c.pass.Run
 	if w.Recurs {

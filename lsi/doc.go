@@ -53,7 +53,11 @@
 // hop is a quadratic form in the products of these rows with each other, 196 numbers, which add up
 // panel by panel. After the last block the first hop below ε is K.
 //
-// K is uncertain if a distance up to K lies nearer to ε than what is cut and what rounding changes, as a
+// With [Options.Standing] polynomials compute the rows that still move after 8 hops alone, by the edges
+// between them, if at most half of the edges lead into such rows ([hops.Graph.FindMoving]). The others are
+// taken for their stationary rows. Finding them takes 8 passes over 16 columns.
+//
+// K is uncertain if a distance up to K lies nearer to ε than what is cut, what Standing allows, and what rounding changes, as a
 // share of the distance after 8 hops: 2^−20 with float32 rows, and 2^−6 over the root of the number of
 // columns with float16 rows. The bound for rounding was measured, and so was that for sketches and
 // features, whose rows are not those of the identity.

@@ -68,7 +68,7 @@ func (f *finder) seeProducts(s *series, node int64, products []float64) (settled
 	for h := 1; h <= s.hops && settled == 0; h++ {
 		square := [1]float64{s.square(h, products)}
 		settled = f.see(plainHops+h, node, square[:])
-		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding) {
+		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding)+float64(f.o.Standing*f.scale) {
 			f.table.uncertain.add(node)
 		}
 	}

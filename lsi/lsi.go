@@ -40,6 +40,9 @@ type Options struct {
 	// is made, and so it is if Kmax is so small that no pass would be saved, or if the nodes left are
 	// too many.
 	Tolerance float64
+	// Standing is the largest amount by which rows that stand may change the distance of a node: polynomials leave out these rows, if they
+	// are most of the graph ([hops.Graph.FindMoving]). It is 0 for probes that do not stand for the identity: no row is then left out.
+	Standing float64
 	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
 	// Checkpoints says when the state of the run is saved, and from which state it resumes.
@@ -173,6 +176,8 @@ type Stats struct {
 	Contraction float64
 	// Polynomials is the number of passes of a block that made polynomials, 0 if every hop was made.
 	Polynomials int
+	// Moving is the number of rows that polynomials computed, 0 if they computed all.
+	Moving int64
 
 	ends []int // of windows
 }
@@ -186,7 +191,7 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 		return nil, Stats{}, err
 	}
 	defer t.close()
-	resumed, err := g.Begin(ctx, o.Checkpoints, t.header, t.resume)
+	resumed, err := g.Begin(ctx, o.Checkpoints, t.header, func(r *hops.StateReader) error { return t.resume(ctx, r) })
 	if err != nil {
 		return nil, Stats{}, err
 	}
@@ -231,7 +236,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
 		if t.from == plainHops && t.series.pays(t.nodes, t.before, t.left) {
-			if err := t.openPolynomials(); err != nil {
+			if err := t.openPolynomials(ctx); err != nil {
 				return err
 			}
 			return t.runPolynomials(ctx, meter)
@@ -240,12 +245,51 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 }
 
 // openPolynomials begins the window after plainHops, whose hops are made of polynomials.
-func (t *tracker) openPolynomials() (err error) {
+func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 	t.from, t.to = plainHops, t.o.Kmax
+	if err := t.findMoving(ctx); err != nil {
+		return err
+	}
 	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
 		return err
 	}
 	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
+	return err
+}
+
+// findMoving finds the rows that move after plainHops. If there is no memory for that beside the rows of a single block, these wait in a
+// scratch file, as those of several blocks do.
+func (t *tracker) findMoving(ctx context.Context) (err error) {
+	if t.o.Standing == 0 {
+		return nil
+	}
+	need := hops.MovingLayout(t.o.Layout).Memory(t.n, t.g.Threads) + hops.ReadBytes + t.g.State.MeanBytes(packed.PanelColumns)
+	if need > t.g.Budget.Free() {
+		if t.held == [3]int{0, t.panels, plainHops} {
+			if t.states, err = newStates(t); err != nil {
+				return err
+			}
+			t.first, t.last = 0, t.panels
+			if err := t.states.save(t); err != nil {
+				return err
+			}
+		}
+		t.endWalk()
+		t.held = [3]int{}
+		t.rows.Free()
+		t.rows = nil
+	}
+	var stats hops.Stats
+	t.moving, stats, err = t.g.FindMoving(ctx, plainHops, t.o.Standing, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
+	t.stats.Add(stats)
+	if err != nil {
+		return fmt.Errorf("rows that move: %w", err)
+	}
+	t.streams.Restrict(t.moving)
+	t.stats.Moving = t.moving.Rows()
+	if t.rows == nil {
+		t.rows, err = t.g.NewBlock(t.o.Layout)
+	}
 	return err
 }
 
@@ -263,7 +307,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 		}
 		// The rows in memory will not be those of a hop.
 		t.held = [3]int{}
-		err := t.polynomials.pass(ctx, t.rows, t.walk, t.last-t.first, func(j int, edges int64) {
+		err := t.polynomials.pass(ctx, t.rows, t.walk, t.moving, t.last-t.first, func(j int, edges int64) {
 			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, t.series.degree, t.o.Kmax))
 			meter.Add(edges)
 		})
@@ -350,9 +394,10 @@ type tracker struct {
 	partial *mem.Array[float64] // sums of the blocks so far at this hop
 	sums    *direct.Scratch     // partial, by hop of the window
 	states  *states             // of each block at the end of a window
-	// series says how polynomials replace hops; polynomials is nil unless they do so in this window.
+	// series says how polynomials replace hops; polynomials is nil unless they do so in this window. moving has the rows that they compute.
 	series      *series
 	polynomials *polynomials
+	moving      *hops.Moving
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool
 	stats              Stats
@@ -433,6 +478,8 @@ func (t *tracker) begin() {
 	t.table.begin()
 	t.polynomials.close()
 	t.polynomials = nil
+	t.moving.Free()
+	t.moving = nil
 	t.unsettled.Store(t.n)
 	for g := range t.at {
 		t.at[g] = -1
@@ -468,6 +515,7 @@ func (t *tracker) close() {
 	t.streams.Close()
 	t.partial.Free()
 	t.polynomials.close()
+	t.moving.Free()
 	if t.sums != nil {
 		_ = t.sums.Close()
 	}

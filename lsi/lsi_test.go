@@ -72,8 +72,8 @@ func prepare(t testing.TB, g testgraph.Graph, s setup, b *mem.Budget) hops.Graph
 	dir := testgraph.Scratch(t)
 	return hops.Graph{
 		Source: g.Source(), Degree: degree, Divisors: g.Strength1(), Kernel: k, State: state, Budget: b, Threads: max(s.threads, 1), Scratch: dir, Group: solo, Traffic: direct.ScratchTraffic,
-		Filter: func(ctx context.Context, src packed.Source, keep func(int64) bool, bytes int64) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, dir, b, bytes, 2)
+		Filter: func(ctx context.Context, src packed.Source, keep, from func(int64) bool, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, from, dir, b, bytes, 2)
 		},
 	}
 }

@@ -12,10 +12,18 @@ import (
 // mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), c.Threads) + hops.ReadBytes
+		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), c.Threads) + o.movingBytes(c) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
+}
+
+// movingBytes returns the memory of the rows that move.
+func (o Options) movingBytes(c hops.Capacity) int64 {
+	if o.Standing == 0 || o.series().degree == 0 {
+		return 0
+	}
+	return hops.MovingBytes(c.Nodes + c.Others)
 }
 
 // FewExpected reports whether a plan takes it that polynomials make the hops after PlainHops, if the last node settles after so many hops.
@@ -45,6 +53,9 @@ func mostUnits(n, open int64) int64 { return open/unit + (n+packed.StripRows-1)>
 // committed for a panel.
 func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committed int64) {
 	s, l := o.series(), o.Layout
+	if o.Standing > 0 {
+		hops.MovingWork(w, n, plainHops, l)
+	}
 	share, most := mostUnits(n, n/openShare), mostUnits(n, open)
 	for first := 0; first < panels; first += l.Columns / packed.PanelColumns {
 		count := min(panels-first, l.Columns/packed.PanelColumns)
@@ -94,6 +105,10 @@ func (o Options) work(n int64, width int, sketch bool, last int, units, most int
 			break
 		}
 		if t.to == plainHops && o.FewExpected(last) {
+			if o.Standing > 0 {
+				hops.MovingWork(&w, n, plainHops, o.Layout)
+				states = max(states, int64(t.panels)*t.panelBytes()) // rows of a single block wait there
+			}
 			kept = t.addPolynomials(&w, units, most)
 			sums = max(sums, (Longest+1)*8*direct.RoundUp(n)) // if hops are made one by one after all
 			break
@@ -101,8 +116,9 @@ func (o Options) work(n int64, width int, sketch bool, last int, units, most int
 	}
 	w.Disk = o.Layout.Disk(n) + kept
 	if t.blocks > 1 {
-		w.Disk += sums + states
+		w.Disk += sums
 	}
+	w.Disk += states
 	return w
 }
 

@@ -246,9 +246,14 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 }
 
 // pass makes T_1, …, T_J of the rows of a block at hop plainHops, and keeps the rows of open nodes
-// in its first panels.
-func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, panels int, done func(j int, edges int64)) error {
+// in its first panels. Where moving is not nil, rows that stand become zero first, and the others are computed from each other alone.
+func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, moving *hops.Moving, panels int,
+	done func(j int, edges int64),
+) error {
 	p.panels, p.failed = panels, nil
+	if err := moving.Clear(rows); err != nil {
+		return err
+	}
 	if err := rows.Strips(func(first int64, rows []float32) error { return p.keep(0, first, rows) }); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package lsi
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -21,6 +22,7 @@ type question struct {
 	Looser  []float64 `json:"looser,omitempty"`
 	// Tolerance is 0 if no polynomials replace hops, whatever the options say.
 	Tolerance float64 `json:"tolerance,omitempty"`
+	Standing  float64 `json:"standing,omitempty"`
 	Panels    int     `json:"granules"`
 	Sample    []int64 `json:"sample,omitempty"`
 }
@@ -56,7 +58,7 @@ func (t *tracker) question() question {
 	}
 	return question{
 		t.g.Origin("lsi", t.o.Checkpoints, t.o.Layout.Precision),
-		t.o.Epsilon, t.o.Kmax, t.o.Looser, tolerance, t.panels, t.o.Sample,
+		t.o.Epsilon, t.o.Kmax, t.o.Looser, tolerance, t.o.Standing, t.panels, t.o.Sample,
 	}
 }
 
@@ -152,12 +154,12 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 }
 
 // resume loads a state, whatever the width of the blocks that wrote it.
-func (t *tracker) resume(r *hops.StateReader) error {
+func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 	if err := t.readTable(r); err != nil {
 		return err
 	}
 	if t.resumesPolynomials {
-		return t.resumePolynomials(r)
+		return t.resumePolynomials(ctx, r)
 	}
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
@@ -189,14 +191,14 @@ func (t *tracker) resume(r *hops.StateReader) error {
 }
 
 // resumePolynomials loads a state from within the window whose hops are made of polynomials.
-func (t *tracker) resumePolynomials(r *hops.StateReader) error {
+func (t *tracker) resumePolynomials(ctx context.Context, r *hops.StateReader) error {
 	if err := t.share(); err != nil {
 		return err
 	}
 	if err := t.states.read(r, t); err != nil {
 		return err
 	}
-	if err := t.openPolynomials(); err != nil {
+	if err := t.openPolynomials(ctx); err != nil {
 		return err
 	}
 	if err := t.polynomials.read(r); err != nil {

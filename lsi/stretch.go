@@ -59,7 +59,7 @@ type stretched struct {
 // smallest layout, and the error wraps mem.ErrBudget.
 func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + hops.ReadBytes
+		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + o.movingBytes(c) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
@@ -81,6 +81,16 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 	}
 	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(passes)*hops.NumEdges(g.Source), "edges")
 	defer meter.Done()
+	streams := g.NewStreams((s.Last-s.First+most-1)/most, hops.ReadBytes, nil)
+	defer streams.Close()
+	var moving *hops.Moving
+	if s.Open != nil {
+		if moving, stats, err = g.FindMoving(ctx, s.From, o.Standing, o.Layout, s.Open); err != nil {
+			return stats, fmt.Errorf("rows that move: %w", err)
+		}
+		defer moving.Free()
+		streams.Restrict(moving)
+	}
 	rows, err := g.NewBlock(o.Layout)
 	if err != nil {
 		return stats, err
@@ -110,7 +120,10 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		squares = append(squares, x)
 	}
 	for first := s.First; first < s.Last; first += most {
-		b := stretchBlock{Stretch: s, g: g, rows: rows, squares: squares, few: few, first: first, last: min(first+most, s.Last)}
+		b := stretchBlock{
+			Stretch: s, g: g, rows: rows, streams: streams, squares: squares, few: few, moving: moving,
+			first: first, last: min(first+most, s.Last),
+		}
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
 		if err != nil {
@@ -125,8 +138,10 @@ type stretchBlock struct {
 	Stretch
 	g           hops.Graph
 	rows        *spmv.Block
+	streams     *hops.Streams
 	squares     []*mem.Array[float64] // by panel
 	few         *polynomials          // nil if each hop is made
+	moving      *hops.Moving          // rows that they compute, nil for all
 	first, last int
 	stats       hops.Stats
 }
@@ -145,9 +160,7 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 	} else if err := b.load(); err != nil {
 		return err
 	}
-	streams := b.g.NewStreams(1, hops.ReadBytes, nil)
-	defer streams.Close()
-	walk := streams.Walk(b.rows, max(b.From, 0))
+	walk := b.streams.Walk(b.rows, max(b.From, 0))
 	defer func() { b.stats.Add(walk.Stats) }()
 	if b.few != nil {
 		return b.runPolynomials(ctx, walk, meter)
@@ -174,7 +187,7 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 // runPolynomials makes the products of the panels, one panel after the other.
 func (b *stretchBlock) runPolynomials(ctx context.Context, walk *hops.Walk, meter *progress.Meter) error {
 	p := b.few
-	if err := p.pass(ctx, b.rows, walk, b.last-b.first, func(j int, edges int64) {
+	if err := p.pass(ctx, b.rows, walk, b.moving, b.last-b.first, func(j int, edges int64) {
 		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, p.degree, b.To))
 		meter.Add(edges)
 	}); err != nil {

@@ -13,16 +13,17 @@ import (
 	"ndls/internal/packed"
 )
 
-// FilterHops copies the edges of src whose destination keep accepts. The copy goes to a nameless scratch file in dir or, if it has at most
-// this number of bytes, to memory charged to b. Each thread holds two frames beside what src reads ahead. Errors come from the source, the
-// disk or ctx; ctx also ends the reads of later passes.
-func FilterHops(ctx context.Context, src packed.Source, keep func(dst int64) bool, dir string, b *mem.Budget, bytes int64, threads int,
+// FilterHops copies the edges of src whose destination keep accepts, and whose source from accepts, unless from is nil. The copy goes to a
+// nameless scratch file in dir or, if it has at most this number of bytes, to memory charged to b. Each thread holds two frames beside what
+// src reads ahead. Errors come from the source, the disk or ctx; ctx also ends the reads of later passes.
+func FilterHops(ctx context.Context, src packed.Source, keep, from func(row int64) bool, dir string, b *mem.Budget, bytes int64,
+	threads int,
 ) (_ *HopStream, err error) {
 	scratch, err := direct.NewScratch(dir)
 	if err != nil {
 		return nil, fmt.Errorf("shards: scratch file of filtered edges: %w", err)
 	}
-	f := &filter{ctx: ctx, src: src, keep: keep, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
+	f := &filter{ctx: ctx, src: src, keep: keep, from: from, scratch: scratch, frames: make([][]hopFrame, src.Strips())}
 	if err := f.run(threads); err != nil {
 		return nil, errors.Join(fmt.Errorf("shards: filter the hop stream: %w", err), scratch.Close())
 	}
@@ -46,6 +47,7 @@ type filter struct {
 	ctx     context.Context
 	src     packed.Source
 	keep    func(dst int64) bool
+	from    func(src int64) bool // nil for any
 	scratch *direct.Scratch
 	pages   atomic.Int64
 	next    atomic.Int64 // strip
@@ -130,7 +132,7 @@ func (f *filter) strip(enc *packed.Encoder, strip int, kept *[packed.StripRows]b
 func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept *[packed.StripRows]bool, weighted bool) (err error) {
 	if !weighted {
 		frame.Into(kept, func(src, row uint32) {
-			if err == nil {
+			if err == nil && (f.from == nil || f.from(int64(src))) {
 				err = enc.Add(src, lo+row)
 			}
 		})
@@ -138,7 +140,7 @@ func (f *filter) frame(enc *packed.Encoder, frame packed.Frame, lo uint32, kept 
 	}
 	at := 0
 	frame.Visit(func(src, row uint32) {
-		if kept[row] && err == nil {
+		if kept[row] && err == nil && (f.from == nil || f.from(int64(src))) {
 			err = enc.AddWeighted(src, lo+row, frame.Weight(at))
 		}
 		at++

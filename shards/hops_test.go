@@ -343,12 +343,12 @@ func TestFilterHops(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			first, err := FilterHops(ctx, s, keep, dir, b, b.Free()/4, c.threads)
+			first, err := FilterHops(ctx, s, keep, nil, dir, b, b.Free()/4, c.threads)
 			if err != nil {
 				t.Fatal(err)
 			}
 			odd := func(d int64) bool { return d%2 == 1 && keep(d) }
-			second, err := FilterHops(ctx, first, odd, dir, b, b.Free()/4, c.threads)
+			second, err := FilterHops(ctx, first, odd, nil, dir, b, b.Free()/4, c.threads)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -388,12 +388,12 @@ func TestFilterHopsFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := func(int64) bool { return true }
-	if _, err := FilterHops(context.Background(), s, all, t.TempDir()+"/none", b, 0, 2); !errors.Is(err, os.ErrNotExist) {
+	if _, err := FilterHops(context.Background(), s, all, nil, t.TempDir()+"/none", b, 0, 2); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing folder gives %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := FilterHops(ctx, s, all, t.TempDir(), b, 0, 2); !errors.Is(err, context.Canceled) {
+	if _, err := FilterHops(ctx, s, all, nil, t.TempDir(), b, 0, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("a source that fails gives %v", err)
 	}
 }
@@ -535,7 +535,7 @@ func TestFilterHopsKeepsWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	some, err := FilterHops(t.Context(), s, keep, t.TempDir(), b, b.Free()/4, 2)
+	some, err := FilterHops(t.Context(), s, keep, nil, t.TempDir(), b, b.Free()/4, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

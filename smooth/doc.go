@@ -41,6 +41,10 @@
 // rule, the tolerance and the K of all nodes, not on the targets. If J is not below the largest K, hops are made. Passes end with the last
 // polynomial that a target needs.
 //
+// With [Options.Standing], for rules with a depth for each node, 8 hops are made first. Then few edges may lead into rows that still
+// move ([hops.Graph.FindMoving]). If so, the stationary row is added with the weights of all later hops at once, and polynomials of the
+// deflated rows that move are added alone, by the edges between these rows. Rows that stand are zero from then on.
+//
 // Several rules can sum the same hops side by side ([Options.Beside]), with the same bits as alone.
 // Several blocks can run side by side ([Smoother.Another]), and then the last hops leave out rows
 // that no target needs. Rules beside each other go the way that they go alone, by hops or by polynomials, one way after the other.
@@ -49,7 +53,7 @@
 // # Format of the checkpoint
 //
 // A state as package hops describes it, of panels [First, Last) at a hop k > 0: their rows, and the
-// rows one pass earlier if polynomials take the place of hops, then, strip by strip and panel by
+// rows one pass earlier if, after the plain hops, polynomials take the place of hops, then, strip by strip and panel by
 // panel, the float32 running sums of the strip's targets. The header has a checksum of hop counts,
 // targets and weights, so that a run never resumes from the sums of another rule.
 //

@@ -63,7 +63,7 @@ func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
-		bytes := MemoryBytes(c.Nodes, o, c.Threads) + o.held(c.Nodes)
+		bytes := MemoryBytes(c.Nodes, o, c.Threads) + o.held(c.Nodes) + o.movingBytes(c.Nodes+c.Others, c.Components, l.Columns)
 		if o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() }) {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}
@@ -98,7 +98,7 @@ func (o Options) with(l spmv.Layout, columns int, others int64) Options {
 }
 
 // Copies reports whether edges may be copied for late hops.
-func (o Options) Copies() bool { return o.prunes() }
+func (o Options) Copies() bool { return o.prunes() || o.stands() }
 
 // Work returns the work of smoothing so many columns of n rows, each block with that many passes and
 // as many outputs.
@@ -116,6 +116,9 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	}
 	if o.Rule.Repeats() {
 		outputs *= len(o.Keep) // the hops are read from the sums
+	}
+	if o.stands() && last > plainHops {
+		hops.MovingWork(&w, n, plainHops, l)
 	}
 	for range hops.Blocks(columns, l) {
 		w.External(l, n, 2, 1)                  // filled, added and summed

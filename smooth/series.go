@@ -150,21 +150,33 @@ func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
 	if most < 2 || s.o.Depths > 0 && s.o.Passes(s.o.Depths) >= s.o.Depths {
 		return nil
 	}
-	occurs := make([]bool, most+1)
+	occurs := make([]bool, most+1-s.plain)
 	for _, count := range s.counts.S {
-		occurs[count] = true
+		if count := int(count) - s.plain; count > 1 || s.plain == 0 {
+			occurs[count] = true
+		}
 	}
 	for count := range occurs {
 		occurs[count] = occurs[count] || s.o.Depths > 0 // as a depth
 	}
-	all, err := group.Max(ctx, s.g.Group, degree(s.weights, s.finals, occurs, s.o.Tolerance))
+	weights, finals := s.later()
+	all, err := group.Max(ctx, s.g.Group, degree(weights, finals, occurs, s.o.Tolerance))
 	if err != nil {
 		return fmt.Errorf("polynomials of all workers: %w", err)
 	}
-	if all >= most-1 {
+	if all >= most-1 && s.plain == 0 {
 		return nil
 	}
-	s.ends = endsOf(s.weights, s.finals, all)
+	s.ends = make([]uint16, s.plain, most+1)
+	for count := range s.ends {
+		s.ends[count] = uint16(max(count-1, 0))
+	}
+	for count, end := range endsOf(weights, finals, all) {
+		s.ends = append(s.ends, uint16(s.plain)+end)
+		if s.plain > 0 && count < 2 {
+			s.ends[s.plain+count] = uint16(s.plain + count - 1)
+		}
+	}
 	last := 0 // of the targets
 	clear(s.most)
 	for i := range s.n {
@@ -174,7 +186,7 @@ func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
 		}
 	}
 	if s.o.Depths > 0 {
-		last = all
+		last = s.plain + all
 	}
 	if s.hops, err = group.Max(ctx, s.g.Group, last); err != nil {
 		return fmt.Errorf("polynomials of all workers: %w", err)
@@ -185,7 +197,8 @@ func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
 // turns goes through the weights with which a smoother adds T_j Z.
 type turns struct {
 	*series
-	ends []uint16
+	ends  []uint16
+	plain int
 	// weight holds the weights of the T_j Z that a pass makes, by count. It is 0 where they are left out.
 	weight []float32
 }
@@ -195,8 +208,9 @@ func (s *Smoother) newTurns() *turns {
 	if s.ends == nil {
 		return nil
 	}
-	t := &turns{series: newSeries(s.weights, s.finals), ends: s.ends}
-	t.weight = make([]float32, len(t.column))
+	weights, finals := s.later()
+	t := &turns{series: newSeries(weights, finals), ends: s.ends, plain: s.plain}
+	t.weight = make([]float32, s.plain+len(t.column))
 	t.round()
 	return t
 }
@@ -213,8 +227,9 @@ func (t *turns) to(j int) {
 }
 
 func (t *turns) round() {
-	for count, w := range t.column {
-		if t.weight[count] = 0; t.Degree() <= int(t.ends[count]) {
+	for later, w := range t.column {
+		count := t.plain + later
+		if t.weight[count] = 0; t.plain+t.Degree() <= int(t.ends[count]) && (t.plain == 0 || later > 1) {
 			t.weight[count] = float32(w)
 		}
 	}

@@ -31,6 +31,10 @@ type Options struct {
 	// asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The bits depend on Tolerance,
 	// the rule and the K of all nodes.
 	Tolerance float64
+	// Standing is the amount by which rows that stand may change the distance of a row from its stationary row. Where it is above 0, the
+	// rows of a rule with a depth for each node are made of polynomials, and few edges lead into rows that still move after plainHops hops,
+	// polynomials take the place of later hops alone, and leave out the rows that stand ([hops.Graph.FindMoving]).
+	Standing float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
 	// The result does not depend on them.
 	Layout      spmv.Layout
@@ -101,6 +105,11 @@ type Smoother struct {
 	// of hops; it is nil otherwise.
 	hops int
 	ends []uint16
+	// plain is the number of hops that are made before polynomials, of the rows in moving alone, take the place of the others; 0 if these
+	// take the place of all. finding counts the work of finding the rows.
+	plain   int
+	moving  *hops.Moving
+	finding hops.Stats
 	// largest is the largest hop that a target counts.
 	largest int
 	// beside adds up what further rules make of the hops. These smoothers have no rows of their
@@ -158,7 +167,8 @@ func (s *Smoother) Another(threads int) (t *Smoother, err error) {
 	}
 	t = &Smoother{
 		g: s.g, o: s.o, n: s.n, another: true,
-		counts: s.counts, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops, ends: s.ends, largest: s.largest,
+		counts: s.counts, most: s.most, weights: s.weights, finals: s.finals, hops: s.hops, ends: s.ends,
+		plain: s.plain, moving: s.moving, largest: s.largest,
 		needed: s.needed, streams: s.streams,
 	}
 	t.g.Threads = threads
@@ -197,7 +207,7 @@ func (o Options) prunes() bool { return o.Blocks > 1 }
 
 // prune finds the last hop at which each row is needed.
 func (s *Smoother) prune(ctx context.Context) (err error) {
-	if walks := s.walks(); s.o.prunes() && s.g.Filter != nil && len(walks) == 1 {
+	if walks := s.walks(); s.o.prunes() && s.g.Filter != nil && len(walks) == 1 && walks[0].moving == nil {
 		s.needed, err = s.g.FindNeeded(ctx, walks[0].hops, func(i int64) int {
 			if !s.o.Targets.Has(i) {
 				return -1
@@ -221,26 +231,27 @@ func (s *Smoother) lastOf(i int64) int {
 	return int(s.counts.S[i]) - 1
 }
 
-// walk is one way from hop 0 for the sums of some smoothers: by hops, or by a recurrence.
+// walk is one way from hop 0 for the sums of some smoothers: by hops, by a recurrence, or by plain hops and then a recurrence of the rows
+// that move.
 type walk struct {
 	recurs bool
+	plain  int
+	moving *hops.Moving
 	hops   int
 	of     []*Smoother
 }
 
 // walks returns the walks of the rule and those beside it. Each rule goes the way that it goes alone.
 func (s *Smoother) walks() (all []walk) {
-	for _, recurs := range []bool{false, true} {
-		w := walk{recurs: recurs}
-		for _, x := range append([]*Smoother{s}, s.beside...) {
-			if (x.ends != nil) == recurs {
-				w.of = append(w.of, x)
-				w.hops = max(w.hops, x.hops)
-			}
-		}
-		if len(w.of) > 0 {
+	for _, x := range append([]*Smoother{s}, s.beside...) {
+		w := walk{x.ends != nil, x.plain, x.moving, x.hops, []*Smoother{x}}
+		same := slices.IndexFunc(all, func(y walk) bool { return y.recurs == w.recurs && y.moving == nil && w.moving == nil })
+		if same < 0 {
 			all = append(all, w)
+			continue
 		}
+		all[same].of = append(all[same].of, x)
+		all[same].hops = max(all[same].hops, x.hops)
 	}
 	return all
 }
@@ -283,6 +294,9 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		return fmt.Errorf("hops of all workers: %w", err)
 	}
 	s.weigh(all)
+	if err := s.findMoving(ctx, all); err != nil {
+		return err
+	}
 	return s.chooseDegree(ctx, all)
 }
 
@@ -381,6 +395,7 @@ func (s *Smoother) Free() {
 		return
 	}
 	s.counts.Free()
+	s.moving.Free()
 	s.needed.Free()
 	s.streams.Close()
 }
@@ -439,12 +454,17 @@ func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, me
 	all := make([]*turns, len(w.of))
 	for i, x := range w.of {
 		all[i] = x.newTurns()
-		all[i].to(hop)
+		all[i].to(max(hop-w.plain, 0))
 	}
+	recurs := w.recurs && (w.plain == 0 || hop > w.plain)
 	add := func(first int64, rows []float32) {
 		var err error
 		for i, x := range w.of {
-			err = errors.Join(err, x.add(hop, all[i], first, rows))
+			turn := all[i]
+			if !recurs {
+				turn = nil
+			}
+			err = errors.Join(err, x.add(hop, turn, first, rows))
 		}
 		if err != nil {
 			mu.Lock()
@@ -461,16 +481,24 @@ func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, me
 			return hops.Stats{}, err
 		}
 	}
+	s.streams.Restrict(w.moving)
 	walk := s.streams.Walk(s.rows, hop)
-	walk.Recurs = w.recurs
+	walk.Recurs = recurs
+	walk.Stats, s.finding = s.finding, hops.Stats{}
 	if s.needed != nil && !s.another {
-		walk.EdgesStreamed, s.needed.EdgesRead = s.needed.EdgesRead, 0
+		walk.EdgesStreamed, s.needed.EdgesRead = walk.EdgesStreamed+s.needed.EdgesRead, 0
 	}
 	meter.Add(int64(hop))
 	for hop < w.hops {
+		if w.recurs && !recurs && hop == w.plain {
+			recurs, walk.Recurs = true, true
+			if err := s.leave(ctx, w, add); err != nil || failed != nil {
+				return walk.Stats, errors.Join(failed, err)
+			}
+		}
 		hop++
 		for _, t := range all {
-			t.to(hop)
+			t.to(max(hop-w.plain, 0))
 		}
 		if _, err := walk.Next(ctx, w.hops-hop+1, add); err != nil || failed != nil {
 			return walk.Stats, errors.Join(failed, err)

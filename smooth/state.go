@@ -24,6 +24,8 @@ type state struct {
 	Half bool `json:"half,omitempty"`
 	// Degree is the number of passes of a recurrence, whose state also has the rows one pass earlier.
 	Degree int `json:"degree,omitempty"`
+	// Plain is the number of hops before it, whose states have no earlier rows.
+	Plain int `json:"plain,omitempty"`
 	// Kept is the last hop whose rows are kept: rows of targets are computed up to it.
 	Kept int `json:"kept,omitempty"`
 }
@@ -35,7 +37,7 @@ func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
 		degree = s.hops
 	}
 	return state{
-		Degree: degree, Origin: s.g.Origin("smooth", c, s.o.Layout.Precision),
+		Degree: degree, Plain: s.plain, Origin: s.g.Origin("smooth", c, s.o.Layout.Precision),
 		Counted: s.counted(), Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
 		Half: s.o.Layout.Columns < packed.PanelColumns,
 	}
@@ -61,7 +63,7 @@ func (s *Smoother) save(w io.Writer, of state) error {
 	if err := out.Block(s.rows, panels); err != nil {
 		return err
 	}
-	if s.ends != nil {
+	if s.ends != nil && of.Hop > s.plain {
 		if err := out.Before(s.rows, panels); err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func (s *Smoother) resume(r *hops.StateReader, of, want state) error {
 	if err := r.Block(s.rows, held, first, last); err != nil {
 		return err
 	}
-	if s.ends != nil {
+	if s.ends != nil && of.Hop > s.plain {
 		if err := r.Before(s.rows, held, first, last); err != nil {
 			return err
 		}

@@ -74,7 +74,8 @@ var ways = []config{
 // way is one of them for the case c.
 func way(i int, c config) config {
 	w := ways[i%len(ways)]
-	w.r, w.component, w.precision, w.targets, w.tolerance = c.r, c.component, c.precision, c.targets, c.tolerance
+	w.r, w.component, w.precision, w.targets = c.r, c.component, c.precision, c.targets
+	w.tolerance, w.standing = c.tolerance, c.standing
 	return w
 }
 

@@ -49,6 +49,8 @@ type Pass struct {
 	// without itself; Degree has that of the rows which are added to each. Else it is nil.
 	Sent   []uint32
 	Kernel *Kernel
+	// Lacks says that Source lacks edges, so that nothing is conserved.
+	Lacks bool
 
 	once            sync.Once
 	volume, squares float64 // Σ d̃ and Σ d̃², or see balance
@@ -118,10 +120,7 @@ func (p *Pass) Recur(ctx context.Context, b *Block, sink Sink, roles Roles) (edg
 }
 
 func (p *Pass) run(ctx context.Context, b *Block, sink Sink, roles Roles, keep bool) (edges int64, err error) {
-	check := roles == nil
-	if !check && b.layout.Columns == packed.HalfPanel {
-		return 0, errors.New("all rows of half a panel are computed at every hop")
-	}
+	check := roles == nil && !p.Lacks
 	if check && !b.summed {
 		if err := p.sum(b); err != nil {
 			return 0, err
@@ -489,11 +488,11 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 // divideSome divides those of rows lo, lo+1, … that are computed, and clears those to which edges
 // were added for nothing.
 func (h *hop) divideSome(t *thread, rows []float32, lo, hi int64) {
-	if h.Divisors == nil && h.share == 1 {
+	stride := h.b.layout.Columns
+	if h.Divisors == nil && h.share == 1 && stride >= packed.PanelColumns {
 		h.Kernel.divideComputed(rows, h.Degree[lo:hi], t.roles)
 		return
 	}
-	stride := h.b.layout.Columns
 	runs(t.roles[:hi-lo], func(role Role, from, to int) {
 		part := rows[from*stride : to*stride]
 		switch role {

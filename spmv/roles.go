@@ -1,16 +1,24 @@
 package spmv
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"ndls/internal/packed"
+)
 
 // loadComputed is load for the rows that are Computed.
 func (k *Kernel) loadComputed(dst []float32, r Rows, roles []Role) {
-	if r.H == nil {
+	if r.H == nil && r.Stride >= packed.PanelColumns {
 		_ = dst[len(r.S)-1]
 		k.copyRows(&dst[0], &r.S[0], (*byte)(&roles[0]), uintptr(len(roles)), uintptr(r.Stride*4))
 		return
 	}
 	runs(roles, func(role Role, lo, hi int) {
-		if role == Computed {
+		switch {
+		case role < Computed:
+		case r.H == nil:
+			copy(dst[lo*r.Stride:hi*r.Stride], r.S[lo*r.Stride:])
+		default:
 			k.Widen(dst[lo*r.Stride:hi*r.Stride], r.H[lo*r.Stride:hi*r.Stride])
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"ndls/estimate"
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
@@ -59,7 +60,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	o.Tolerance = g.Plan.Tolerance
+	o.Tolerance, o.Standing = g.Plan.Tolerance, estimate.Standing(g.Plan)
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 		return nil, lsi.Stats{}, err
 	}
 	defer state.Free()
-	o.Tolerance = toleranceOfK(g.Plan)
+	o.Tolerance, o.Standing = toleranceOfK(g.Plan), estimate.StandingOfK(g.Plan)
 	free := g.capacity(probe.Columns())
 	free.Precision = lsi.Precision(probe.Sketch(), g.summary.Weighted, free.Precision)
 	fits, err := g.agree(ctx, free, func(c hops.Capacity) (spmv.Layout, error) {
@@ -331,8 +332,8 @@ func (g engine) hops(state *stationary.State) hops.Graph {
 			bytes := float64(hops.CopiedBytes(g.stream.Bytes())) / float64(max(g.stream.NumEdges(), 1)) // per edge
 			h.Room = max(int64(float64(g.Resources.Spare)/bytes), 1)
 		}
-		h.Filter = func(ctx context.Context, src packed.Source, keep func(row int64) bool, bytes int64) (hops.Stream, error) {
-			return shards.FilterHops(ctx, src, keep, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
+		h.Filter = func(ctx context.Context, src packed.Source, keep, from func(row int64) bool, bytes int64) (hops.Stream, error) {
+			return shards.FilterHops(ctx, src, keep, from, g.Resources.Scratch, g.Budget, bytes, g.Resources.Threads)
 		}
 	}
 	return h

@@ -36,8 +36,8 @@ func (lsiStage) Lacks(_ control.Plan, f estimate.Facts) string {
 
 func (lsiStage) Options(p control.Plan) map[string]any {
 	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
-	if tolerance := toleranceOfK(p); tolerance > 0 {
-		o["tolerance"] = tolerance
+	if p.LSI.Mode != "influence-exact" {
+		o["tolerance"] = p.Tolerance
 	}
 	if sketches(p.LSI) {
 		o["seed"] = p.Seed

@@ -402,7 +402,7 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 
 // optionsOfK returns the options of the plan by which polynomials replace hops.
 func optionsOfK(p control.Plan) lsi.Options {
-	return lsi.Options{Kmax: p.LSI.Kmax, Tolerance: toleranceOfK(p)}
+	return lsi.Options{Kmax: p.LSI.Kmax, Tolerance: toleranceOfK(p), Standing: estimate.StandingOfK(p)}
 }
 
 // precisionOfK returns the precision of the rows from which K is found.

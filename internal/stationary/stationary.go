@@ -162,6 +162,9 @@ type Mean struct {
 	rows   *mem.Array[float64]
 }
 
+// MeanBytes returns the memory of the stationary rows of a block of stride columns.
+func (s *State) MeanBytes(stride int) int64 { return 8*int64(s.count)*int64(stride) + 4096 }
+
 // NewMean starts the stationary rows of a block of stride columns.
 func (s *State) NewMean(stride int) (*Mean, error) {
 	rows, err := mem.Alloc[float64](s.budget, int64(s.count)*int64(stride), "stationary rows")

@@ -1,0 +1,284 @@
+package hops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"ndls/group"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/internal/rng"
+	"ndls/spmv"
+)
+
+const (
+	// movingShare bounds the edges into rows that move: one of so many.
+	movingShare = 2
+	// signScale multiplies the random signs, so that their deflated rows are not too small for float16.
+	signScale = 1 << 13
+	// signSeed is the seed of the signs.
+	signSeed = 0x5e771ed
+)
+
+// Moving has the rows that still move after some hops. The others stand: they differ from their stationary rows by so little that later
+// hops may take them for these. Deflated rows that stand are zero, and the rows that move are a graph of their own.
+type Moving struct {
+	after int
+	bits  *mem.Array[uint32] // a bit for each row of all workers
+	first int64              // this worker's first row
+	rows  int64              // that move, of all workers
+}
+
+// MovingBytes returns the memory for a graph with so many rows, without what FindMoving uses meanwhile.
+func MovingBytes(all int64) int64 { return (all+31)/32*4 + 4096 }
+
+// MovingLayout returns the layout of the block that FindMoving uses for a caller whose blocks have layout l.
+func MovingLayout(l spmv.Layout) spmv.Layout {
+	l.Columns, l.Precision = packed.PanelColumns, spmv.Float16
+	return l
+}
+
+// MovingWork adds the work of FindMoving for n rows.
+func MovingWork(w *Work, n int64, after int, l spmv.Layout) {
+	l = MovingLayout(l)
+	w.External(l, n, 3, 2) // filled, deflated, summed by the first pass
+	w.Pass(l, n, after, false)
+}
+
+// FindMoving finds the rows that move after so many hops, for a caller that then needs the open rows alone. Rows that stand may change the
+// distance of an open row from its stationary row, d̃^r ‖Z‖, by at most standing. So rows that are open move, and those do whose deflated
+// row of 16 random signs is longer than standing over the largest d̃^r of an open row, since averages do not lengthen errors. FindMoving
+// returns nil if standing is 0, if no row is open, if edges have weights or directions, or if more than one of movingShare edges lead into
+// rows that move. All workers of the graph's group call it, with layouts of one kind. The result depends on the graph, the open rows and
+// standing alone.
+func (g Graph) FindMoving(ctx context.Context, after int, standing float64, l spmv.Layout, open func(i int64) bool,
+) (_ *Moving, s Stats, err error) {
+	if !(standing > 0) || g.Divisors != nil || g.Sent != nil {
+		return nil, s, nil
+	}
+	first, _, all := g.Group.Range()
+	largest, err := g.largestUp(ctx, open)
+	if err != nil || largest == 0 {
+		return nil, s, err
+	}
+	if few, err := g.fewEdges(ctx, open); err != nil || !few {
+		return nil, s, err
+	}
+	m := &Moving{after: after, first: first}
+	if m.bits, err = mem.Alloc[uint32](g.Budget, (all+31)/32, "rows that move"); err != nil {
+		return nil, s, err
+	}
+	pays := false
+	defer func() {
+		if !pays {
+			m.Free()
+		}
+	}()
+	limit := standing * signScale / largest
+	s, err = g.walkSigns(ctx, after, MovingLayout(l), func(i int64, square float64) {
+		if open(i) || !(square <= limit*limit) {
+			row := first + i
+			atomic.OrUint32(&m.bits.S[row/32], 1<<(row%32))
+		}
+	})
+	if err != nil {
+		return nil, s, err
+	}
+	if few, err := g.fewEdges(ctx, m.Has); err != nil || !few {
+		return nil, s, err
+	}
+	if err := group.Union(ctx, g.Group, m.bits.S); err != nil {
+		return nil, s, fmt.Errorf("rows that move: %w", err)
+	}
+	for _, word := range m.bits.S {
+		m.rows += int64(bits.OnesCount32(word))
+	}
+	pays = true
+	return m, s, nil
+}
+
+// fewEdges reports whether at most one of movingShare edges of all workers leads into the rows.
+func (g Graph) fewEdges(ctx context.Context, has func(i int64) bool) (bool, error) {
+	counts := []float64{0, float64(NumEdges(g.Source))}
+	counts[0] = float64(g.sum(func(lo, hi int64) (edges int64) {
+		for i := lo; i < hi; i++ {
+			if has(i) {
+				edges += int64(g.Degree[i])
+			}
+		}
+		return edges
+	}))
+	if err := group.Totals(ctx, g.Group, counts); err != nil {
+		return false, fmt.Errorf("edges into rows that move: %w", err)
+	}
+	return counts[0]*movingShare <= counts[1], nil
+}
+
+// largestUp returns the largest d̃^r of the open rows of all workers, 0 if there are none.
+func (g Graph) largestUp(ctx context.Context, open func(i int64) bool) (float64, error) {
+	var mu sync.Mutex
+	largest := []float64{0}
+	g.sum(func(lo, hi int64) int64 {
+		up := 0.0
+		for i := lo; i < hi; i++ {
+			if open(i) {
+				up = max(up, g.State.Up(i))
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		largest[0] = max(largest[0], up)
+		return 0
+	})
+	if err := group.Largest(ctx, g.Group, largest); err != nil {
+		return 0, fmt.Errorf("largest degree of open rows: %w", err)
+	}
+	return largest[0], nil
+}
+
+// walkSigns makes hops of deflated random signs, and calls last with the squared length of each row after the last hop. Concurrent calls
+// are for different rows.
+func (g Graph) walkSigns(ctx context.Context, hops int, l spmv.Layout, last func(i int64, square float64)) (s Stats, err error) {
+	rows, err := g.NewBlock(l)
+	if err != nil {
+		return s, err
+	}
+	defer rows.Free()
+	mean, err := g.State.NewMean(l.Columns)
+	if err != nil {
+		return s, err
+	}
+	defer mean.Free()
+	first, _, _ := g.Group.Range()
+	unit := math.Float32bits(signScale / 4) // of 16 columns
+	if err := g.Make(ctx, rows, func(i int64, to []float32) {
+		signs := uint32(rng.Hash(signSeed, uint64(first+i)))
+		for c := range to {
+			to[c] = math.Float32frombits(unit | signs>>c<<31)
+		}
+	}, mean); err != nil {
+		return s, err
+	}
+	streams := g.NewStreams(1, ReadBytes, nil)
+	defer streams.Close()
+	walk := streams.Walk(rows, 0)
+	for hop := 1; hop <= hops && err == nil; hop++ {
+		var sink spmv.Sink
+		if hop == hops {
+			sink = func(at int64, rows []float32) { g.showSquares(at, rows, l.Columns, last) }
+		}
+		_, err = walk.Next(ctx, hops-hop+1, sink)
+	}
+	return walk.Stats, err
+}
+
+// showSquares calls show with the squared lengths of rows first, first+1, ….
+func (g Graph) showSquares(first int64, rows []float32, columns int, show func(i int64, square float64)) {
+	var squares [scaledRows]float64
+	for len(rows) > 0 {
+		part := rows[:min(len(rows), scaledRows*columns)]
+		some := squares[:len(part)/columns]
+		clear(some)
+		g.Kernel.SquareNorms(some, part)
+		for i, x := range some {
+			show(first+int64(i), x)
+		}
+		first, rows = first+int64(len(some)), rows[len(part):]
+	}
+}
+
+// Has reports whether row i of this worker moves. m may be nil: then each row does.
+func (m *Moving) Has(i int64) bool { return m == nil || m.has(m.first+i) }
+
+func (m *Moving) has(row int64) bool { return m.bits.S[row/32]>>(row%32)&1 != 0 }
+
+// Rows returns the number of rows that move, of all workers; 0 if m is nil.
+func (m *Moving) Rows() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.rows
+}
+
+// Free frees the memory. m may be nil.
+func (m *Moving) Free() {
+	if m != nil {
+		m.bits.Free()
+	}
+}
+
+// Clear sets the rows of a block that stand to zero. m may be nil.
+func (m *Moving) Clear(b *spmv.Block) error {
+	if m == nil {
+		return nil
+	}
+	columns := int64(b.Layout().Columns)
+	return b.Edit(func(first int64, rows []float32) {
+		for i := range int64(len(rows)) / columns {
+			if !m.Has(first + i) {
+				clear(rows[i*columns : (i+1)*columns])
+			}
+		}
+	})
+}
+
+// Restrict says that later hops than those after which m was found compute the rows that move alone, of blocks that m has cleared, by the
+// edges between them. m may be nil, for all rows.
+func (s *Streams) Restrict(m *Moving) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.moving != m {
+		s.closeBetween()
+		s.moving = m
+	}
+}
+
+func (s *Streams) closeBetween() {
+	if s.between != nil && s.between != s.whole {
+		s.between.stream.Close()
+	}
+	s.between = nil
+}
+
+// restricted returns the edges between rows that move, and the number of edges that it read for a copy.
+func (s *Streams) restricted(ctx context.Context) (c *copied, edges int64, err error) {
+	if s.between != nil {
+		return s.between, 0, nil
+	}
+	s.between = s.whole
+	if s.g.Filter == nil || s.g.Room > 0 && s.g.Room < s.whole.edges/movingShare {
+		return s.between, 0, nil
+	}
+	m, n := s.moving, s.g.Source.NumNodes()
+	stream, err := s.g.Filter(ctx, whole(s.g.Source), func(row int64) bool {
+		return m.first <= row && row < m.first+n && m.has(row)
+	}, m.has, s.room())
+	if err != nil {
+		s.between = nil
+		return nil, 0, fmt.Errorf("edges between rows that move: %w", err)
+	}
+	s.between = &copied{hop: m.after, stream: stream, edges: NumEdges(stream)}
+	s.between.pass = s.g.pass(Slice(stream, m.first, m.first+n))
+	s.between.pass.Lacks = true // a row that stands is zero, and without edges it stays so
+	return s.between, s.whole.edges, nil
+}
+
+// movingRoles returns the function that sets the roles of rows at a hop that reads all edges: Computed for a row that moves, and Skipped,
+// so that it stays zero, for others.
+func (s *Streams) movingRoles() spmv.Roles {
+	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
+		least, most = spmv.Computed, spmv.Skipped
+		for k := range roles {
+			roles[k] = spmv.Skipped
+			if s.moving.Has(first + int64(k)) {
+				roles[k] = spmv.Computed
+			}
+			least, most = min(least, roles[k]), max(most, roles[k])
+		}
+		return least, most
+	}
+}

@@ -1,0 +1,103 @@
+package smooth
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"ndls/hops"
+	"ndls/internal/packed"
+	"ndls/internal/share"
+	"ndls/internal/stationary"
+)
+
+// plainHops is the number of hops that are made before rows that stand are left out.
+const plainHops = 8
+
+// stands reports whether rows that stand may be left out.
+func (o Options) stands() bool {
+	return o.Standing > 0 && o.recurs() && o.Rule.NodeDependent && o.Depths == 0
+}
+
+// findMoving finds the rows that later hops than plainHops need, where nodes count at most so many hops.
+func (s *Smoother) findMoving(ctx context.Context, most int) (err error) {
+	if !s.o.stands() || most < plainHops+2 {
+		return nil
+	}
+	open := func(i int64) bool { return int(s.counts.S[i]) > plainHops+1 }
+	if s.moving, s.finding, err = s.g.FindMoving(ctx, plainHops, s.o.Standing, s.o.Layout, open); err != nil {
+		return fmt.Errorf("rows that move: %w", err)
+	}
+	if s.moving != nil {
+		s.plain = plainHops
+	}
+	return nil
+}
+
+// later returns the weights of the hops that polynomials replace, counted from the last plain one, which is added before.
+func (s *Smoother) later() (weights, finals []float64) {
+	if s.plain == 0 {
+		return s.weights, s.finals
+	}
+	weights = slices.Clone(s.weights[s.plain:])
+	weights[0] = 0
+	if s.finals != nil {
+		finals = slices.Clone(s.finals[s.plain:])
+		finals[0] = 0
+	}
+	return weights, finals
+}
+
+// leave goes on from the last plain hop to polynomials of the rows that move. Later hops of a row are its stationary row, which is added
+// with the weights of all of them at once, and what polynomials make of its difference from that.
+func (s *Smoother) leave(ctx context.Context, w walk, add func(first int64, rows []float32)) error {
+	mean, err := s.g.State.NewMean(s.o.Layout.Columns)
+	if err != nil {
+		return err
+	}
+	defer mean.Free()
+	if err := s.g.Deflate(ctx, s.rows, mean); err != nil {
+		return err
+	}
+	for _, x := range w.of {
+		if err := x.addMean(mean); err != nil {
+			return err
+		}
+	}
+	if err := w.moving.Clear(s.rows); err != nil {
+		return err
+	}
+	return s.addFirst(add)
+}
+
+// addMean adds the stationary rows to the sums of the targets that count later hops.
+func (s *Smoother) addMean(mean *stationary.Mean) error {
+	weights, finals := s.later()
+	total := newTails(weights, finals).total
+	columns := s.o.Layout.Columns
+	return share.Each(s.g.Threads, packed.Strips(s.n), func(strip int) error {
+		if int(s.most[strip]) <= s.plain+1 {
+			return nil
+		}
+		lo := int64(strip) << packed.StripShift
+		return s.sums.with(0, lo, change, func(sum []float32) error {
+			s.o.Targets.each(lo, min(lo+packed.StripRows, s.n), func(i int64) {
+				if later := int(s.counts.S[i]) - s.plain; later > 1 {
+					for c, x := range mean.Row(i) {
+						sum[c] += float32(total[later] * x)
+					}
+				}
+				sum = sum[columns:]
+			})
+			return nil
+		})
+	})
+}
+
+// movingBytes returns the memory of leaving out rows that stand, of n rows of a graph with others, in blocks of so many columns.
+func (o Options) movingBytes(all, components int64, columns int) int64 {
+	if !o.stands() {
+		return 0
+	}
+	return hops.MovingBytes(all) + 8*components*int64(max(columns, packed.PanelColumns)) + 4096
+}
