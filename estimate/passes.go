@@ -332,7 +332,7 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 // that each block is read.
 func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	if !s.Directed {
-		o.Tolerance, o.Standing = s.Plan.Tolerance, Standing(s.Plan)
+		o.Tolerance = s.Plan.Tolerance
 	}
 	deepest := last
 	last = o.Passes(last)

@@ -33,8 +33,12 @@ type Moving struct {
 	rows  int64              // that move, of all workers
 }
 
-// MovingBytes returns the memory for a graph with so many rows, without what FindMoving uses meanwhile.
-func MovingBytes(all int64) int64 { return (all+31)/32*4 + 4096 }
+// MovingBytes returns the memory of the rows that move, and what FindMoving needs more than the caller's block, which is not there
+// meanwhile.
+func (c Capacity) MovingBytes(l spmv.Layout) int64 {
+	finding := MovingLayout(l).Memory(c.Nodes, c.Threads) + 8*c.Components*packed.PanelColumns + ReadBytes
+	return (c.Nodes+c.Others+31)/32*4 + max(finding-l.Memory(c.Nodes, c.Threads), 0) + 2*4096
+}
 
 // MovingLayout returns the layout of the block that FindMoving uses for a caller whose blocks have layout l.
 func MovingLayout(l spmv.Layout) spmv.Layout {

@@ -94,6 +94,7 @@
 //
 //	2·n bytes             K; as many for each looser ε
 //	8·n bytes             partial sums, with more than one block
+//	n/8 bytes             which of all rows move, with [Options.Standing]
 //	n/4 bytes             which K are unknown or uncertain, if hops are made of polynomials, and for
 //	                      each thread some (J+1)·512·16·e + 2^12·products bytes
 //

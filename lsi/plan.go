@@ -12,18 +12,18 @@ import (
 // mem.ErrBudget.
 func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), c.Threads) + o.movingBytes(c) + hops.ReadBytes
+		return o.MemoryBytes(c.Nodes, c.Components, l, hops.Blocks(c.Columns, l), c.Threads) + o.movingBytes(c, l) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
 }
 
 // movingBytes returns the memory of the rows that move.
-func (o Options) movingBytes(c hops.Capacity) int64 {
+func (o Options) movingBytes(c hops.Capacity, l spmv.Layout) int64 {
 	if o.Standing == 0 || o.series().degree == 0 {
 		return 0
 	}
-	return hops.MovingBytes(c.Nodes + c.Others)
+	return c.MovingBytes(l)
 }
 
 // FewExpected reports whether a plan takes it that polynomials make the hops after PlainHops, if the last node settles after so many hops.

@@ -59,7 +59,7 @@ type stretched struct {
 // smallest layout, and the error wraps mem.ErrBudget.
 func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + o.movingBytes(c) + hops.ReadBytes
+		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + o.movingBytes(c, l) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err

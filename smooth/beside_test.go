@@ -47,7 +47,7 @@ func TestBeside(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			together := c
 			for _, r := range rules[1:] {
-				together.beside = append(together.beside, Beside{r.rule, func(i int64) int { return r.k[i] }})
+				together.beside = append(together.beside, Beside{r.rule, func(i int64) int { return r.k[i] }, 0})
 			}
 			s, free := engine(t, g, together, rules[0].rule, rules[0].k)
 			defer free()
@@ -86,7 +86,7 @@ func TestBeside(t *testing.T) {
 	}
 	hg, free := graph(t, g, config{r: 0.5, threads: 1}, budget)
 	defer free()
-	beside := []Beside{{rules[1].rule, func(int64) int { return 1 }}}
+	beside := []Beside{{rules[1].rule, func(int64) int { return 1 }, 0}}
 	for what, o := range map[string]Options{
 		"hops that are kept":     {Rule: rules[0].rule, Keep: []int{1}, Beside: beside},
 		"a rule that lists hops": {Rule: mustRule(t, "sign", 0, 3), Beside: beside},

@@ -65,6 +65,7 @@
 //	4·b bytes a target        running sums; 4·b·2^15 bytes a thread if they are on disk; none
 //	                          for nafs, and for sign with one depth
 //	9/8·n bytes               several blocks: which rows are needed
+//	n/8 bytes, 8·c·b          [Options.Standing]: which of all rows move, and the stationary rows of c components
 //	4·b·J bytes a target      [Options.Depths]: the rows of all J passes and of hop 0, in place of sums, and on disk where these are
 //	4·n·b bytes               [Options.Ahead]: hop 0 of the next block
 //

@@ -9,6 +9,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/share"
 	"ndls/internal/stationary"
+	"ndls/spmv"
 )
 
 // plainHops is the number of hops that are made before rows that stand are left out.
@@ -94,10 +95,14 @@ func (s *Smoother) addMean(mean *stationary.Mean) error {
 	})
 }
 
-// movingBytes returns the memory of leaving out rows that stand, of n rows of a graph with others, in blocks of so many columns.
-func (o Options) movingBytes(all, components int64, columns int) int64 {
-	if !o.stands() {
-		return 0
+// movingBytes returns the memory of leaving out rows that stand, in blocks of a layout.
+func (o Options) movingBytes(c hops.Capacity, l spmv.Layout) int64 {
+	bytes := int64(0)
+	for _, b := range o.Beside {
+		bytes += o.alone(b).movingBytes(c, l)
 	}
-	return hops.MovingBytes(all) + 8*components*int64(max(columns, packed.PanelColumns)) + 4096
+	if o.stands() {
+		bytes += c.MovingBytes(l) + 8*c.Components*int64(l.Columns) + 4096
+	}
+	return bytes
 }

@@ -137,7 +137,7 @@ func TestMovingBeside(t *testing.T) {
 	counts := [][]int{k, k, fewer}
 	beside := c
 	for number, rule := range rules[1:] {
-		beside.beside = append(beside.beside, Beside{rule, func(i int64) int { return counts[number+1][i] }})
+		beside.beside = append(beside.beside, Beside{rule, func(i int64) int { return counts[number+1][i] }, c.standing})
 	}
 	s, free := engine(t, g, beside, rules[0], k)
 	defer free()

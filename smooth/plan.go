@@ -63,7 +63,7 @@ func (o Options) plan(c hops.Capacity, columns int) (Options, int64, error) {
 	with := func(l spmv.Layout) Options { return o.with(l, columns, c.Others) }
 	beside := func(l spmv.Layout) int64 {
 		o := with(l)
-		bytes := MemoryBytes(c.Nodes, o, c.Threads) + o.held(c.Nodes) + o.movingBytes(c.Nodes+c.Others, c.Components, l.Columns)
+		bytes := MemoryBytes(c.Nodes, o, c.Threads) + o.held(c.Nodes) + o.movingBytes(c, l)
 		if o.Rule.Residual() || slices.ContainsFunc(o.Beside, func(b Beside) bool { return b.Rule.Residual() }) {
 			bytes += min(c.Nodes, packed.StripRows) * int64(l.Columns) * 4
 		}

@@ -70,15 +70,16 @@ type Options struct {
 	Ahead bool
 }
 
-// Beside is a rule, and the K of each node by which it counts hops, as in [Options].
+// Beside is a rule, the K of each node by which it counts hops, and what rows that stand may change, as in [Options].
 type Beside struct {
-	Rule Rule
-	K    func(i int64) int
+	Rule     Rule
+	K        func(i int64) int
+	Standing float64
 }
 
 // alone returns the options of one of the rules beside.
 func (o Options) alone(b Beside) Options {
-	o.Rule, o.K, o.Beside, o.After = b.Rule, b.K, nil, nil
+	o.Rule, o.K, o.Standing, o.Beside, o.After = b.Rule, b.K, b.Standing, nil, nil
 	return o
 }
 

@@ -60,7 +60,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	}
 	defer state.Free()
 	o.K = func(i int64) int { return int(k[i]) }
-	o.Tolerance, o.Standing = g.Plan.Tolerance, estimate.Standing(g.Plan)
+	o.Tolerance = g.Plan.Tolerance
 	if o, err = g.smoothLayout(ctx, o, (last-first)*packed.PanelColumns); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/estimate"
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -89,7 +90,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 	}()
 	var k []uint16
 	for i, p := range plans {
-		b := smooth.Beside{}
+		b := smooth.Beside{Standing: estimate.Standing(p)}
 		if b.Rule, err = RuleOf(p); err != nil {
 			return held, err
 		}
@@ -101,7 +102,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 			b.K = func(i int64) int { return int(table[i]) }
 		}
 		if i == 0 {
-			o.Rule, k = b.Rule, table
+			o.Rule, o.Standing, k = b.Rule, b.Standing, table
 			continue
 		}
 		o.Beside = append(o.Beside, b)

@@ -96,7 +96,7 @@ func (smoothStage) Shares(control.Plan) bool { return true }
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
 	half, stored := s.Plan.HalfSmoothed(), s.Stored()
-	o := smooth.Options{Targets: smooth.AllTargets(s.Part)}
+	o := smooth.Options{Targets: smooth.AllTargets(s.Part), Standing: estimate.Standing(s.Plan)}
 	held := int64(0)
 	if stored < s.Nodes {
 		o.Targets = smooth.CountedTargets(s.Part, min(stored, s.Part))
@@ -363,7 +363,7 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, targets *smooth.Targets, direction string) (g engine,
 	o smooth.Options, k []uint16, err error,
 ) {
-	o.Targets = targets
+	o.Targets, o.Standing = targets, estimate.Standing(env.Plan)
 	if o.Rule, err = RuleOf(env.Plan); err != nil {
 		return g, o, nil, err
 	}
