@@ -16,6 +16,10 @@
 // A walk that recurs makes T_j Z at hop j, with Chebyshev's polynomials T_j of D̃⁻¹ Ã ([spmv.Pass.Recur]), in place of powers. Row i of
 // hop j is made of itself and its neighbours one hop earlier, and of itself two hops earlier, so that the same rows are needed.
 //
+// Rows that stand differ little from their stationary rows after some hops. [Graph.FindMoving] finds the others, which move, and
+// [Streams.Restrict] has later hops of deflated rows compute these alone: rows that stand are zero, and a copy has the edges between rows
+// that move. This changes later rows, within what the caller allows.
+//
 // Each worker of a group has a range of the rows. It copies the edges into its own rows. All workers make the same hops, save at the same
 // hop, and resume only if each has a state of that hop and of its own range; otherwise all start from hop 0.
 //
@@ -38,15 +42,16 @@
 //
 // # Memory
 //
-// Leaving out rows that are not needed takes 9/8·n bytes. A copy takes 3 to 4 bytes per edge, and 4 more
+// Leaving out rows that are not needed takes 9/8·n bytes, and leaving out rows that stand a bit for each row of the graph
+// ([Capacity.MovingBytes]). A copy takes 3 to 4 bytes per edge, and 4 more
 // with weights, in the scratch folder, or in memory if all copies take at most a quarter of what is free. Copies for several blocks have at
 // most half the edges of the one before, so all take at most 4/3 of the graph's own stream: an edge takes more bytes if there are few.
 // Writing or reading a state takes 2^18 bytes, a header of up to 2^20, and no copy of the rows.
 //
 // # Determinism
 //
-// Rows depend on the edges, X^(0) and r alone: not on blocks, threads, the residency of rows, when edges are copied, or where a run was
-// interrupted. The bytes of a state depend on its panels, the hop and the header, except for rows that no later hop reads.
+// Rows depend on the edges, X^(0), r and the rows that move alone: not on blocks, threads, the residency of rows, when edges are copied, or
+// where a run was interrupted. The bytes of a state depend on its panels, the hop and the header, except for rows that no later hop reads.
 //
 // # Not supported
 //

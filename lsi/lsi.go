@@ -40,8 +40,9 @@ type Options struct {
 	// is made, and so it is if Kmax is so small that no pass would be saved, or if the nodes left are
 	// too many.
 	Tolerance float64
-	// Standing is the largest amount by which rows that stand may change the distance of a node: polynomials leave out these rows, if they
-	// are most of the graph ([hops.Graph.FindMoving]). It is 0 for probes that do not stand for the identity: no row is then left out.
+	// Standing is the largest amount by which rows that stand may change the distance of a node: polynomials leave out these rows, if at most
+	// half of the edges lead into the others ([hops.Graph.FindMoving]). It is 0 for probes that do not stand for the identity: no row is then
+	// left out.
 	Standing float64
 	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
@@ -266,8 +267,10 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 	need := hops.MovingLayout(t.o.Layout).Memory(t.n, t.g.Threads) + hops.ReadBytes + t.g.State.MeanBytes(packed.PanelColumns)
 	if need > t.g.Budget.Free() {
 		if t.held == [3]int{0, t.panels, plainHops} {
-			if t.states, err = newStates(t); err != nil {
-				return err
+			if t.states == nil {
+				if t.states, err = newStates(t); err != nil {
+					return err
+				}
 			}
 			t.first, t.last = 0, t.panels
 			if err := t.states.save(t); err != nil {
