@@ -44,17 +44,17 @@ func TestClose(t *testing.T) {
 		return there
 	}
 	silent, spoke := dial(), dial()
-	closed := func(c net.Conn) bool {
-		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	closed := func(c net.Conn, within time.Duration) bool {
+		_ = c.SetReadDeadline(time.Now().Add(within))
 		_, err := c.Read(make([]byte, 1))
 		return err == io.EOF
 	}
 	l.CloseSilent()
-	if !closed(silent) || closed(spoke) {
+	if !closed(silent, time.Minute) || closed(spoke, 100*time.Millisecond) {
 		t.Error("the silent connection is open, or the other is not")
 	}
 	l.CloseAll()
-	if !closed(spoke) || len(l.open) > 0 {
+	if !closed(spoke, time.Minute) || len(l.open) > 0 {
 		t.Errorf("%d connections are open", len(l.open))
 	}
 }

@@ -294,7 +294,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 		return control.Lease{}, ctx.Err()
 	}}
 	c := pair(t, f)
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := c.Next(ctx, "w"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("next: %v", err)
