@@ -19,7 +19,7 @@ func TestPruned(t *testing.T) {
 	for i := range 999 {
 		e = append(e, [2]int{i, i + 1})
 	}
-	near := testgraph.Random(33_000, 100_000, 3)
+	near := testgraph.Random(12_000, 36_000, 3)
 	for i, adj := range near.Adj {
 		for _, j := range adj {
 			if i < int(j) {
@@ -27,7 +27,7 @@ func TestPruned(t *testing.T) {
 			}
 		}
 	}
-	g := testgraph.New("path and random", 34_000, append(e, [2]int{999, 1000}))
+	g := testgraph.New("path and random", 13_000, append(e, [2]int{999, 1000}))
 	k := make([]int, len(g.Adj))
 	for i := range k {
 		if k[i] = i % 4; i < 1000 || i%5000 == 0 {
@@ -35,7 +35,7 @@ func TestPruned(t *testing.T) {
 		}
 	}
 	x := input(len(g.Adj))
-	some := []int64{3, 500, 999, 2000, 33_500}
+	some := []int64{3, 500, 999, 2000, 12_500}
 	base := config{r: 0.5, component: true, kernel: "auto", threads: 2, columns: 16}
 	rules := []string{"ndls", "ndls-reference", "sgc"}
 	if testing.Short() {

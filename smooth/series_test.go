@@ -32,7 +32,7 @@ func probabilities(k int) []float64 {
 // TestSeries compares the weights of all counts with sums of walks.
 func TestSeries(t *testing.T) {
 	testkit.NotUnderRace(t, "TestKeptHopsDoNotShow and TestDepthByNodeEqualsTheDefinition start the same goroutines")
-	const most = 301
+	const most = 131
 	for _, finals := range []bool{false, true} {
 		s := &Smoother{o: Options{Rule: Propagation(0.9)}}
 		if !finals {
