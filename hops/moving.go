@@ -18,14 +18,30 @@ import (
 const (
 	// movingShare bounds the edges into rows that move: one of so many.
 	movingShare = 2
+	// mostPassesLeft is the largest share of all passes that may be left where rows are left out.
+	mostPassesLeft = 0.85
 	// signScale multiplies the random signs, so that their deflated rows are not too small for float16.
 	signScale = 1 << 13
 	// signSeed is the seed of the signs.
 	signSeed = 0x5e771ed
 )
 
-// Moving has the rows that still move after some hops. The others stand: they differ from their stationary rows by so little that later
-// hops may take them for these. Deflated rows that stand are zero, and the rows that move are a graph of their own.
+// Standing says which rows a caller may leave out after some hops: those that differ from their stationary rows by so little that later hops
+// may take them for these.
+type Standing struct {
+	// Amount is the largest amount by which rows that stand may change the distance of an open row from its stationary row, d̃^r ‖Z‖.
+	Amount float64
+	// First and Last bound the hops that are made one by one before rows are left out.
+	First, Last int
+	// Later returns the number of passes for the rest of the hops, and All the number of all passes if no row is left out.
+	Later func(hop int) int
+	All   int
+	// Open reports whether the caller needs row i after more than so many hops. A row that is open after a hop is open before it.
+	Open func(i int64, hop int) bool
+}
+
+// Moving has the rows that still move after some hops. The others stand: they are zero in deflated form, and the rows that move are a graph
+// of their own.
 type Moving struct {
 	after int
 	bits  *mem.Array[uint32] // a bit for each row of all workers
@@ -37,7 +53,7 @@ type Moving struct {
 // meanwhile.
 func (c Capacity) MovingBytes(l spmv.Layout) int64 {
 	finding := MovingLayout(l).Memory(c.Nodes, c.Threads) + 8*c.Components*packed.PanelColumns + ReadBytes
-	return (c.Nodes+c.Others+31)/32*4 + max(finding-l.Memory(c.Nodes, c.Threads), 0) + 2*4096
+	return 2*((c.Nodes+c.Others+31)/32*4+4096) + max(finding-l.Memory(c.Nodes, c.Threads), 0)
 }
 
 // MovingLayout returns the layout of the block that FindMoving uses for a caller whose blocks have layout l.
@@ -46,67 +62,115 @@ func MovingLayout(l spmv.Layout) spmv.Layout {
 	return l
 }
 
-// MovingWork adds the work of FindMoving for n rows.
+// MovingWork adds the work of FindMoving for n rows, if it makes so many hops.
 func MovingWork(w *Work, n int64, after int, l spmv.Layout) {
 	l = MovingLayout(l)
 	w.External(l, n, 3, 2) // filled, deflated, summed by the first pass
 	w.Pass(l, n, after, false)
 }
 
-// FindMoving finds the rows that move after so many hops, for a caller that then needs the open rows alone. Rows that stand may change the
-// distance of an open row from its stationary row, d̃^r ‖Z‖, by at most standing. So rows that are open move, and those do whose deflated
-// row of 16 random signs is longer than standing over the largest d̃^r of an open row, since averages do not lengthen errors. FindMoving
-// returns nil if standing is 0, if no row is open, if edges have weights or directions, or if more than one of movingShare edges lead into
-// rows that move. All workers of the graph's group call it, with layouts of one kind. The result depends on the graph, the open rows and
-// standing alone.
-func (g Graph) FindMoving(ctx context.Context, after int, standing float64, l spmv.Layout, open func(i int64) bool,
-) (_ *Moving, s Stats, err error) {
-	if !(standing > 0) || g.Divisors != nil || g.Sent != nil {
-		return nil, s, nil
+// FindMoving finds the rows that move, and the hop after which the others are best left out: the one with the least passes if a pass over
+// the edges into rows that move counts as their share of all edges. Rows that are open move, and those do whose deflated row of 16 random
+// signs is longer than the amount over the largest d̃^r of an open row, since averages do not lengthen errors. FindMoving looks at one hop
+// after the other, until the passes grew twice in a row.
+//
+// It returns nil if the amount is 0, if no row is open, if edges have weights or directions, if more than one of movingShare edges lead
+// into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.
+// The result depends on the graph and s alone.
+func (g Graph) FindMoving(ctx context.Context, s Standing, l spmv.Layout) (_ *Moving, stats Stats, err error) {
+	if !(s.Amount > 0) || s.First > s.Last || g.Divisors != nil || g.Sent != nil {
+		return nil, stats, nil
 	}
-	first, _, all := g.Group.Range()
-	largest, err := g.largestUp(ctx, open)
-	if err != nil || largest == 0 {
-		return nil, s, err
+	if share, err := g.shareOf(ctx, func(i int64) bool { return s.Open(i, s.Last) }); err != nil || share*movingShare > 1 {
+		return nil, stats, err
 	}
-	if few, err := g.fewEdges(ctx, open); err != nil || !few {
-		return nil, s, err
-	}
-	m := &Moving{after: after, first: first}
-	if m.bits, err = mem.Alloc[uint32](g.Budget, (all+31)/32, "rows that move"); err != nil {
-		return nil, s, err
-	}
-	pays := false
-	defer func() {
-		if !pays {
-			m.Free()
-		}
-	}()
-	limit := standing * signScale / largest
-	s, err = g.walkSigns(ctx, after, MovingLayout(l), func(i int64, square float64) {
-		if open(i) || !(square <= limit*limit) {
-			row := first + i
-			atomic.OrUint32(&m.bits.S[row/32], 1<<(row%32))
-		}
-	})
+	found, err := g.newMoving()
 	if err != nil {
-		return nil, s, err
+		return nil, stats, err
 	}
-	if few, err := g.fewEdges(ctx, m.Has); err != nil || !few {
-		return nil, s, err
+	if stats, err = g.searchMoving(ctx, s, l, found); err == nil && found.after > 0 {
+		err = found.unite(ctx, g.Group)
 	}
-	if err := group.Union(ctx, g.Group, m.bits.S); err != nil {
-		return nil, s, fmt.Errorf("rows that move: %w", err)
+	if err != nil || found.after == 0 {
+		found.Free()
+		return nil, stats, err
+	}
+	return found, stats, nil
+}
+
+// newMoving has no rows yet.
+func (g Graph) newMoving() (m *Moving, err error) {
+	first, _, all := g.Group.Range()
+	m = &Moving{first: first}
+	m.bits, err = mem.Alloc[uint32](g.Budget, (all+31)/32, "rows that move")
+	return m, err
+}
+
+// searchMoving sets found to this worker's rows that move after the best hop. It leaves it as it is if no hop is good enough.
+func (g Graph) searchMoving(ctx context.Context, s Standing, l spmv.Layout, found *Moving) (stats Stats, err error) {
+	now, err := g.newMoving()
+	if err != nil {
+		return stats, err
+	}
+	defer now.Free()
+	signs, err := g.newSigns(ctx, MovingLayout(l))
+	if err != nil {
+		return stats, err
+	}
+	defer signs.free()
+	best, before, grew := float64(s.All)*mostPassesLeft, math.Inf(1), 0
+	for hop := 1; hop <= s.Last && grew < 2; hop++ {
+		if hop < s.First {
+			if err := signs.next(ctx, nil); err != nil {
+				return signs.walk.Stats, err
+			}
+			continue
+		}
+		open := func(i int64) bool { return s.Open(i, hop) }
+		largest, err := g.largestUp(ctx, open)
+		if err != nil || largest == 0 {
+			return signs.walk.Stats, err
+		}
+		limit := s.Amount * signScale / largest
+		now.bits.Clear()
+		if err := signs.next(ctx, func(i int64, square float64) {
+			if open(i) || !(square <= limit*limit) {
+				row := now.first + i
+				atomic.OrUint32(&now.bits.S[row/32], 1<<(row%32))
+			}
+		}); err != nil {
+			return signs.walk.Stats, err
+		}
+		share, err := g.shareOf(ctx, now.Has)
+		if err != nil {
+			return signs.walk.Stats, err
+		}
+		passes := float64(hop) + share*float64(s.Later(hop))
+		if share*movingShare <= 1 && passes < best {
+			best, found.after = passes, hop
+			found.bits, now.bits = now.bits, found.bits
+		}
+		if grew++; passes < before {
+			grew = 0
+		}
+		before = passes
+	}
+	return signs.walk.Stats, nil
+}
+
+// unite has the rows of all workers afterwards.
+func (m *Moving) unite(ctx context.Context, all group.Group) error {
+	if err := group.Union(ctx, all, m.bits.S); err != nil {
+		return fmt.Errorf("rows that move: %w", err)
 	}
 	for _, word := range m.bits.S {
 		m.rows += int64(bits.OnesCount32(word))
 	}
-	pays = true
-	return m, s, nil
+	return nil
 }
 
-// fewEdges reports whether at most one of movingShare edges of all workers leads into the rows.
-func (g Graph) fewEdges(ctx context.Context, has func(i int64) bool) (bool, error) {
+// shareOf returns the share of the edges of all workers that lead into the rows.
+func (g Graph) shareOf(ctx context.Context, has func(i int64) bool) (float64, error) {
 	counts := []float64{0, float64(NumEdges(g.Source))}
 	counts[0] = float64(g.sum(func(lo, hi int64) (edges int64) {
 		for i := lo; i < hi; i++ {
@@ -117,9 +181,9 @@ func (g Graph) fewEdges(ctx context.Context, has func(i int64) bool) (bool, erro
 		return edges
 	}))
 	if err := group.Totals(ctx, g.Group, counts); err != nil {
-		return false, fmt.Errorf("edges into rows that move: %w", err)
+		return 0, fmt.Errorf("edges into rows that move: %w", err)
 	}
-	return counts[0]*movingShare <= counts[1], nil
+	return counts[0] / max(counts[1], 1), nil
 }
 
 // largestUp returns the largest d̃^r of the open rows of all workers, 0 if there are none.
@@ -144,40 +208,57 @@ func (g Graph) largestUp(ctx context.Context, open func(i int64) bool) (float64,
 	return largest[0], nil
 }
 
-// walkSigns makes hops of deflated random signs, and calls last with the squared length of each row after the last hop. Concurrent calls
-// are for different rows.
-func (g Graph) walkSigns(ctx context.Context, hops int, l spmv.Layout, last func(i int64, square float64)) (s Stats, err error) {
-	rows, err := g.NewBlock(l)
-	if err != nil {
-		return s, err
+// signs makes hops of deflated random signs.
+type signs struct {
+	g       Graph
+	rows    *spmv.Block
+	streams *Streams
+	walk    *Walk
+}
+
+func (g Graph) newSigns(ctx context.Context, l spmv.Layout) (_ *signs, err error) {
+	x := &signs{g: g}
+	if x.rows, err = g.NewBlock(l); err != nil {
+		return nil, err
 	}
-	defer rows.Free()
+	defer func() {
+		if err != nil {
+			x.rows.Free()
+		}
+	}()
 	mean, err := g.State.NewMean(l.Columns)
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer mean.Free()
 	first, _, _ := g.Group.Range()
 	unit := math.Float32bits(signScale / 4) // of 16 columns
-	if err := g.Make(ctx, rows, func(i int64, to []float32) {
+	if err := g.Make(ctx, x.rows, func(i int64, to []float32) {
 		signs := uint32(rng.Hash(signSeed, uint64(first+i)))
 		for c := range to {
 			to[c] = math.Float32frombits(unit | signs>>c<<31)
 		}
 	}, mean); err != nil {
-		return s, err
+		return nil, err
 	}
-	streams := g.NewStreams(1, ReadBytes, nil)
-	defer streams.Close()
-	walk := streams.Walk(rows, 0)
-	for hop := 1; hop <= hops && err == nil; hop++ {
-		var sink spmv.Sink
-		if hop == hops {
-			sink = func(at int64, rows []float32) { g.showSquares(at, rows, l.Columns, last) }
-		}
-		_, err = walk.Next(ctx, hops-hop+1, sink)
+	x.streams = g.NewStreams(1, ReadBytes, nil)
+	x.walk = x.streams.Walk(x.rows, 0)
+	return x, nil
+}
+
+func (x *signs) free() {
+	x.streams.Close()
+	x.rows.Free()
+}
+
+// next makes a hop. If show is not nil, it receives the squared length of each row then. Concurrent calls are for different rows.
+func (x *signs) next(ctx context.Context, show func(i int64, square float64)) error {
+	var sink spmv.Sink
+	if show != nil {
+		sink = func(at int64, rows []float32) { x.g.showSquares(at, rows, x.rows.Layout().Columns, show) }
 	}
-	return walk.Stats, err
+	_, err := x.walk.Next(ctx, 1, sink)
+	return err
 }
 
 // showSquares calls show with the squared lengths of rows first, first+1, ….
@@ -199,6 +280,14 @@ func (g Graph) showSquares(first int64, rows []float32, columns int, show func(i
 func (m *Moving) Has(i int64) bool { return m == nil || m.has(m.first+i) }
 
 func (m *Moving) has(row int64) bool { return m.bits.S[row/32]>>(row%32)&1 != 0 }
+
+// After returns the hop after which the other rows stand. It returns otherwise if m is nil.
+func (m *Moving) After(otherwise int) int {
+	if m == nil {
+		return otherwise
+	}
+	return m.after
+}
 
 // Rows returns the number of rows that move, of all workers; 0 if m is nil.
 func (m *Moving) Rows() int64 {

@@ -51,11 +51,11 @@
 // few rows, the basis, of which every hop is a sum: at most 14 for the even hops of Kmax 200, and 13 for
 // the odd ones. What that adds to the cut is at most 2^−6 of the tolerance. The squared length after each
 // hop is a quadratic form in the products of these rows with each other, 196 numbers, which add up
-// panel by panel. After the last block the first hop below ε is K.
+// panel by panel. Eight more numbers are squared lengths, for the hops that follow. After the last block the first hop below ε is K.
 //
-// With [Options.Standing] polynomials compute the rows that still move after 8 hops alone, by the edges
+// With [Options.Standing] polynomials begin after up to 8 more hops, and compute the rows that still move then alone, by the edges
 // between them, if at most half of the edges lead into such rows ([hops.Graph.FindMoving]). The others are
-// taken for their stationary rows. Finding them takes 8 passes over 16 columns.
+// taken for their stationary rows. Finding them takes 10 to 16 passes over 16 columns.
 //
 // K is uncertain if a distance up to K lies nearer to ε than what is cut, what Standing allows, and what rounding changes, as a
 // share of the distance after 8 hops: 2^−20 with float32 rows, and 2^−6 over the root of the number of

@@ -63,11 +63,18 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 // seeProducts is see for the hops after plainHops of a node, from the products of its rows, until its K is known. It also decides whether
 // K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other side.
 func (f *finder) seeProducts(s *series, node int64, products []float64) (settled int64) {
+	last := plainHops
+	for i := range plain(products) {
+		last++
+		if settled = f.see(last, node, products[i:i+1]); settled > 0 {
+			return settled
+		}
+	}
 	up := f.state.Up(f.base + node)
 	first, epsilon := up*math.Sqrt(s.square(0, products)), f.o.Epsilon*f.scale
-	for h := 1; h <= s.hops && settled == 0; h++ {
+	for h := 1; last+h <= f.o.Kmax && settled == 0; h++ {
 		square := [1]float64{s.square(h, products)}
-		settled = f.see(plainHops+h, node, square[:])
+		settled = f.see(last+h, node, square[:])
 		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding)+float64(f.o.Standing*f.scale) {
 			f.table.uncertain.add(node)
 		}

@@ -175,7 +175,8 @@ type Stats struct {
 	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
 	// contract.
 	Contraction float64
-	// Polynomials is the number of passes of a block that made polynomials, 0 if every hop was made.
+	// Polynomials is the number of passes of a block after the first hops, where polynomials took the place of the last ones. It is 0 if
+	// every hop was made.
 	Polynomials int
 	// Moving is the number of rows that polynomials computed, 0 if they computed all.
 	Moving int64
@@ -254,8 +255,17 @@ func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
 		return err
 	}
-	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
+	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled }, t.moving)
 	return err
+}
+
+// standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after plainHops.
+func (o Options) standing(open func(i int64) bool) hops.Standing {
+	passes := o.series().degree
+	return hops.Standing{
+		Amount: o.Standing, First: plainHops, Last: min(plainHops+laterPlain, o.Kmax-2), All: plainHops + passes,
+		Later: func(int) int { return passes }, Open: func(i int64, _ int) bool { return open(i) },
+	}
 }
 
 // findMoving finds the rows that move after plainHops. If there is no memory for that beside the rows of a single block, these wait in a
@@ -283,7 +293,7 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 		t.rows = nil
 	}
 	var stats hops.Stats
-	t.moving, stats, err = t.g.FindMoving(ctx, plainHops, t.o.Standing, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled })
+	t.moving, stats, err = t.g.FindMoving(ctx, t.o.standing(func(i int64) bool { return t.table.k.S[i] == unsettled }), t.o.Layout)
 	t.stats.Add(stats)
 	if err != nil {
 		return fmt.Errorf("rows that move: %w", err)
@@ -311,7 +321,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 		// The rows in memory will not be those of a hop.
 		t.held = [3]int{}
 		err := t.polynomials.pass(ctx, t.rows, t.walk, t.moving, t.last-t.first, func(j int, edges int64) {
-			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, t.series.degree, t.o.Kmax))
+			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, t.polynomials.passes(), t.o.Kmax))
 			meter.Add(edges)
 		})
 		if err != nil {
@@ -334,7 +344,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 	if _, err := t.count(ctx); err != nil {
 		return err
 	}
-	t.stats.Hops, t.stats.Polynomials = t.o.Kmax, t.series.degree
+	t.stats.Hops, t.stats.Polynomials = t.o.Kmax, t.polynomials.passes()
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
 	return nil
@@ -497,7 +507,7 @@ func (t *tracker) begin() {
 // polynomials that each thread reads.
 func (o Options) MemoryBytes(n, components int64, l spmv.Layout, blocks, threads int) int64 {
 	bytes := 2*n + 8*components*int64(l.Columns)
-	bytes += int64(len(o.Looser))*(2*n+direct.Align) + o.series().bytes(n, l.Precision, threads)
+	bytes += int64(len(o.Looser))*(2*n+direct.Align) + o.polynomialBytes(n, l.Precision, threads)
 	if blocks > 1 {
 		bytes += 8 * direct.RoundUp(n)
 	}

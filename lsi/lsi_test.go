@@ -39,6 +39,7 @@ type setup struct {
 	place     spmv.Residency
 	precision spmv.Precision
 	tolerance float64
+	standing  float64
 	sample    []int64
 	memory    int64 // 0 = as much as budget has
 }
@@ -102,7 +103,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Layout: l, Sample: s.sampled(g),
+		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Standing: s.standing, Layout: l, Sample: s.sampled(g),
 	})
 	if err != nil {
 		t.Fatal(err)

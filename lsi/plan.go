@@ -61,10 +61,10 @@ func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committ
 		count := min(panels-first, l.Columns/packed.PanelColumns)
 		w.External(l, n, 3, 1) // loaded, summed by the first pass, kept
 		w.Pass(l, n, s.degree, true)
-		kept := s.keptBytes(share, count*packed.PanelColumns, l.Precision) + int64(count)*share*s.unitBytes()
+		kept := o.keptBytes(share, count*packed.PanelColumns, l.Precision) + int64(count)*share*s.unitBytes()
 		w.Move(kept, kept)
 	}
-	return s.keptBytes(most, l.Columns, l.Precision) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
+	return o.keptBytes(most, l.Columns, l.Precision) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
 }
 
 // FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of n rows of a
@@ -160,9 +160,9 @@ func (t *tracker) addPolynomials(w *hops.Work, units, most int64) (disk int64) {
 		if l.Residency != spmv.Resident {
 			w.Move(-t.n*int64(l.Columns)*l.Precision.Bytes(), 0) // the first pass has no rows before it
 		}
-		kept := t.series.keptBytes(units, panels*packed.PanelColumns, l.Precision)
+		kept := t.o.keptBytes(units, panels*packed.PanelColumns, l.Precision)
 		w.Move(kept, kept)
-		disk = max(disk, t.series.keptBytes(most, l.Columns, l.Precision))
+		disk = max(disk, t.o.keptBytes(most, l.Columns, l.Precision))
 		sums := units * t.series.unitBytes()
 		if first > 0 {
 			w.Move(sums, 0)

@@ -37,6 +37,7 @@ type polynomials struct {
 	// strips holds the open nodes of each strip, and what is before it; one more holds all.
 	strips  []stripOpen
 	panels  int // of the block under way
+	plain   int // hops after plainHops that are made one by one
 	rows    kept
 	sums    kept // products of the blocks so far
 	buffers chan *pieceBuffer
@@ -89,13 +90,14 @@ func pieceRows(n int64) int64 { return min(pieceUnits*unit, (n+unit-1)/unit*unit
 // unitBytes returns the size of the products of a unit.
 func (s *series) unitBytes() int64 { return direct.RoundUp(int64(s.products()) * unit * 8) }
 
-// bytes returns the memory of polynomials for n nodes.
-func (s *series) bytes(n int64, p spmv.Precision, threads int) int64 {
+// polynomialBytes returns the memory of polynomials for n nodes.
+func (o Options) polynomialBytes(n int64, p spmv.Precision, threads int) int64 {
+	s := o.series()
 	if s.degree == 0 {
 		return 0
 	}
 	element := packed.PanelColumns * p.Bytes()
-	rows, polynomials, basis := pieceRows(n), int64(s.degree+1), int64(s.basisRows())
+	rows, polynomials, basis := pieceRows(n), o.mostKept(), int64(s.basisRows())
 	buffer := direct.RoundUp(polynomials*rows*element) + direct.RoundUp(max(polynomials*unit, rows)*packed.PanelColumns*4) +
 		direct.RoundUp(basis*together*packed.PanelColumns*4) + direct.RoundUp(basis*packed.PanelColumns*8) + rows/unit*s.unitBytes()
 	return 2*direct.RoundUp((n+63)/64*8) + int64(max(threads, 1))*buffer
@@ -103,14 +105,31 @@ func (s *series) bytes(n int64, p spmv.Precision, threads int) int64 {
 
 // keptBytes returns the size of the rows that are kept of so many open nodes, in blocks of so many
 // columns. Each strip with open nodes may have a unit more.
-func (s *series) keptBytes(units int64, columns int, p spmv.Precision) int64 {
-	return units * unit * int64(s.degree+1) * int64(columns) * p.Bytes()
+func (o Options) keptBytes(units int64, columns int, p spmv.Precision) int64 {
+	return units * unit * o.mostKept() * int64(columns) * p.Bytes()
 }
 
-// newPolynomials allocates what rows of a block of this layout need. open says which nodes are open.
-func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool) (_ *polynomials, err error) {
+// mostKept returns the largest number of rows that are kept of an open node.
+func (o Options) mostKept() int64 {
+	if o.Standing > 0 {
+		return int64(o.series().degree + 1 + laterPlain)
+	}
+	return int64(o.series().degree + 1)
+}
+
+// passes returns the number of passes after plainHops.
+func (p *polynomials) passes() int { return p.plain + p.degree }
+
+// keptRows returns the number of rows that are kept of an open node: T_j Z, then those after hops that are made one by one.
+func (p *polynomials) keptRows() int64 { return int64(p.degree + 1 + p.plain) }
+
+// newPolynomials allocates what rows of a block of this layout need. open says which nodes are open. Rows that stand are left out after the
+// hop that moving says, which may be nil.
+func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool, moving *hops.Moving) (_ *polynomials, err error) {
 	n := g.Source.NumNodes()
-	p := &polynomials{series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes()}
+	p := &polynomials{
+		series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), plain: moving.After(plainHops) - plainHops,
+	}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -131,7 +150,7 @@ func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) b
 		}
 		p.strips[strip+1] = stripOpen{0, x.pieces + (x.open+pieceUnits*unit-1)/(pieceUnits*unit), x.units + unitsOf(x.open)}
 	}
-	polynomials, basis := int64(s.degree+1), int64(s.basisRows())
+	polynomials, basis := p.keptRows(), int64(s.basisRows())
 	threads := max(g.Threads, 1)
 	p.buffers = make(chan *pieceBuffer, threads)
 	rows := pieceRows(n)
@@ -154,7 +173,7 @@ func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) b
 			return nil, err
 		}
 	}
-	if p.rows, err = newKept(g, s.keptBytes(p.all().units, l.Columns, l.Precision), "rows of polynomials"); err != nil {
+	if p.rows, err = newKept(g, p.all().units*unit*polynomials*int64(l.Columns)*l.Precision.Bytes(), "rows of polynomials"); err != nil {
 		return nil, err
 	}
 	if p.sums, err = newKept(g, p.all().units*s.unitBytes(), "products of rows"); err != nil {
@@ -210,7 +229,7 @@ func (p *polynomials) nodes(x piece, buf *[pieceUnits * unit]int32) []int32 {
 
 // offset returns the place of T_j of a panel of a piece, and its size.
 func (p *polynomials) offset(x piece, panel, j int) (at, size int64) {
-	polynomials := int64(p.degree + 1)
+	polynomials := p.keptRows()
 	size = x.units() * unit * p.element
 	return x.at*unit*p.element*polynomials*int64(p.columns/packed.PanelColumns) + (int64(panel)*polynomials+int64(j))*size, size
 }
@@ -246,11 +265,28 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 }
 
 // pass makes T_1, …, T_J of the rows of a block at hop plainHops, and keeps the rows of open nodes
-// in its first panels. Where moving is not nil, rows that stand become zero first, and the others are computed from each other alone.
+// in its first panels. Where moving is not nil, it first makes the hops up to the one after which rows stand. These rows then become zero,
+// and the others are computed from each other alone.
 func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, moving *hops.Moving, panels int,
 	done func(j int, edges int64),
 ) error {
 	p.panels, p.failed = panels, nil
+	next := func(keptAs int) error {
+		edges, err := walk.Next(ctx, p.passes()-(walk.Hop()-plainHops), func(first int64, rows []float32) {
+			if err := p.keep(keptAs, first, rows); err != nil {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.failed = errors.Join(p.failed, err)
+			}
+		})
+		done(walk.Hop()-plainHops, edges)
+		return errors.Join(err, p.failed)
+	}
+	for i := range p.plain {
+		if err := next(p.degree + 1 + i); err != nil {
+			return fmt.Errorf("hop %d: %w", plainHops+i+1, err)
+		}
+	}
 	if err := moving.Clear(rows); err != nil {
 		return err
 	}
@@ -259,18 +295,7 @@ func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Wal
 	}
 	walk.Recurs = true
 	for j := 1; j <= p.degree; j++ {
-		edges, err := walk.Next(ctx, p.degree-j+1, func(first int64, rows []float32) {
-			if err := p.keep(j, first, rows); err != nil {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				p.failed = errors.Join(p.failed, err)
-			}
-		})
-		done(j, edges)
-		if err == nil {
-			err = p.failed
-		}
-		if err != nil {
+		if err := next(j); err != nil {
 			return fmt.Errorf("polynomial %d: %w", j, err)
 		}
 	}
@@ -294,7 +319,7 @@ func (p *polynomials) unitProducts(b *pieceBuffer, number int) []float64 {
 
 // add adds the products of the rows of a panel of a piece.
 func (p *polynomials) add(x piece, panel int, b *pieceBuffer) error {
-	polynomials := p.degree + 1
+	polynomials := int(p.keptRows())
 	at, size := p.offset(x, panel, 0)
 	if err := p.rows.read(b.raw.S[:size*int64(polynomials)], at); err != nil {
 		return fmt.Errorf("rows of polynomials: %w", err)
@@ -335,6 +360,19 @@ func (p *polynomials) addSome(products []float64, wide []float32, stride, n int,
 	}
 	row := b.row.S
 	for i := range n {
+		squares := products[i*p.products():][:laterPlain]
+		for k := range squares {
+			if k >= p.plain {
+				squares[k]--
+				continue
+			}
+			from := wide[(p.degree+1+k)*stride+i*packed.PanelColumns:][:packed.PanelColumns]
+			for c, v := range from {
+				row[c] = float64(v)
+			}
+			last := (*[packed.PanelColumns]float64)(row)
+			squares[k] += product(last, last)
+		}
 		for q := range p.basisRows() {
 			from := mixed[q*size+i*packed.PanelColumns:][:packed.PanelColumns]
 			to := row[q*packed.PanelColumns:][:packed.PanelColumns]

@@ -87,6 +87,50 @@ func uncertain(x *Table) (list []int64) {
 	return list
 }
 
+// withPath returns a graph whose rows come to stand after about eleven hops, but for those of a path that is joined to it.
+func withPath(n, path int) testgraph.Graph {
+	var edges [][2]int
+	for i, adj := range testgraph.Random(n, 4*n, 11).Adj {
+		for _, j := range adj {
+			if i < int(j) {
+				edges = append(edges, [2]int{i, int(j)})
+			}
+		}
+	}
+	for i := n; i < n+path; i++ {
+		edges = append(edges, [2]int{i - 1, i})
+	}
+	return testgraph.New(fmt.Sprintf("random n=%d with a path of %d", n, path), n+path, edges)
+}
+
+// TestMovingFindsK leaves out rows that stand: K of no node is another one by more than a hop, and of none if its K is certain.
+func TestMovingFindsK(t *testing.T) {
+	const epsilon, kmax, columns = 0.15, 200, 64
+	for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+		g := withPath(2000, 60)
+		probe := Signs(5, ids(len(g.Adj)), columns)
+		s := setup{r: 0.5, component: true, precision: precision}
+		want, _ := run(t, g, s, probe, epsilon, kmax)
+		s.tolerance, s.standing = 0.001, 0.05*epsilon
+		got, stats := run(t, g, s, probe, epsilon, kmax)
+		if plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: s.tolerance}).series().degree; plain < 1 || plain > laterPlain || stats.Moving == 0 {
+			t.Errorf("%s: %d rows move after %d further hops", precision, stats.Moving, plain)
+		}
+		other := 0
+		for i := range int64(len(g.Adj)) {
+			k, _ := want.K(i)
+			l, _ := got.K(i)
+			if k != l {
+				other++
+			}
+			if k-l > 1 || l-k > 1 || k != l && !got.Uncertain(i) {
+				t.Errorf("%s: K of node %d is %d, not %d, and uncertain: %v", precision, i, l, k, got.Uncertain(i))
+			}
+		}
+		t.Logf("%s: %d of %d rows move, K of %d nodes is another one, of %d uncertain", precision, stats.Moving, len(g.Adj), other, got.CountUncertain())
+	}
+}
+
 // TestWaysToUsePolynomialsDoNotShow compares every way to compute one table.
 func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 	testkit.NotUnderRace(t, "TestBlocksThreadsAndKernelsDoNotShow and TestPolynomialsFindK start the same goroutines")
@@ -96,13 +140,18 @@ func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 	if n > 10000 {
 		n = 2500
 	}
-	g := testgraph.Random(n, 2*n, 11)
-	probe := Signs(5, ids(n), 48)
-	for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
-		s := setup{r: 0.3, component: true, kernel: "go", threads: 1, tolerance: 0.01, precision: precision}
-		want, stats := run(t, g, s, probe, 0.005, kmax)
-		if degree := (Options{Kmax: kmax, Tolerance: 0.01}).series().degree; stats.Passes != plainHops+degree {
-			t.Fatalf("%d passes, not %d and %d", stats.Passes, plainHops, degree)
+	for _, s := range []setup{{precision: spmv.Float32}, {precision: spmv.Float16}, {precision: spmv.Float32, standing: 0.0075}} {
+		g, precision := testgraph.Random(n, 2*n, 11), s.precision
+		epsilon := 0.005
+		if s.standing > 0 {
+			g, epsilon = withPath(n-60, 60), 0.15
+		}
+		probe := Signs(5, ids(n), 48)
+		s.r, s.component, s.kernel, s.threads, s.tolerance = 0.3, true, "go", 1, 0.01
+		want, stats := run(t, g, s, probe, epsilon, kmax)
+		plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: 0.01}).series().degree
+		if (plain > 0) != (s.standing > 0) || (stats.Moving > 0) != (s.standing > 0) {
+			t.Fatalf("%d further hops, %d rows move", plain, stats.Moving)
 		}
 		if len(uncertain(want)) == 0 {
 			t.Error("K of no node is uncertain")
@@ -114,8 +163,8 @@ func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 			{kernel: "go", threads: 2, columns: 32, place: spmv.External},
 			{kernel: "auto", threads: 2, columns: 32, place: spmv.Spilled},
 		} {
-			way.r, way.component, way.tolerance, way.precision = s.r, true, s.tolerance, precision
-			got, _ := run(t, g, way, probe, 0.005, kmax)
+			way.r, way.component, way.tolerance, way.standing, way.precision = s.r, true, s.tolerance, s.standing, precision
+			got, _ := run(t, g, way, probe, epsilon, kmax)
 			if !slices.Equal(got.k.S, want.k.S) || !reflect.DeepEqual(got.distances, want.distances) || !slices.Equal(uncertain(got), uncertain(want)) {
 				t.Errorf("%s, %s", precision, fmt.Sprintf("%+v: another table", way))
 			}

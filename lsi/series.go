@@ -13,6 +13,9 @@ import (
 const (
 	// plainHops is the number of hops that are made one by one before [Options.Tolerance] cuts short.
 	plainHops = window
+	// laterPlain bounds the number of further hops that are made one by one until rows that stand are left out. The products of a node
+	// begin with as many squared lengths.
+	laterPlain = 8
 	// mostHops bounds Kmax where polynomials replace hops. The weights of all hops are then a few MiB.
 	mostHops = 1 << 12
 	// addedError is the part of the tolerance by which rows that stand for polynomials may add to what is left out.
@@ -152,14 +155,25 @@ func dot(a, b []float64) (sum float64) {
 // basisRows returns the number of rows of both bases.
 func (s *series) basisRows() int { return len(s.basis[0]) + len(s.basis[1]) }
 
-// products returns the number of products of a node: those of even rows, then of odd ones, each with itself and the rows before it.
+// products returns the number of values of a node: its squared lengths after up to laterPlain hops, -1 or less for those that are not made,
+// then the products of even rows, then of odd ones, each with itself and the rows before it.
 func (s *series) products() int {
 	even, odd := len(s.basis[0]), len(s.basis[1])
-	return even*(even+1)/2 + odd*(odd+1)/2
+	return laterPlain + even*(even+1)/2 + odd*(odd+1)/2
 }
 
-// square returns the squared length of the row of a node after a hop, from the node's products.
+// plain returns the squared lengths of the row of a node after the hops that are made one by one, from its products.
+func plain(products []float64) []float64 {
+	n := 0
+	for n < laterPlain && products[n] >= 0 {
+		n++
+	}
+	return products[:n]
+}
+
+// square returns the squared length of the row of a node h hops after the last one that is made by itself, from the node's products.
 func (s *series) square(h int, products []float64) (sum float64) {
+	products = products[laterPlain:]
 	if h%2 == 1 {
 		even := len(s.basis[0])
 		products = products[even*(even+1)/2:]
@@ -221,6 +235,7 @@ func (s *series) pays(nodes, before, left float64) bool {
 // addProducts adds the products of the rows of the bases of a node to its products. rows holds 16 values of each row, those of the even
 // basis first.
 func (s *series) addProducts(products []float64, rows []float64) {
+	products = products[laterPlain:]
 	for _, basis := range s.basis {
 		for a := range basis {
 			last := (*[packed.PanelColumns]float64)(rows[a*packed.PanelColumns:])

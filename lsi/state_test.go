@@ -90,6 +90,9 @@ func tasks() map[string]task {
 	all["polynomials"] = task{
 		g, Signs(5, ids(150), 50), Options{Epsilon: 0.01, Kmax: 40, Tolerance: 0.01, Looser: []float64{0.02}, Sample: []int64{0, 77, 149}}, spmv.Float16,
 	}
+	all["rows that move"] = task{
+		withPath(150, 30), Signs(5, ids(180), 50), Options{Epsilon: 0.3, Kmax: 100, Tolerance: 0.01, Standing: 0.015}, spmv.Float16,
+	}
 	return all
 }
 
@@ -102,8 +105,8 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (all.Polynomials > 0) != (name == "polynomials") {
-				t.Errorf("%d polynomials", all.Polynomials)
+			if (all.Polynomials > 0) != (q.o.Tolerance > 0) || (all.Moving > 0) != (q.o.Standing > 0) {
+				t.Errorf("%d polynomials of %d rows", all.Polynomials, all.Moving)
 			}
 			for i, from := range ways {
 				var states saver

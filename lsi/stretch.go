@@ -59,7 +59,7 @@ type stretched struct {
 // smallest layout, and the error wraps mem.ErrBudget.
 func (o Options) StretchPlan(c hops.Capacity) (Options, int64, error) {
 	l, need, err := c.Layout(func(l spmv.Layout) int64 {
-		return stretchBytes(c.Nodes, c.Components, l) + o.series().bytes(c.Nodes, l.Precision, c.Threads) + o.movingBytes(c, l) + hops.ReadBytes
+		return stretchBytes(c.Nodes, c.Components, l) + o.polynomialBytes(c.Nodes, l.Precision, c.Threads) + o.movingBytes(c, l) + hops.ReadBytes
 	})
 	o.Layout = l
 	return o, need, err
@@ -73,11 +73,11 @@ func stretchBytes(n, components int64, l spmv.Layout) int64 {
 }
 
 // Run makes the hops, block by block. The probe may be nil unless From is -1.
-func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (stats hops.Stats, err error) {
+func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (stats Stats, err error) {
 	most := o.Layout.Columns / packed.PanelColumns
 	passes := s.To - max(s.From, 0)
 	if s.Open != nil {
-		passes = o.series().degree
+		passes = o.series().degree // and those that are made before rows are left out
 	}
 	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(passes)*hops.NumEdges(g.Source), "edges")
 	defer meter.Done()
@@ -85,7 +85,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 	defer streams.Close()
 	var moving *hops.Moving
 	if s.Open != nil {
-		if moving, stats, err = g.FindMoving(ctx, s.From, o.Standing, o.Layout, s.Open); err != nil {
+		if moving, stats.Stats, err = g.FindMoving(ctx, o.standing(s.Open), o.Layout); err != nil {
 			return stats, fmt.Errorf("rows that move: %w", err)
 		}
 		defer moving.Free()
@@ -105,7 +105,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		few.close()
 	}()
 	if s.Open != nil {
-		if few, err = newPolynomials(g, o.series(), o.Layout, s.Open); err != nil {
+		if few, err = newPolynomials(g, o.series(), o.Layout, s.Open, moving); err != nil {
 			return stats, err
 		}
 	}
@@ -126,6 +126,9 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		}
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
+		if few != nil {
+			stats.Polynomials, stats.Moving = few.passes(), moving.Rows()
+		}
 		if err != nil {
 			return stats, fmt.Errorf("panels %d to %d: %w", b.first, b.last, err)
 		}
@@ -188,7 +191,7 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 func (b *stretchBlock) runPolynomials(ctx context.Context, walk *hops.Walk, meter *progress.Meter) error {
 	p := b.few
 	if err := p.pass(ctx, b.rows, walk, b.moving, b.last-b.first, func(j int, edges int64) {
-		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, p.degree, b.To))
+		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, p.passes(), b.To))
 		meter.Add(edges)
 	}); err != nil {
 		return err

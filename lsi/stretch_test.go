@@ -39,7 +39,7 @@ func TestStretches(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%v", g.Name, name, precision), func(t *testing.T) {
 					s := setup{r: 0.5, component: true, threads: 2, precision: precision}
 					h := prepare(t, g, s, budget(t))
-					o := Options{Epsilon: 0.05, Kmax: kmax, Looser: []float64{0.2}, Sample: []int64{0, n / 2}}
+					o := Options{Epsilon: 0.05, Kmax: kmax, Looser: []float64{0.2}, Sample: []int64{0, n / 2, n - 1}}
 					o.Layout = layout(packed.Panels(probe.Columns())*packed.PanelColumns, spmv.Resident)
 					o.Layout.Precision = precision
 					want, _, err := Run(t.Context(), h, probe, o)
@@ -122,12 +122,21 @@ func stretchesUpTo(t *testing.T, g hops.Graph, probe Probe, o Options, ends []in
 func TestStretchesWithPolynomials(t *testing.T) {
 	fewAlways(t)
 	const n, kmax = 4000, 100
-	g := testgraph.Random(n, 2*n, 7)
 	probe := Signs(3, ids(n), 72)
 	panels := packed.Panels(probe.Columns())
-	for _, precision := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+	for _, x := range []struct {
+		g         testgraph.Graph
+		precision spmv.Precision
+		epsilon   float64
+		standing  float64
+	}{
+		{testgraph.Random(n, 2*n, 7), spmv.Float32, 0.005, 0},
+		{testgraph.Random(n, 2*n, 7), spmv.Float16, 0.005, 0},
+		{withPath(n-60, 60), spmv.Float16, 0.15, 0.005},
+	} {
+		g, precision := x.g, x.precision
 		h := prepare(t, g, setup{r: 0.5, component: true, threads: 2}, budget(t))
-		o := Options{Epsilon: 0.005, Kmax: kmax, Tolerance: 0.01, Looser: []float64{0.2}, Sample: []int64{0, n / 2}}
+		o := Options{Epsilon: x.epsilon, Standing: x.standing, Kmax: kmax, Tolerance: 0.01, Looser: []float64{0.2}, Sample: []int64{0, n / 2, n - 1}}
 		o.Layout = layout(panels*packed.PanelColumns, spmv.Resident)
 		o.Layout.Precision = precision
 		want, stats, err := Run(t.Context(), h, probe, o)
@@ -135,8 +144,8 @@ func TestStretchesWithPolynomials(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer want.Free()
-		if stats.Polynomials == 0 {
-			t.Fatal("polynomials do not pay")
+		if stats.Polynomials == 0 || (stats.Moving > 0) != (x.standing > 0) {
+			t.Fatalf("%d passes for polynomials of %d rows", stats.Polynomials, stats.Moving)
 		}
 		for _, columns := range []int{16, 32} {
 			o.Layout.Columns = columns
@@ -156,8 +165,12 @@ func TestStretchesWithPolynomials(t *testing.T) {
 					},
 					Save: func(_ context.Context, _ int, write func(io.Writer) error) error { return write(io.Discard) },
 				}
-				if _, err := x.Run(t.Context(), h, nil, o); err != nil {
+				got, err := x.Run(t.Context(), h, nil, o)
+				if err != nil {
 					t.Fatal(err)
+				}
+				if got.Polynomials != stats.Polynomials || got.Moving != stats.Moving {
+					t.Errorf("%d passes for polynomials of %d rows, not %d of %d", got.Polynomials, got.Moving, stats.Polynomials, stats.Moving)
 				}
 			}
 			if err := f.Few(t.Context(), h.Budget, h.Group, panels, precision, func(panel int, x []float64) error {

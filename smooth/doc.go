@@ -41,8 +41,8 @@
 // rule, the tolerance and the K of all nodes, not on the targets. If J is not below the largest K, hops are made. Passes end with the last
 // polynomial that a target needs.
 //
-// With [Options.Standing], for rules with a depth for each node, 8 hops are made first. Then few edges may lead into rows that still
-// move ([hops.Graph.FindMoving]). If so, the stationary row is added with the weights of all later hops at once, and polynomials of the
+// With [Options.Standing], for rules with a depth for each node, few edges may lead into rows that still move after 8 to 24 hops
+// ([hops.Graph.FindMoving]). If so, these hops are made first, the stationary row is added with the weights of all later hops at once, and polynomials of the
 // deflated rows that move are added alone, by the edges between these rows. Rows that stand are zero from then on.
 //
 // Several rules can sum the same hops side by side ([Options.Beside]), with the same bits as alone.

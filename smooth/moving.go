@@ -12,38 +12,46 @@ import (
 	"ndls/spmv"
 )
 
-// plainHops is the number of hops that are made before rows that stand are left out.
-const plainHops = 8
+// plainHops and mostPlainHops bound the number of hops that are made before rows that stand are left out.
+const plainHops, mostPlainHops = 8, 24
 
 // stands reports whether rows that stand may be left out.
 func (o Options) stands() bool {
 	return o.Standing > 0 && o.recurs() && o.Rule.NodeDependent && o.Depths == 0
 }
 
-// findMoving finds the rows that later hops than plainHops need, where nodes count at most so many hops.
+// findMoving finds the rows that the hops after the first ones need, where nodes count at most so many hops.
 func (s *Smoother) findMoving(ctx context.Context, most int) (err error) {
-	if !s.o.stands() || most < plainHops+2 {
+	if !s.o.stands() {
 		return nil
 	}
-	open := func(i int64) bool { return int(s.counts.S[i]) > plainHops+1 }
-	if s.moving, s.finding, err = s.g.FindMoving(ctx, plainHops, s.o.Standing, s.o.Layout, open); err != nil {
+	s.moving, s.finding, err = s.g.FindMoving(ctx, hops.Standing{
+		Amount: s.o.Standing, First: plainHops, Last: min(mostPlainHops, most-3),
+		All: s.o.Passes(most - 1), Later: func(hop int) int {
+			weights, finals := s.weightsAfter(hop)
+			return degree(weights, finals, slices.Repeat([]bool{true}, len(weights)+1), s.o.Tolerance)
+		},
+		Open: func(i int64, hop int) bool { return int(s.counts.S[i]) > hop+1 },
+	}, s.o.Layout)
+	if err != nil {
 		return fmt.Errorf("rows that move: %w", err)
 	}
-	if s.moving != nil {
-		s.plain = plainHops
-	}
+	s.plain = s.moving.After(0)
 	return nil
 }
 
 // later returns the weights of the hops that polynomials replace, counted from the last plain one, which is added before.
-func (s *Smoother) later() (weights, finals []float64) {
-	if s.plain == 0 {
+func (s *Smoother) later() (weights, finals []float64) { return s.weightsAfter(s.plain) }
+
+// weightsAfter returns the weights of hops from one on, whose own weight is 0 unless it is hop 0.
+func (s *Smoother) weightsAfter(plain int) (weights, finals []float64) {
+	if plain == 0 {
 		return s.weights, s.finals
 	}
-	weights = slices.Clone(s.weights[s.plain:])
+	weights = slices.Clone(s.weights[plain:])
 	weights[0] = 0
 	if s.finals != nil {
-		finals = slices.Clone(s.finals[s.plain:])
+		finals = slices.Clone(s.finals[plain:])
 		finals[0] = 0
 	}
 	return weights, finals

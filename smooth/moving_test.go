@@ -37,7 +37,7 @@ func TestMoving(t *testing.T) {
 	g, k := withPath()
 	x := input(len(k))
 	for _, name := range []string{"ndls", "ndls-reference", "gbp" + byNode, "appnp" + byNode, "s2gc" + byNode, "sgc" + byNode} {
-		rule := mustRule(t, name, 0.1, 150)
+		rule := mustRule(t, name, 0.005, 150)
 		for _, c := range []config{
 			{r: 0.5, threads: 2, columns: 48, component: true},
 			{r: 0, threads: 1, columns: 16, component: true, pruned: true},

@@ -270,9 +270,11 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 	return table, stats, err
 }
 
-// replaced reports that polynomials took the place of hops from which K was found.
-func (env *Env) replaced(o lsi.Options) {
-	env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: o.PlainHops() + o.FewPasses(), Hops: o.Kmax}
+// replaced reports it if polynomials took the place of hops from which K was found.
+func (env *Env) replaced(o lsi.Options, s lsi.Stats) {
+	if s.Polynomials > 0 {
+		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: o.PlainHops() + s.Polynomials, Hops: o.Kmax}
+	}
 }
 
 // passed adds the passes of s to the report.

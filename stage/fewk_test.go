@@ -59,7 +59,7 @@ func TestFewPassesForK(t *testing.T) {
 			t.Helper()
 			if want == nil {
 				want, report = stagetest.Sums(t, store), r
-				if p := r.Polynomials; p == nil || p.Passes+8 != r.Passes || // eight hops of random signs found the rows that move
+				if p := r.Polynomials; p == nil || r.Passes < p.Passes+8 || r.Passes > p.Passes+16 || // hops of random signs found the rows that move
 					p.Hops != plan.LSI.Kmax || r.LSI.Uncertain == 0 || r.LSI.Uncertain >= 3000 {
 					t.Errorf("%s: %d passes, the report says %+v, and that K of %d nodes is uncertain", name, r.Passes, p, r.LSI.Uncertain)
 				}

@@ -219,9 +219,7 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 		return err
 	}
 	defer table.Free()
-	if stats.Polynomials > 0 {
-		env.replaced(optionsOfK(env.Plan))
-	}
+	env.replaced(optionsOfK(env.Plan), stats)
 	if err := commit(ctx, g, ids.S, table); err != nil {
 		return err
 	}

@@ -393,10 +393,10 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	}
 	if x.few {
 		s.Open, s.Products = f.has, f.writeProducts
-		env.replaced(options)
 	}
 	stats, err := s.Run(ctx, g.hops(state), probe, options)
-	g.passed(stats, options.Layout)
+	g.passed(stats.Stats, options.Layout)
+	env.replaced(options, stats)
 	return err
 }
 

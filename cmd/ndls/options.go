@@ -311,7 +311,7 @@ func (f *planFlags) smooth() *planFlags {
 // tolerance is for verbs that add hops up, or find K.
 func (f *planFlags) tolerance() *planFlags {
 	f.group = groupSmooth
-	add(f, f.set.Float64Var, "tolerance", func(p *ndls.Options) *float64 { return &p.Tolerance }, "largest share of the weights of a node's hops that its smoothed row leaves out, so that few passes take the place of many hops: 39 of 200. K is found in this way, too, in 54 passes. Rows that stand after 8 hops are left out, and then may change a distance that decides K by a twentieth of --epsilon at most. Nodes with few hops have their rows up to rounding; 0 makes every hop of every row. Hops that are written, datasets with directed=true and cs with a given scale take every hop in any case")
+	add(f, f.set.Float64Var, "tolerance", func(p *ndls.Options) *float64 { return &p.Tolerance }, "largest share of the weights of a node's hops that its smoothed row leaves out, so that few passes take the place of many hops: 39 of 200. K is found in this way, too, in 54 passes. Rows that stand after 8 to 24 hops are left out, and then may change a distance that decides K by a twentieth of --epsilon at most. Nodes with few hops have their rows up to rounding; 0 makes every hop of every row. Hops that are written, datasets with directed=true and cs with a given scale take every hop in any case")
 	return f
 }
 
