@@ -26,8 +26,8 @@ const (
 	signSeed = 0x5e771ed
 )
 
-// Standing says which rows a caller may leave out after some hops: those that differ from their stationary rows by so little that later hops
-// may take them for these.
+// Standing says which rows a caller may leave out after some hops: those that differ from their stationary rows by so little that later
+// hops may take them for these.
 type Standing struct {
 	// Amount is the largest amount by which rows that stand may change the distance of an open row from its stationary row, d̃^r ‖Z‖.
 	Amount float64

@@ -62,11 +62,12 @@
 // columns with float16 rows. The bound for rounding was measured, and so was that for sketches and
 // features, whose rows are not those of the identity.
 //
-// Hops are made one by one after all if no pass is saved, if fewer hops are expected than passes (the
-// number of nodes with unknown K falls by the same factor with each hop), or if K of more than a fifth
-// of the nodes is unknown, since the rows of all of them are kept and added. That depends on the numbers
+// Hops are made one by one as long as K of more than a fifth of the nodes is unknown, since the rows of all of
+// them are kept and added: polynomials begin after 8 hops, or after the first 16, 32, 48 … from which that holds, with fewer
+// passes. No polynomials are made if no pass is saved, or if fewer hops are expected than passes (the
+// number of nodes with unknown K falls by the same factor with each hop). That depends on the numbers
 // of nodes and unknown K alone. So does the way of workers that share the panels ([Stretch]): they have
-// the same bits.
+// the same bits. Rows that stand are left out only if polynomials begin after 8 hops.
 //
 // # Format of the checkpoint
 //

@@ -60,10 +60,10 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
-// seeProducts is see for the hops after plainHops of a node, from the products of its rows, until its K is known. It also decides whether
-// K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other side.
+// seeProducts is see for the hops that polynomials replace, of a node, from the products of its rows, until its K is known. It also decides
+// whether K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other side.
 func (f *finder) seeProducts(s *series, node int64, products []float64) (settled int64) {
-	last := plainHops
+	last := s.from
 	for i := range plain(products) {
 		last++
 		if settled = f.see(last, node, products[i:i+1]); settled > 0 {
@@ -176,13 +176,14 @@ func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) er
 	return nil
 }
 
-// Few reads the products of the rows of the nodes whose K is unknown (see [Options.Few]), and finds K of all of them up to Kmax. read fills
-// in the products of the next nodes of a panel; Few calls it for some nodes at a time, each time for the panels in ascending order. members
-// have the nodes of the state, and rows have the precision p. The sums have the bits that a single worker computes.
-func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums, panels int, p spmv.Precision,
+// Few reads the products of the rows of the nodes whose K is unknown after a hop (see [Options.Few]), and finds K of all of them up to
+// Kmax. read fills in the products of the next nodes of a panel; Few calls it for some nodes at a time, each time for the panels in
+// ascending order. members have the nodes of the state, and rows have the precision p. The sums have the bits that a single worker
+// computes.
+func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums, from, panels int, p spmv.Precision,
 	read func(panel int, products []float64) error,
 ) error {
-	s := f.o.series()
+	s := f.o.series(from)
 	each := s.products()
 	sums, err := mem.Alloc[float64](b, int64(2*unit*each), "products of rows")
 	if err != nil {

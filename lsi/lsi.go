@@ -175,8 +175,9 @@ type Stats struct {
 	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
 	// contract.
 	Contraction float64
-	// Polynomials is the number of passes of a block after the first hops, where polynomials took the place of the last ones. It is 0 if
-	// every hop was made.
+	// Plain is the number of hops before polynomials took the place of others, and Polynomials the number of passes of a block after them.
+	// Both are 0 if every hop was made.
+	Plain       int
 	Polynomials int
 	// Moving is the number of rows that polynomials computed, 0 if they computed all.
 	Moving int64
@@ -237,7 +238,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		}
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
-		if t.from == plainHops && t.series.pays(t.nodes, t.before, t.left) {
+		if t.o.Few(t.from, int64(t.nodes), int64(t.before), int64(t.left)) {
 			if err := t.openPolynomials(ctx); err != nil {
 				return err
 			}
@@ -246,9 +247,9 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	}
 }
 
-// openPolynomials begins the window after plainHops, whose hops are made of polynomials.
+// openPolynomials begins the last window, whose hops are made of polynomials.
 func (t *tracker) openPolynomials(ctx context.Context) (err error) {
-	t.from, t.to = plainHops, t.o.Kmax
+	t.to, t.series = t.o.Kmax, t.o.series(t.from)
 	if err := t.findMoving(ctx); err != nil {
 		return err
 	}
@@ -259,24 +260,28 @@ func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 	return err
 }
 
-// standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after plainHops.
-func (o Options) standing(open func(i int64) bool) hops.Standing {
-	passes := o.series().degree
+// standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after a hop. Rows that begin to stand
+// after more than plainHops are not looked for: finding them would take as many passes as it saves.
+func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
+	if from > plainHops {
+		return hops.Standing{}
+	}
+	passes := o.series(from).degree
 	return hops.Standing{
-		Amount: o.Standing, First: plainHops, Last: min(plainHops+laterPlain, o.Kmax-2), All: plainHops + passes,
+		Amount: o.Standing, First: from, Last: min(from+laterPlain, o.Kmax-2), All: from + passes,
 		Later: func(int) int { return passes }, Open: func(i int64, _ int) bool { return open(i) },
 	}
 }
 
-// findMoving finds the rows that move after plainHops. If there is no memory for that beside the rows of a single block, these wait in a
+// findMoving finds the rows that move. If there is no memory for that beside the rows of a single block, these wait in a
 // scratch file, as those of several blocks do.
 func (t *tracker) findMoving(ctx context.Context) (err error) {
-	if t.o.Standing == 0 {
+	if t.o.standing(t.from, nil).Amount == 0 {
 		return nil
 	}
 	need := hops.MovingLayout(t.o.Layout).Memory(t.n, t.g.Threads) + hops.ReadBytes + t.g.State.MeanBytes(packed.PanelColumns)
 	if need > t.g.Budget.Free() {
-		if t.held == [3]int{0, t.panels, plainHops} {
+		if t.held == [3]int{0, t.panels, t.from} {
 			if t.states == nil {
 				if t.states, err = newStates(t); err != nil {
 					return err
@@ -293,7 +298,7 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 		t.rows = nil
 	}
 	var stats hops.Stats
-	t.moving, stats, err = t.g.FindMoving(ctx, t.o.standing(func(i int64) bool { return t.table.k.S[i] == unsettled }), t.o.Layout)
+	t.moving, stats, err = t.g.FindMoving(ctx, t.o.standing(t.from, func(i int64) bool { return t.table.k.S[i] == unsettled }), t.o.Layout)
 	t.stats.Add(stats)
 	if err != nil {
 		return fmt.Errorf("rows that move: %w", err)
@@ -306,7 +311,7 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 	return err
 }
 
-// runPolynomials finds K of all nodes whose K is unknown after plainHops. States are saved between
+// runPolynomials finds K of all nodes whose K is still unknown. States are saved between
 // blocks, because only then the rows of the other blocks and the sums are all that is left to know.
 func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (err error) {
 	if t.finder.spread, err = t.g.State.Spread(ctx, t.g.Group); err != nil {
@@ -336,7 +341,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 		if t.lastBlock() {
 			break
 		}
-		if err := t.g.After(ctx, t.o.Checkpoints, plainHops, t.save); err != nil {
+		if err := t.g.After(ctx, t.o.Checkpoints, t.from, t.save); err != nil {
 			return err
 		}
 	}
@@ -344,7 +349,7 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 	if _, err := t.count(ctx); err != nil {
 		return err
 	}
-	t.stats.Hops, t.stats.Polynomials = t.o.Kmax, t.polynomials.passes()
+	t.stats.Hops, t.stats.Plain, t.stats.Polynomials = t.o.Kmax, t.from, t.polynomials.passes()
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
 	return nil
@@ -384,7 +389,7 @@ func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
 // pay.
 func (t *tracker) passesAt(hop int) int {
 	if t.series.degree > 0 && hop == t.o.Kmax {
-		return plainHops + t.series.degree
+		return t.series.from + t.series.degree
 	}
 	return hop
 }
@@ -407,7 +412,8 @@ type tracker struct {
 	partial *mem.Array[float64] // sums of the blocks so far at this hop
 	sums    *direct.Scratch     // partial, by hop of the window
 	states  *states             // of each block at the end of a window
-	// series says how polynomials replace hops; polynomials is nil unless they do so in this window. moving has the rows that they compute.
+	// series says how polynomials replace hops after a hop, at first after the least number of them; polynomials is nil unless they do so in
+	// this window. moving has the rows that they compute.
 	series      *series
 	polynomials *polynomials
 	moving      *hops.Moving
@@ -430,7 +436,7 @@ type tracker struct {
 }
 
 func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
-	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), series: o.series()}
+	t := &tracker{g: g, o: o, sketch: probe.Sketch(), scale: scale(probe), n: g.Source.NumNodes(), series: o.most()}
 	if !(o.Epsilon > 0) || o.Kmax < 0 || o.Kmax > MaxK {
 		return nil, fmt.Errorf("epsilon %g with kmax %d: epsilon must be above 0, kmax in [0, %d]", o.Epsilon, o.Kmax, MaxK)
 	}
@@ -565,19 +571,17 @@ const Longest = 32
 func (t *tracker) nextWindow(from int) { t.from, t.to = from, t.windowEnd(from) }
 
 // windowEnd returns the last hop that the window after hop from can have. A single block sees
-// complete distances at every hop and needs only one window. The first block of a sketch ends the
+// complete distances at every hop. The first block of a sketch ends the
 // window earlier, see scouts. Columns of other probes differ from each other: each window is as long
-// as all before it together.
+// as all before it together. A window ends where polynomials may replace the other hops.
 func (t *tracker) windowEnd(from int) int {
 	switch {
-	case t.series.degree > 0 && from < plainHops:
-		return plainHops
 	case t.blocks == 1:
-		return t.o.Kmax
+		return t.o.NextPlain(from)
 	case t.sketch:
-		return min(from+Longest, t.o.Kmax)
+		return min(from+Longest, t.o.NextPlain(from))
 	default:
-		return min(max(2*from, window), from+Longest, t.o.Kmax)
+		return min(max(2*from, window), from+Longest, t.o.NextPlain(from))
 	}
 }
 

@@ -20,7 +20,7 @@ func (o Options) Plan(c hops.Capacity) (Options, int64, error) {
 
 // movingBytes returns the memory of the rows that move.
 func (o Options) movingBytes(c hops.Capacity, l spmv.Layout) int64 {
-	if o.Standing == 0 || o.series().degree == 0 {
+	if o.Standing == 0 || o.most().degree == 0 {
 		return 0
 	}
 	return c.MovingBytes(l)
@@ -28,7 +28,7 @@ func (o Options) movingBytes(c hops.Capacity, l spmv.Layout) int64 {
 
 // FewExpected reports whether a plan takes it that polynomials make the hops after PlainHops, if the last node settles after so many hops.
 func (o Options) FewExpected(last int) bool {
-	s := o.series()
+	s := o.most()
 	return s.degree > 0 && min(last, o.Kmax) > plainHops+s.degree
 }
 
@@ -52,7 +52,7 @@ func mostUnits(n, open int64) int64 { return open/unit + (n+packed.StripRows-1)>
 // so many panels. These rows have their share of the open nodes, and at most so many. It returns the size of scratch files, and of what is
 // committed for a panel.
 func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committed int64) {
-	s, l := o.series(), o.Layout
+	s, l := o.most(), o.Layout
 	if o.Standing > 0 {
 		hops.MovingWork(w, n, plainHops, l)
 	}
@@ -70,14 +70,14 @@ func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committ
 // FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of n rows of a
 // graph with as many open nodes as there may be, if these rows have their share of them.
 func (o Options) FewValues(n int64, width int) float64 {
-	return float64(n/openShare) * float64(width) * float64(o.series().terms())
+	return float64(n/openShare) * float64(width) * float64(o.most().terms())
 }
 
 // work is [Options.Work] with windows that end as end says after the first block has run, and so many
 // units of open nodes after plainHops; there is disk space for most.
 func (o Options) work(n int64, width int, sketch bool, last int, units, most int64, end func(*tracker) int) (w hops.Work) {
 	t := tracker{
-		series: o.series(), o: o, sketch: sketch, n: n,
+		series: o.most(), o: o, sketch: sketch, n: n,
 		columns: o.Layout.Columns, panels: packed.Panels(width), blocks: hops.Blocks(width, o.Layout),
 	}
 	t.at = make([]int, t.panels)

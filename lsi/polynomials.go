@@ -26,7 +26,7 @@ const (
 	together = 32
 )
 
-// polynomials makes the hops after plainHops of some nodes, the open ones, of rows T_j Z that it
+// polynomials makes the last hops of some nodes, the open ones, of rows T_j Z that it
 // keeps of them. A piece of a strip has the next pieceUnits·unit open nodes.
 type polynomials struct {
 	*series
@@ -37,7 +37,7 @@ type polynomials struct {
 	// strips holds the open nodes of each strip, and what is before it; one more holds all.
 	strips  []stripOpen
 	panels  int // of the block under way
-	plain   int // hops after plainHops that are made one by one
+	plain   int // further hops that are made one by one
 	rows    kept
 	sums    kept // products of the blocks so far
 	buffers chan *pieceBuffer
@@ -92,7 +92,7 @@ func (s *series) unitBytes() int64 { return direct.RoundUp(int64(s.products()) *
 
 // polynomialBytes returns the memory of polynomials for n nodes.
 func (o Options) polynomialBytes(n int64, p spmv.Precision, threads int) int64 {
-	s := o.series()
+	s := o.most()
 	if s.degree == 0 {
 		return 0
 	}
@@ -112,12 +112,12 @@ func (o Options) keptBytes(units int64, columns int, p spmv.Precision) int64 {
 // mostKept returns the largest number of rows that are kept of an open node.
 func (o Options) mostKept() int64 {
 	if o.Standing > 0 {
-		return int64(o.series().degree + 1 + laterPlain)
+		return int64(o.most().degree + 1 + laterPlain)
 	}
-	return int64(o.series().degree + 1)
+	return int64(o.most().degree + 1)
 }
 
-// passes returns the number of passes after plainHops.
+// passes returns the number of passes, with those of further hops.
 func (p *polynomials) passes() int { return p.plain + p.degree }
 
 // keptRows returns the number of rows that are kept of an open node: T_j Z, then those after hops that are made one by one.
@@ -128,7 +128,7 @@ func (p *polynomials) keptRows() int64 { return int64(p.degree + 1 + p.plain) }
 func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool, moving *hops.Moving) (_ *polynomials, err error) {
 	n := g.Source.NumNodes()
 	p := &polynomials{
-		series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), plain: moving.After(plainHops) - plainHops,
+		series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), plain: moving.After(s.from) - s.from,
 	}
 	defer func() {
 		if err != nil {
@@ -264,7 +264,7 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 	return nil
 }
 
-// pass makes T_1, …, T_J of the rows of a block at hop plainHops, and keeps the rows of open nodes
+// pass makes T_1, …, T_J of the rows of a block, and keeps the rows of open nodes
 // in its first panels. Where moving is not nil, it first makes the hops up to the one after which rows stand. These rows then become zero,
 // and the others are computed from each other alone.
 func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, moving *hops.Moving, panels int,
@@ -272,19 +272,19 @@ func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Wal
 ) error {
 	p.panels, p.failed = panels, nil
 	next := func(keptAs int) error {
-		edges, err := walk.Next(ctx, p.passes()-(walk.Hop()-plainHops), func(first int64, rows []float32) {
+		edges, err := walk.Next(ctx, p.passes()-(walk.Hop()-p.from), func(first int64, rows []float32) {
 			if err := p.keep(keptAs, first, rows); err != nil {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				p.failed = errors.Join(p.failed, err)
 			}
 		})
-		done(walk.Hop()-plainHops, edges)
+		done(walk.Hop()-p.from, edges)
 		return errors.Join(err, p.failed)
 	}
 	for i := range p.plain {
 		if err := next(p.degree + 1 + i); err != nil {
-			return fmt.Errorf("hop %d: %w", plainHops+i+1, err)
+			return fmt.Errorf("hop %d: %w", p.from+i+1, err)
 		}
 	}
 	if err := moving.Clear(rows); err != nil {

@@ -50,7 +50,7 @@ func TestPolynomialsFindK(t *testing.T) {
 		s.tolerance = 0.001
 		between := time.Now()
 		got, few := run(t, x.g, s, Signs(5, ids(n), columns), x.epsilon, 200)
-		series := Options{Kmax: 200, Tolerance: s.tolerance}.series()
+		series := Options{Kmax: 200, Tolerance: s.tolerance}.most()
 		allowed, largest := rounding(x.precision, columns/packed.PanelColumns), 0.0
 		other, wrong := 0, 0
 		for i := range int64(n) {
@@ -113,7 +113,7 @@ func TestMovingFindsK(t *testing.T) {
 		want, _ := run(t, g, s, probe, epsilon, kmax)
 		s.tolerance, s.standing = 0.001, 0.05*epsilon
 		got, stats := run(t, g, s, probe, epsilon, kmax)
-		if plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: s.tolerance}).series().degree; plain < 1 || plain > laterPlain || stats.Moving == 0 {
+		if plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: s.tolerance}).most().degree; plain < 1 || plain > laterPlain || stats.Moving == 0 {
 			t.Errorf("%s: %d rows move after %d further hops", precision, stats.Moving, plain)
 		}
 		other := 0
@@ -140,8 +140,13 @@ func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 	if n > 10000 {
 		n = 2500
 	}
-	for _, s := range []setup{{precision: spmv.Float32}, {precision: spmv.Float16}, {precision: spmv.Float32, standing: 0.0075}} {
-		g, precision := testgraph.Random(n, 2*n, 11), s.precision
+	for number, s := range []setup{
+		{precision: spmv.Float32}, {precision: spmv.Float16}, {precision: spmv.Float32, standing: 0.0075}, {precision: spmv.Float16},
+	} {
+		g, precision, later := testgraph.Random(n, 2*n, 11), s.precision, number == 3
+		if openShare = 1; later {
+			openShare = 5
+		}
 		epsilon := 0.005
 		if s.standing > 0 {
 			g, epsilon = withPath(n-60, 60), 0.15
@@ -149,9 +154,9 @@ func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 		probe := Signs(5, ids(n), 48)
 		s.r, s.component, s.kernel, s.threads, s.tolerance = 0.3, true, "go", 1, 0.01
 		want, stats := run(t, g, s, probe, epsilon, kmax)
-		plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: 0.01}).series().degree
-		if (plain > 0) != (s.standing > 0) || (stats.Moving > 0) != (s.standing > 0) {
-			t.Fatalf("%d further hops, %d rows move", plain, stats.Moving)
+		plain := stats.Polynomials - (Options{Kmax: kmax, Tolerance: 0.01}).series(stats.Plain).degree
+		if (plain > 0) != (s.standing > 0) || (stats.Moving > 0) != (s.standing > 0) || (stats.Plain > plainHops) != later {
+			t.Fatalf("%d hops, %d further ones, %d rows move", stats.Plain, plain, stats.Moving)
 		}
 		if len(uncertain(want)) == 0 {
 			t.Error("K of no node is uncertain")
@@ -189,12 +194,18 @@ func BenchmarkFewPasses(b *testing.B) {
 // TestPolynomialsThatDoNotPay reports no polynomials where they would save no pass, or where more than an eighth of the nodes is left.
 func TestPolynomialsThatDoNotPay(t *testing.T) {
 	for _, o := range []Options{{Kmax: 200}, {Kmax: 9, Tolerance: 0.1}, {Kmax: 10, Tolerance: 1e-6}} {
-		if s := o.series(); s.degree != 0 || s.pays(1e6, 1, 1) {
+		if s := o.most(); s.degree != 0 || o.Few(8, 1e6, 1, 1) || o.Few(16, 1e6, 1, 1) || o.NextPlain(8) != o.Kmax {
 			t.Errorf("%+v: %+v", o, s)
 		}
 	}
-	s := Options{Kmax: 200, Tolerance: 0.001}.series()
-	if s.degree != 46 || !s.pays(1e6, 1e5, 1e5) || s.pays(1e6, 200_001, 200_001) || s.pays(1e6, 10, 0) || s.pays(1e6, 2e5, 1e5) {
-		t.Errorf("%+v", s)
+	o := Options{Kmax: 200, Tolerance: 0.001}
+	for _, from := range []int{8, 16, 48} {
+		if !o.Few(from, 1e6, 1e5, 1e5) || o.Few(from+1, 1e6, 1e5, 1e5) || o.Few(from, 1e6, 200_001, 200_001) || o.Few(from, 1e6, 10, 0) ||
+			o.Few(from, 1e6, 2e5, 1e5) {
+			t.Errorf("after hop %d polynomials are used where they do not pay, or not where they do", from)
+		}
+	}
+	if o.most().degree != 46 || o.series(96).degree >= 46 || o.Few(192, 1e6, 1e5, 1e5) {
+		t.Errorf("%d passes after 8 hops, %d after 96, for 8 hops after 192: %v", o.most().degree, o.series(96).degree, o.Few(192, 1e6, 1e5, 1e5))
 	}
 }

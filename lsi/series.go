@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// plainHops is the number of hops that are made one by one before [Options.Tolerance] cuts short.
-	plainHops = window
+	// plainHops is the least number of hops that are made one by one before [Options.Tolerance] cuts short. Further ones are multiples of
+	// plainStep.
+	plainHops, plainStep = window, 16
 	// laterPlain bounds the number of further hops that are made one by one until rows that stand are left out. The products of a node
 	// begin with as many squared lengths.
 	laterPlain = 8
@@ -26,47 +27,51 @@ const (
 // in memory, so that graphs with more of them, such as Cora and web graphs, are faster hop by hop. Tests change it.
 var openShare int64 = 5
 
-// series says how hops after plainHops are made of Chebyshev's polynomials of the rows then. Hops are so much alike that few sums of
+// series says how hops after one of them are made of Chebyshev's polynomials of the rows then. Hops are so much alike that few sums of
 // polynomials, the basis, make all of them:
 //
-//	B_q = Σ_j u_qj T_j    Z^(8+h) = Σ_q r_hq B_q
+//	B_q = Σ_j u_qj T_j    Z^(from+h) = Σ_q r_hq B_q
 //
 // Even hops have even polynomials only, and odd hops odd ones, so each parity has a basis of its own. The squared length of a row
 // after each hop follows from the products of the rows B_q with each other. Products add up over columns.
 type series struct {
-	hops   int // after plainHops, up to Kmax
+	from   int // the hop before
+	hops   int // after it, up to Kmax
 	degree int // passes
 	// basis holds, by parity and q, the weights u of T_parity, T_parity+2, …
 	basis [2][][]float32
 	// parts holds, for each hop, the weights r of the basis of its parity.
 	parts [][]float64
-	// off holds, for each hop, the largest share of the row at plainHops by which its row is off.
+	// off holds, for each hop, the largest share of the row at from by which its row is off.
 	off []float64
 }
 
-// series returns the polynomials by which the options replace hops. Its degree is 0 if they replace none.
-func (o Options) series() *series {
-	if !(o.Tolerance > 0) || o.Kmax-plainHops < 2 || o.Kmax > mostHops {
+// series returns the polynomials by which the options replace hops after one of them. Its degree is 0 if they replace none.
+func (o Options) series(from int) *series {
+	if !(o.Tolerance > 0) || o.Kmax-from < 2 || o.Kmax > mostHops {
 		return &series{}
 	}
-	key := seriesKey{o.Kmax - plainHops, o.Tolerance}
+	key := seriesKey{from, o.Kmax - from, o.Tolerance}
 	if s, ok := knownSeries.Load(key); ok {
 		return s.(*series)
 	}
-	s, _ := knownSeries.LoadOrStore(key, newSeries(key.hops, key.tolerance))
+	s, _ := knownSeries.LoadOrStore(key, newSeries(from, key.hops, key.tolerance))
 	return s.(*series)
 }
 
+// most returns those after plainHops, which are the most that there can be.
+func (o Options) most() *series { return o.series(plainHops) }
+
 type seriesKey struct {
-	hops      int
-	tolerance float64
+	from, hops int
+	tolerance  float64
 }
 
 // knownSeries has the series that this process has asked for: plans ask for the same one many times.
 var knownSeries sync.Map
 
-func newSeries(hops int, tolerance float64) *series {
-	s := &series{hops: hops, degree: chebyshev.Degree(hops, tolerance)}
+func newSeries(from, hops int, tolerance float64) *series {
+	s := &series{from: from, hops: hops, degree: chebyshev.Degree(hops, tolerance)}
 	if s.degree < 1 || s.degree >= hops {
 		return &series{}
 	}
@@ -132,7 +137,7 @@ func (s *series) extend(parity int, left [][]float64, limit float64) bool {
 
 const (
 	// halfError, over the root of the number of columns, and floatError bound by how much rounding of float16 and of float32 rows changes a
-	// distance, as a share of the distance after plainHops. TestPolynomialsAreOff measures them.
+	// distance, as a share of the distance before polynomials. TestPolynomialsAreOff measures them.
 	halfError, floatError = 0x1p-6, 0x1p-20
 )
 
@@ -198,39 +203,48 @@ func (s *series) terms() (n int64) {
 	return n + int64(s.products())
 }
 
-// PlainHops is the number of hops after which the options replace hops by polynomials if that pays, 0 if they never do.
+// PlainHops is the least number of hops after which the options replace hops by polynomials if that pays, 0 if they never do.
 func (o Options) PlainHops() int {
-	if o.series().degree == 0 {
+	if o.most().degree == 0 {
 		return 0
 	}
 	return plainHops
 }
 
-// Few reports whether polynomials make the hops after PlainHops of a graph with so many nodes, if K of so many nodes is unknown one hop
+// NextPlain returns the next number of hops after which polynomials may replace the others, Kmax if they never do.
+func (o Options) NextPlain(from int) int {
+	switch {
+	case o.PlainHops() == 0:
+		return o.Kmax
+	case from < plainHops:
+		return plainHops
+	default:
+		return min((from/plainStep+1)*plainStep, o.Kmax)
+	}
+}
+
+// Few reports whether polynomials make the hops after one of them, of a graph with so many nodes, if K of so many nodes is unknown one hop
 // before, and of so many then.
-func (o Options) Few(nodes, before, left int64) bool {
-	return o.series().pays(float64(nodes), float64(before), float64(left))
+//
+// First, it is one of the hops of NextPlain. Second, these nodes are at most one of openShare. Third, more hops are expected than passes:
+// that the number of nodes goes on to fall by the same factor with each hop. The answer depends on nothing else, so that all ways to
+// compute a table have the same.
+func (o Options) Few(from int, nodes, before, left int64) bool {
+	if from < plainHops || o.NextPlain(from-1) != from || left == 0 || left > nodes/openShare {
+		return false
+	}
+	passes := o.series(from).degree
+	return passes > 0 && elementary.Log(float64(left)) >= float64(passes)*elementary.Log(float64(before)/float64(left))
 }
 
 // MostOpen returns the largest number of nodes, of a range of n rows of a graph with so many nodes, of which polynomials make hops.
 func MostOpen(n, nodes int64) int64 { return min(n, nodes/openShare) }
 
-// FewPasses returns the number of passes that make these hops.
-func (o Options) FewPasses() int { return o.series().degree }
+// FewPasses returns the number of passes that make the hops after PlainHops.
+func (o Options) FewPasses() int { return o.most().degree }
 
-// Products returns how many float64 values stand for these hops of a node and panel.
-func (o Options) Products() int { return o.series().products() }
-
-// pays reports whether polynomials replace hops of a graph with so many nodes, if K of so many nodes is unknown one hop before plainHops,
-// and of so many then. First, more hops have to be expected than passes: that the number of nodes goes on to fall by the same factor with
-// each hop. Second, these nodes are at most one of openShare. The answer depends on nothing else, so that all ways to compute a table have
-// the same.
-func (s *series) pays(nodes, before, left float64) bool {
-	if s.degree == 0 || left == 0 || left > float64(int64(nodes)/openShare) {
-		return false
-	}
-	return elementary.Log(left) >= float64(s.degree)*elementary.Log(before/left)
-}
+// Products returns how many float64 values stand for the hops after one of them, of a node and panel.
+func (o Options) Products(from int) int { return o.series(from).products() }
 
 // addProducts adds the products of the rows of the bases of a node to its products. rows holds 16 values of each row, those of the even
 // basis first.

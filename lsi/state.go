@@ -148,7 +148,7 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	copy(t.table.distances, s.Distances)
 	hop := s.At[0]
 	if s.Polynomials {
-		hop = plainHops
+		hop = s.From
 	}
 	return append([]int{hop, s.From, s.To}, s.At...), nil
 }
@@ -219,7 +219,7 @@ func (t *tracker) check(s state) error {
 		most = hop
 	}
 	if s.Polynomials {
-		good = good && t.series.degree > 0 && s.From == plainHops && s.To == t.o.Kmax && s.At[0] == s.To && most == plainHops
+		good = good && t.o.PlainHops() > 0 && s.From >= plainHops && s.To == t.o.Kmax && s.At[0] == s.To && most == s.From
 	}
 	good = good && len(s.Distances) == len(t.o.Sample)
 	if !good || s.At[0] < 1 {

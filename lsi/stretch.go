@@ -16,7 +16,7 @@ import (
 // Stretch is a range of hops for a range of panels of a probe. Several workers, each with its
 // panels, find K together: the squared lengths of rows add over panels, and a [Finder] adds them.
 // The workers of a group may share the rows of the panels; all of them then have the same stretch.
-// The stretch that begins after plainHops may go to Kmax by polynomials: see [Options.Few].
+// The last stretch may go to Kmax by polynomials: see [Options.Few].
 type Stretch struct {
 	// First and Last bound the panels.
 	First, Last int
@@ -77,7 +77,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 	most := o.Layout.Columns / packed.PanelColumns
 	passes := s.To - max(s.From, 0)
 	if s.Open != nil {
-		passes = o.series().degree // and those that are made before rows are left out
+		passes = o.series(s.From).degree // and those that are made before rows are left out
 	}
 	meter := progress.Start(ctx, "lsi", int64((s.Last-s.First+most-1)/most)*int64(passes)*hops.NumEdges(g.Source), "edges")
 	defer meter.Done()
@@ -85,7 +85,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 	defer streams.Close()
 	var moving *hops.Moving
 	if s.Open != nil {
-		if moving, stats.Stats, err = g.FindMoving(ctx, o.standing(s.Open), o.Layout); err != nil {
+		if moving, stats.Stats, err = g.FindMoving(ctx, o.standing(s.From, s.Open), o.Layout); err != nil {
 			return stats, fmt.Errorf("rows that move: %w", err)
 		}
 		defer moving.Free()
@@ -105,7 +105,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		few.close()
 	}()
 	if s.Open != nil {
-		if few, err = newPolynomials(g, o.series(), o.Layout, s.Open, moving); err != nil {
+		if few, err = newPolynomials(g, o.series(s.From), o.Layout, s.Open, moving); err != nil {
 			return stats, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
 		if few != nil {
-			stats.Polynomials, stats.Moving = few.passes(), moving.Rows()
+			stats.Plain, stats.Polynomials, stats.Moving = s.From, few.passes(), moving.Rows()
 		}
 		if err != nil {
 			return stats, fmt.Errorf("panels %d to %d: %w", b.first, b.last, err)

@@ -150,7 +150,7 @@ func TestStretchesWithPolynomials(t *testing.T) {
 		for _, columns := range []int{16, 32} {
 			o.Layout.Columns = columns
 			f, rows := stretchesUpTo(t, h, probe, o, []int{3, plainHops})
-			if left := f.Left(); !o.Few(n, f.Before(), left) {
+			if left := f.Left(); !o.Few(plainHops, n, f.Before(), left) {
 				t.Fatalf("polynomials do not pay with %d nodes left of %d", left, f.Before())
 			}
 			products := map[int]*bytes.Buffer{}
@@ -173,7 +173,7 @@ func TestStretchesWithPolynomials(t *testing.T) {
 					t.Errorf("%d passes for polynomials of %d rows, not %d of %d", got.Polynomials, got.Moving, stats.Polynomials, stats.Moving)
 				}
 			}
-			if err := f.Few(t.Context(), h.Budget, h.Group, panels, precision, func(panel int, x []float64) error {
+			if err := f.Few(t.Context(), h.Budget, h.Group, plainHops, panels, precision, func(panel int, x []float64) error {
 				_, err := io.ReadFull(products[panel], mem.AsBytes(x))
 				return err
 			}); err != nil {

@@ -42,8 +42,8 @@
 // polynomial that a target needs.
 //
 // With [Options.Standing], for rules with a depth for each node, few edges may lead into rows that still move after 8 to 24 hops
-// ([hops.Graph.FindMoving]). If so, these hops are made first, the stationary row is added with the weights of all later hops at once, and polynomials of the
-// deflated rows that move are added alone, by the edges between these rows. Rows that stand are zero from then on.
+// ([hops.Graph.FindMoving]). If so, these hops are made first, the stationary row is added with the weights of all later hops at once, and
+// polynomials of the deflated rows that move are added alone, by the edges between these rows. Rows that stand are zero from then on.
 //
 // Several rules can sum the same hops side by side ([Options.Beside]), with the same bits as alone.
 // Several blocks can run side by side ([Smoother.Another]), and then the last hops leave out rows

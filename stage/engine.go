@@ -273,7 +273,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 // replaced reports it if polynomials took the place of hops from which K was found.
 func (env *Env) replaced(o lsi.Options, s lsi.Stats) {
 	if s.Polynomials > 0 {
-		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: o.PlainHops() + s.Polynomials, Hops: o.Kmax}
+		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Plain + s.Polynomials, Hops: o.Kmax}
 	}
 }
 

@@ -58,16 +58,16 @@ const (
 	leastStretch = 3
 )
 
-// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself. A stretch ends at
-// hop plain if it begins before it.
-func stretchEnd(from, kmax, plain int) int {
+// stretchEnd returns the last hop that a stretch may have if it begins after hop from; -1 stands for the probe itself. A stretch ends
+// where polynomials may replace the other hops.
+func stretchEnd(from int, o lsi.Options) int {
 	if from < 0 {
-		return min(firstStretch, kmax)
+		return min(firstStretch, o.Kmax)
 	}
-	if from < plain {
-		return plain
+	if from < o.PlainHops() {
+		return o.PlainHops()
 	}
-	return min(from+min(max(from/2, shortestStretch), lsi.Longest), kmax)
+	return min(from+min(max(from/2, shortestStretch), lsi.Longest), o.NextPlain(from))
 }
 
 // probePanels returns the number of panels of the probe for a graph.
@@ -129,9 +129,9 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		panels = 0
 	}
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
-	expected := before(pieces)      // by piece, the hop at which K is expected to be known
-	left := make([]int64, pieces)   // by piece, the nodes whose K is unknown
-	before := make([]int64, pieces) // by piece, those one hop before
+	expected := before(pieces)    // by piece, the hop at which K is expected to be known
+	left := make([]int64, pieces) // by piece, the nodes whose K is unknown
+	before := map[int]int64{}     // by last hop of a stretch, the nodes whose K was unknown one hop before
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
 		if e.Run == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
 			x.known[e.Interval] = int(e.Hop)
@@ -140,7 +140,8 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 	}
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
 		if e.Run == catalog.NotApplicable && int(e.Interval) < pieces && int(e.Hop) == x.known[e.Interval] {
-			before[e.Interval], _ = e.Awaited()
+			unknown, last := e.Awaited()
+			before[last] += unknown
 		}
 	}
 	rows := map[[2]int][]catalog.Entry{} // by panel and hop
@@ -161,15 +162,13 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 		return x
 	}
 	o := optionsOfK(p)
-	if plain := o.PlainHops(); plain > 0 && x.from == plain {
-		var unknown, then int64
-		for piece := range x.known {
-			unknown, then = unknown+left[piece], then+before[piece]
-		}
-		if o.Few(sum.Nodes, then, unknown) {
-			x.to, x.few = x.kmax, true
-			return x
-		}
+	unknown := int64(0)
+	for _, nodes := range left {
+		unknown += nodes
+	}
+	if o.Few(x.from, sum.Nodes, before[x.from], unknown) {
+		x.to, x.few = x.kmax, true
+		return x
 	}
 	for _, hop := range x.at {
 		if hop > x.from {
@@ -177,7 +176,7 @@ func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsi
 			return x
 		}
 	}
-	x.to = stretchEnd(x.from, x.kmax, o.PlainHops())
+	x.to = stretchEnd(x.from, o)
 	if x.from < o.PlainHops() {
 		return x
 	}
@@ -477,7 +476,7 @@ func StretchEnds(last int, p control.Plan) (ends []int, few lsi.Options) {
 		last, few = plain, o
 	}
 	for from := -1; from < min(last, o.Kmax); {
-		from = min(stretchEnd(from, o.Kmax, plain), max(last, firstStretch))
+		from = min(stretchEnd(from, o), max(last, firstStretch))
 		ends = append(ends, from)
 	}
 	return ends, few

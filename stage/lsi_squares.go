@@ -258,7 +258,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	}
 	each := 1 // values of a node that lie together
 	if x.few {
-		each = optionsOfK(env.Plan).Products()
+		each = optionsOfK(env.Plan).Products(x.from)
 	}
 	var files []squaresReader // by panel
 	defer func() {
@@ -279,7 +279,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 				return err
 			}
 		}
-		if err := f.Few(ctx, env.Budget, group.Solo(x.nodes), len(files), env.precisionOfK(), func(panel int, products []float64) error {
+		if err := f.Few(ctx, env.Budget, group.Solo(x.nodes), x.from, len(files), env.precisionOfK(), func(panel int, products []float64) error {
 			return files[panel].read(products)
 		}); err != nil {
 			return err
@@ -303,10 +303,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			return err
 		}
 	}
-	to, more, before := x.to, 0, int64(0)
-	if to == optionsOfK(env.Plan).PlainHops() {
-		before = f.Before()
-	}
+	to, more := x.to, 0
 	if f.Left() == 0 {
 		to = x.kmax
 	} else {
@@ -315,7 +312,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	if to == x.kmax {
 		f.End()
 	}
-	return env.commitFound(ctx, piece, to, more, before, lo, hi, f)
+	return env.commitFound(ctx, piece, x.to, to, more, lo, hi, f)
 }
 
 // squaresReader reads the squared lengths of a panel for the rows of a piece, hop by hop, from one file or several.
@@ -427,9 +424,9 @@ func (r squaresReader) close() {
 	}
 }
 
-// commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. more is the number of further
-// hops after which K of all nodes is expected to be known.
-func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, before, lo, hi int64, f *lsi.Finder) (err error) {
+// commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. The stretch ended with hop
+// last, and K of all nodes is expected to be known after so many more.
+func (env lsiRun) commitFound(ctx context.Context, piece, last, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
 	var files []*catalog.File
 	defer func() {
 		for _, file := range files {
@@ -452,7 +449,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, hop, more int, before,
 	for number, row := range env.sample(lo, hi) {
 		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
 	}
-	found := catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(before, hop)
+	found := catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last)
 	file, err := env.Catalog.Create(ctx, found)
 	if err != nil {
 		return err
