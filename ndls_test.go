@@ -708,9 +708,10 @@ func TestPlanOfFloat16(t *testing.T) {
 		}
 		return 0
 	}
+	const finding = 10 // passes that find the rows that stand, of 16 columns in either case
 	papers.Options = func(o *ndls.Options) { o.Smooth.Targets, o.Precision = "labelled", "float16" }
 	narrow, err := ndls.Plan(t.Context(), papers)
-	if err != nil || narrow.Float16 != nil || 2*passes(narrow) != passes(full) {
+	if err != nil || narrow.Float16 != nil || 2*(passes(narrow)-finding) != passes(full)-finding {
 		t.Errorf("float16 rows take %d passes in place of %d, and are offered float16: %+v, %v", passes(narrow), passes(full), narrow.Float16, err)
 	}
 	if half.Total.Passes >= full.Total.Passes || half.Total.Seconds >= full.Total.Seconds {

@@ -191,7 +191,8 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 			}
 			within(s.Name, "bytes read", s.Planned.Read, s.Read, share, 1<<20)
 			within(s.Name, "bytes written", s.Planned.Written, s.Written, 0.1, 1<<20)
-			if s.Planned.Passes != s.Passes {
+			// The search for rows that stand makes up to 14 passes more than are planned.
+			if more := s.Passes - s.Planned.Passes; more < 0 || more > 0 && s.Name != "smooth" || more > 14 {
 				t.Errorf("%s: %d passes planned, %d made", s.Name, s.Planned.Passes, s.Passes)
 			}
 		}

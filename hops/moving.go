@@ -62,11 +62,11 @@ func MovingLayout(l spmv.Layout) spmv.Layout {
 	return l
 }
 
-// MovingWork adds the work of FindMoving for n rows, if it makes so many hops.
-func MovingWork(w *Work, n int64, after int, l spmv.Layout) {
+// MovingWork adds the work of FindMoving for n rows. It takes it that the search ends two hops after the first one.
+func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 	l = MovingLayout(l)
 	w.External(l, n, 3, 2) // filled, deflated, summed by the first pass
-	w.Pass(l, n, after, false)
+	w.Pass(l, n, first+2, false)
 }
 
 // FindMoving finds the rows that move, and the hop after which the others are best left out: the one with the least passes if a pass over
