@@ -39,6 +39,9 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 	}
 	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
 		c.Hops, c.LabelledHops, c.ValidationHops = x.LSI.Max, x.LSI.LabelledMax, x.LSI.ValidationMax
+		if p := x.Polynomials; p != nil && p.Share < 1 {
+			c.Plain, c.MovingShare = p.Plain, p.Share
+		}
 	}
 	if x := rec.Stage(control.LabelDepth); rec.Done(control.LabelDepth) && x.LabelDepth != nil {
 		c.LabelDepth = slices.Max(x.LabelDepth.Depths) + 1

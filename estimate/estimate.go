@@ -44,6 +44,10 @@ type Counts struct {
 	// if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
+	// Plain is the number of hops after which polynomials found K of rows that moved then, and MovingShare the share of the edges that lead
+	// into such rows. Both are 0 if that is not known, or no row was left out.
+	Plain       int     `json:"plain,omitempty"`
+	MovingShare float64 `json:"moving_share,omitempty"`
 	// FewHops says that the graph is generated without chains, and mixes fast.
 	FewHops bool `json:"few_hops,omitempty"`
 	// ValidationHops is the largest K of a labelled validation node, if it was found.

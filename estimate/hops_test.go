@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"ndls/internal/control"
+	"ndls/smooth"
 )
 
 // Of papers100m: with tails=0, as it was run: scales with nodes, directed edges, and the largest K.
@@ -45,6 +46,27 @@ func TestExpectedHops(t *testing.T) {
 		if got := lastHop(test.nodes, lsi.Epsilon); math.Abs(got-test.want) > 1.2 {
 			t.Errorf("%s: %.1f hops are expected, %.0f were needed", test.name, got, test.want)
 		}
+	}
+}
+
+// TestRowsThatStandAreSpared plans what lsi has found: further hops, and passes that read few edges.
+func TestRowsThatStandAreSpared(t *testing.T) {
+	rule, err := smooth.NewRule("ndls", 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := smooth.Options{Rule: rule, Tolerance: 0.001, Standing: 0.0015, Targets: smooth.AllTargets(papers64.Nodes)}
+	s := Sheet{Counts: papers64, Plan: control.DefaultPlan()}
+	if passes, moves := s.passesOf(o, 200); passes != 39 || moves != 0 {
+		t.Errorf("%d passes, the last %d of rows that move, where nothing is known", passes, moves)
+	}
+	s.Plain, s.MovingShare = 14, 0.07
+	passes, moves := s.passesOf(o, 200)
+	if want := o.Passes(186); moves != want || passes != 14+want {
+		t.Errorf("%d passes, the last %d of rows that move, not 14 and %d", passes, moves, want)
+	}
+	if spared := s.spared(o, 8, passes, moves); spared < 0.9*float64(8*moves)-4 || spared > float64(8*moves) {
+		t.Errorf("%.1f passes of %d are spared", spared, 8*moves)
 	}
 }
 

@@ -335,7 +335,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 		o.Tolerance = s.Plan.Tolerance
 	}
 	deepest := last
-	last = o.Passes(last)
+	last, moves := s.passesOf(o, last)
 	whole := packed.Panels(columns) * packed.PanelColumns
 	r := s.capacity(whole, held)
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -346,7 +346,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	s.Teams = o.Teams
 	o.Depths = min(o.Depths, deepest) // memory is for all that the plan allows, work for those that there are
 	outputs := (packed.Panels(o.Layout.Columns) + OpenTiles - 1) / OpenTiles
-	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies(), s.spared(o, hops.Blocks(whole, o.Layout), last))
+	s.streams(r, o.Work(s.Part, whole, last, outputs), o.Layout, o.Copies(), s.spared(o, hops.Blocks(whole, o.Layout), last, moves))
 	reads = 1
 	if o.Rule.Residual() {
 		reads += int64(outputs)
@@ -358,13 +358,27 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	return reads, int64(hops.Blocks(whole, o.Layout))
 }
 
+// passesOf returns the passes of a block for so many hops. The last ones compute the rows that move alone, if it is known that others stand.
+func (s *Sheet) passesOf(o smooth.Options, hops int) (passes, moves int) {
+	passes = o.Passes(hops)
+	if s.MovingShare == 0 || o.Standing == 0 || passes == hops {
+		return passes, 0
+	}
+	moves = o.Passes(hops - s.Plain)
+	return s.Plain + moves, moves
+}
+
 // spared returns the number of passes, of so many blocks with so many hops, that are expected to
 // need no time for edges because they need few rows: the last hops of each block. Finding the rows
-// costs as much time as findPasses of them. Without copies of edges no pass is spared.
-func (s *Sheet) spared(o smooth.Options, blocks, last int) float64 {
+// costs as much time as findPasses of them. Without copies of edges no pass is spared. If the last passes
+// compute rows that move, it is these.
+func (s *Sheet) spared(o smooth.Options, blocks, last, moves int) float64 {
 	const findPasses = 3
 	if !o.Copies() || s.copies() == 0 {
 		return 0
+	}
+	if moves > 0 {
+		return max(float64(blocks*moves)*(1-s.MovingShare)-findPasses, 0)
 	}
 	return max(float64(blocks)*s.needless(o.Targets.Len(), last)-findPasses, 0)
 }

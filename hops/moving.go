@@ -47,6 +47,7 @@ type Moving struct {
 	bits  *mem.Array[uint32] // a bit for each row of all workers
 	first int64              // this worker's first row
 	rows  int64              // that move, of all workers
+	share float64            // of all edges, that lead into them
 }
 
 // MovingBytes returns the memory of the rows that move, and what FindMoving needs more than the caller's block, which is not there
@@ -147,7 +148,7 @@ func (g Graph) searchMoving(ctx context.Context, s Standing, l spmv.Layout, foun
 		}
 		passes := float64(hop) + share*float64(s.Later(hop))
 		if share*movingShare <= 1 && passes < best {
-			best, found.after = passes, hop
+			best, found.after, found.share = passes, hop, share
 			found.bits, now.bits = now.bits, found.bits
 		}
 		if grew++; passes < before {
@@ -287,6 +288,14 @@ func (m *Moving) After(otherwise int) int {
 		return otherwise
 	}
 	return m.after
+}
+
+// Share returns the share of all edges that lead into rows that move, 1 if m is nil.
+func (m *Moving) Share() float64 {
+	if m == nil {
+		return 1
+	}
+	return m.share
 }
 
 // Rows returns the number of rows that move, of all workers; 0 if m is nil.

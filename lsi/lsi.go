@@ -175,12 +175,13 @@ type Stats struct {
 	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
 	// contract.
 	Contraction float64
-	// Plain is the number of hops before polynomials took the place of others, and Polynomials the number of passes of a block after them.
+	// Plain is the number of hops before polynomials took the place of others, and Polynomials the number of passes for these.
 	// Both are 0 if every hop was made.
 	Plain       int
 	Polynomials int
-	// Moving is the number of rows that polynomials computed, 0 if they computed all.
+	// Moving is the number of rows that polynomials computed, 0 if they computed all, and Share the share of all edges that lead into them.
 	Moving int64
+	Share  float64
 
 	ends []int // of windows
 }
@@ -349,7 +350,8 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 	if _, err := t.count(ctx); err != nil {
 		return err
 	}
-	t.stats.Hops, t.stats.Plain, t.stats.Polynomials = t.o.Kmax, t.from, t.polynomials.passes()
+	t.stats.Hops = t.o.Kmax
+	t.stats.Plain, t.stats.Polynomials, t.stats.Share = t.from+t.polynomials.plain, t.series.degree, t.moving.Share()
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
 	return nil

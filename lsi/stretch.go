@@ -127,7 +127,8 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
 		if few != nil {
-			stats.Plain, stats.Polynomials, stats.Moving = s.From, few.passes(), moving.Rows()
+			stats.Plain, stats.Polynomials = s.From+few.plain, few.degree
+			stats.Moving, stats.Share = moving.Rows(), moving.Share()
 		}
 		if err != nil {
 			return stats, fmt.Errorf("panels %d to %d: %w", b.first, b.last, err)

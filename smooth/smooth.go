@@ -371,6 +371,10 @@ func (s *Smoother) Replaced() int {
 	return s.largest
 }
 
+// Moving returns the number of hops that are made one by one before polynomials, and the share of all edges that lead into the rows which
+// these compute. Of several rules it means that of the options.
+func (s *Smoother) Moving() (plain int, share float64) { return s.plain, s.moving.Share() }
+
 // Each returns the smoother whose output follows one of the rules: number 0 is the rule of the
 // options, then come those beside. Its Output refers to the block that was run last.
 func (s *Smoother) Each(number int) *Smoother {

@@ -76,6 +76,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 	defer s.Free()
 	if hops := s.Replaced(); hops > 0 {
 		g.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Hops(), Hops: hops}
+		g.Report.Polynomials.Plain, g.Report.Polynomials.Share = s.Moving()
 	}
 	width := packed.Panels(o.Layout.Columns)
 	teams := make([]*team, o.Teams)
@@ -273,7 +274,7 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 // replaced reports it if polynomials took the place of hops from which K was found.
 func (env *Env) replaced(o lsi.Options, s lsi.Stats) {
 	if s.Polynomials > 0 {
-		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Plain + s.Polynomials, Hops: o.Kmax}
+		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Plain + s.Polynomials, Hops: o.Kmax, Plain: s.Plain, Share: s.Share}
 	}
 }
 

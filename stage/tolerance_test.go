@@ -36,7 +36,7 @@ func TestTolerance(t *testing.T) {
 			t.Errorf("lsi made %d passes, reports %+v and %d uncertain nodes", found.Passes, p, found.LSI.Uncertain)
 		}
 		own, other := kOf(t, store), 0
-		if p := report.Polynomials; p == nil || *p != (control.Polynomials{Tolerance: tolerance, Passes: passes, Hops: 200}) {
+		if p := report.Polynomials; p == nil || *p != (control.Polynomials{Tolerance: tolerance, Passes: passes, Hops: 200, Share: 1}) {
 			t.Fatalf("the report says %+v", p)
 		}
 		if report.Passes*200 != all.Passes*passes {

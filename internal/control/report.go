@@ -55,6 +55,10 @@ type Polynomials struct {
 	// passes have their rows up to rounding.
 	Passes int `json:"passes"`
 	Hops   int `json:"hops"`
+	// Plain is the number of the first of these passes, which make a hop each. Share is the share of all edges that lead into the rows that
+	// the other passes compute: the others stand after the plain hops. It is 1 if none is left out.
+	Plain int     `json:"plain,omitempty"`
+	Share float64 `json:"share"`
 }
 
 // MaxLines bounds the number of lines of a table in a report, whatever the size of the graph.
