@@ -358,7 +358,8 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 	return reads, int64(hops.Blocks(whole, o.Layout))
 }
 
-// passesOf returns the passes of a block for so many hops. The last ones compute the rows that move alone, if it is known that others stand.
+// passesOf returns the passes of a block for so many hops. The last ones compute the rows that move alone, if it is known that others
+// stand.
 func (s *Sheet) passesOf(o smooth.Options, hops int) (passes, moves int) {
 	passes = o.Passes(hops)
 	if s.MovingShare == 0 || o.Standing == 0 || passes == hops {

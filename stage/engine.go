@@ -274,7 +274,9 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 // replaced reports it if polynomials took the place of hops from which K was found.
 func (env *Env) replaced(o lsi.Options, s lsi.Stats) {
 	if s.Polynomials > 0 {
-		env.Report.Polynomials = &control.Polynomials{Tolerance: o.Tolerance, Passes: s.Plain + s.Polynomials, Hops: o.Kmax, Plain: s.Plain, Share: s.Share}
+		env.Report.Polynomials = &control.Polynomials{
+			Tolerance: o.Tolerance, Passes: s.Plain + s.Polynomials, Hops: o.Kmax, Plain: s.Plain, Share: s.Share,
+		}
 	}
 }
 
