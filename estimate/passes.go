@@ -205,6 +205,10 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 		return need
 	})
 	o, _, _ = o.Plan(r)
+	if s.Resources.Lean {
+		s.Resources.Spare /= 2 // the other half is for copies of edges
+		o = o.Lean(s.Part, lsi.MostOpen(s.Part, s.Nodes), s.Resources.Spare)
+	}
 	w := o.Work(s.Part, lsi.MostOpen(s.Part, s.Nodes), width, sketch, min(s.Hops, kmax))
 	s.streams(r, w, o.Layout, o.FewExpected(s.Hops), 0)
 	s.Computes(float64(s.Part)*float64(width), filledValues)

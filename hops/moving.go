@@ -352,7 +352,7 @@ func (s *Streams) restricted(ctx context.Context) (c *copied, edges int64, err e
 		return s.between, 0, nil
 	}
 	s.between = s.whole
-	if s.g.Filter == nil || s.g.Room > 0 && s.g.Room < s.whole.edges/movingShare {
+	if s.g.Filter == nil || s.g.Room > 0 && float64(s.g.Room) < s.moving.share*float64(s.whole.edges) {
 		return s.between, 0, nil
 	}
 	m, n := s.moving, s.g.Source.NumNodes()

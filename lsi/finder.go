@@ -60,26 +60,32 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
-// seeProducts is see for the hops that polynomials replace, of a node, from the products of its rows, until its K is known. It also decides
-// whether K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other side.
-func (f *finder) seeProducts(s *series, node int64, products []float64) (settled int64) {
-	last := s.from
-	for i := range plain(products) {
-		last++
-		if settled = f.see(last, node, products[i:i+1]); settled > 0 {
-			return settled
-		}
-	}
+// seeProducts is see for the hops after a plain one that polynomials replace, of a node, from the products of its rows, until its K is known.
+// It also decides whether K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other
+// side.
+func (f *finder) seeProducts(s *series, plain int, node int64, products []float64) (settled int64) {
 	up := f.state.Up(f.base + node)
 	first, epsilon := up*math.Sqrt(s.square(0, products)), f.o.Epsilon*f.scale
-	for h := 1; last+h <= f.o.Kmax && settled == 0; h++ {
+	for h := 1; plain+h <= f.o.Kmax && settled == 0; h++ {
 		square := [1]float64{s.square(h, products)}
-		settled = f.see(last+h, node, square[:])
+		settled = f.see(plain+h, node, square[:])
 		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding)+float64(f.o.Standing*f.scale) {
 			f.table.uncertain.add(node)
 		}
 	}
 	return settled
+}
+
+// seeSlots sees the squared lengths that products begin with, and then the products.
+func (f *finder) seeSlots(s *series, node int64, products []float64) {
+	hop := s.from
+	for i := range plain(products) {
+		hop++
+		if f.see(hop, node, products[i:i+1]) > 0 {
+			return
+		}
+	}
+	f.seeProducts(s, hop, node, products)
 }
 
 // Finder finds K of some nodes from the squared lengths of their rows, which workers computed panel
@@ -210,7 +216,7 @@ func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums
 			}
 		}
 		for i, node := range open {
-			f.seeProducts(s, node, sum[i*each:(i+1)*each])
+			f.seeSlots(s, node, sum[i*each:(i+1)*each])
 		}
 		open = open[:0]
 		return nil

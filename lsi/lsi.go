@@ -44,6 +44,9 @@ type Options struct {
 	// half of the edges lead into the others ([hops.Graph.FindMoving]). It is 0 for probes that do not stand for the identity: no row is then
 	// left out.
 	Standing float64
+	// KeptRoom bounds the bytes of the rows that polynomials keep, unless it is 0: with less, they are made for one batch of nodes after the
+	// other. The result does not depend on it.
+	KeptRoom int64
 	// Layout is the layout of a column block. The result does not depend on it.
 	Layout spmv.Layout
 	// Checkpoints says when the state of the run is saved, and from which state it resumes.
@@ -239,8 +242,17 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		}
 		t.nextWindow(t.to)
 		t.streams.Forget(t.from + 1)
-		if t.o.Few(t.from, int64(t.nodes), int64(t.before), int64(t.left)) {
-			if err := t.openPolynomials(ctx); err != nil {
+		if t.decided == 0 && t.o.Few(t.from, int64(t.nodes), int64(t.before), int64(t.left)) {
+			t.decided = t.from
+			if err := t.findMoving(ctx); err != nil {
+				return err
+			}
+		}
+		if t.decided == 0 {
+			continue
+		}
+		if t.to = t.lastPlain(); t.from == t.to {
+			if err := t.openPolynomials(); err != nil {
 				return err
 			}
 			return t.runPolynomials(ctx, meter)
@@ -248,16 +260,16 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 	}
 }
 
+// lastPlain returns the last hop before polynomials, after it was decided that they replace hops.
+func (t *tracker) lastPlain() int { return t.moving.After(t.decided) }
+
 // openPolynomials begins the last window, whose hops are made of polynomials.
-func (t *tracker) openPolynomials(ctx context.Context) (err error) {
-	t.to, t.series = t.o.Kmax, t.o.series(t.from)
-	if err := t.findMoving(ctx); err != nil {
-		return err
-	}
+func (t *tracker) openPolynomials() (err error) {
+	t.to, t.series = t.o.Kmax, t.o.series(t.decided)
 	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
 		return err
 	}
-	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled }, t.moving)
+	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled }, 0, t.o.KeptRoom)
 	return err
 }
 
@@ -277,12 +289,12 @@ func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
 // findMoving finds the rows that move. If there is no memory for that beside the rows of a single block, these wait in a
 // scratch file, as those of several blocks do.
 func (t *tracker) findMoving(ctx context.Context) (err error) {
-	if t.o.standing(t.from, nil).Amount == 0 {
+	if t.o.standing(t.decided, nil).Amount == 0 {
 		return nil
 	}
 	need := hops.MovingLayout(t.o.Layout).Memory(t.n, t.g.Threads) + hops.ReadBytes + t.g.State.MeanBytes(packed.PanelColumns)
 	if need > t.g.Budget.Free() {
-		if t.held == [3]int{0, t.panels, t.from} {
+		if t.held == [3]int{0, t.panels, t.decided} {
 			if t.states == nil {
 				if t.states, err = newStates(t); err != nil {
 					return err
@@ -299,7 +311,7 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 		t.rows = nil
 	}
 	var stats hops.Stats
-	t.moving, stats, err = t.g.FindMoving(ctx, t.o.standing(t.from, func(i int64) bool { return t.table.k.S[i] == unsettled }), t.o.Layout)
+	t.moving, stats, err = t.g.FindMoving(ctx, t.o.standing(t.decided, t.open), t.o.Layout)
 	t.stats.Add(stats)
 	if err != nil {
 		return fmt.Errorf("rows that move: %w", err)
@@ -310,6 +322,12 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 		t.rows, err = t.g.NewBlock(t.o.Layout)
 	}
 	return err
+}
+
+// open reports whether K of a node was unknown when polynomials were decided for.
+func (t *tracker) open(i int64) bool {
+	k := t.table.k.S[i]
+	return k == unsettled || int(k) > t.decided
 }
 
 // runPolynomials finds K of all nodes whose K is still unknown. States are saved between
@@ -326,15 +344,8 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 		}
 		// The rows in memory will not be those of a hop.
 		t.held = [3]int{}
-		err := t.polynomials.pass(ctx, t.rows, t.walk, t.moving, t.last-t.first, func(j int, edges int64) {
-			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, t.polynomials.passes(), t.o.Kmax))
-			meter.Add(edges)
-		})
-		if err != nil {
+		if err := t.runBatches(ctx, meter); err != nil {
 			return fmt.Errorf("columns from %d: %w", t.first*packed.PanelColumns, err)
-		}
-		if err := t.polynomials.combine(t.addPiece); err != nil {
-			return err
 		}
 		for g := t.first; g < t.last; g++ {
 			t.at[g] = t.to
@@ -351,9 +362,46 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 		return err
 	}
 	t.stats.Hops = t.o.Kmax
-	t.stats.Plain, t.stats.Polynomials, t.stats.Share = t.from+t.polynomials.plain, t.series.degree, t.moving.Share()
+	t.stats.Plain, t.stats.Polynomials, t.stats.Share = t.from, t.series.degree, t.moving.Share()
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
+	return nil
+}
+
+// runBatches makes polynomials of a block for one batch of nodes after the other. Between them the rows wait in the file of states.
+func (t *tracker) runBatches(ctx context.Context, meter *progress.Meter) (err error) {
+	p := t.polynomials
+	if err := t.moving.Clear(t.rows); err != nil {
+		return err
+	}
+	if len(p.batches) > 1 {
+		if t.states == nil {
+			if t.states, err = newStates(t); err != nil {
+				return err
+			}
+		}
+		if err := t.states.save(t); err != nil {
+			return err
+		}
+	}
+	for p.batch = range p.batches {
+		if p.batch > 0 {
+			if err := t.states.load(t); err != nil {
+				return err
+			}
+			t.endWalk()
+			t.walk = t.streams.Walk(t.rows, t.from)
+		}
+		if err := p.pass(ctx, t.rows, t.walk, t.last-t.first, func(j int, edges int64) {
+			meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", p.batch*p.degree+j, len(p.batches)*p.degree, t.o.Kmax))
+			meter.Add(edges / int64(len(p.batches)))
+		}); err != nil {
+			return err
+		}
+		if err := p.combine(t.addPiece); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -381,7 +429,7 @@ func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
 		nodes = nodes[len(some):]
 		products := p.unitProducts(b, number)
 		for i, node := range some {
-			t.unsettled.Add(-t.finder.seeProducts(p.series, lo+int64(node), products[i*p.products():(i+1)*p.products()]))
+			t.unsettled.Add(-t.finder.seeProducts(p.series, t.from, lo+int64(node), products[i*p.products():(i+1)*p.products()]))
 		}
 	}
 	return nil
@@ -419,6 +467,8 @@ type tracker struct {
 	series      *series
 	polynomials *polynomials
 	moving      *hops.Moving
+	// decided is the hop after which polynomials were decided for, 0 before. Further hops may come before them.
+	decided int
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool
 	stats              Stats
@@ -500,7 +550,7 @@ func (t *tracker) begin() {
 	t.polynomials.close()
 	t.polynomials = nil
 	t.moving.Free()
-	t.moving = nil
+	t.moving, t.decided = nil, 0
 	t.unsettled.Store(t.n)
 	for g := range t.at {
 		t.at[g] = -1
@@ -593,7 +643,7 @@ func (t *tracker) least() int { return t.from + 1 + t.from/window }
 
 // scouts reports whether the block decides where the window ends: the first block of a sketch
 // estimates all distances by itself, and stops when it estimates that all nodes have settled.
-func (t *tracker) scouts() bool { return t.sketch && t.first == 0 && !t.whole() }
+func (t *tracker) scouts() bool { return t.sketch && t.first == 0 && !t.whole() && t.decided == 0 }
 
 // run runs one column block to the end of the window. Only the last block sees complete distances,
 // and may end earlier.

@@ -42,6 +42,7 @@ type setup struct {
 	standing  float64
 	sample    []int64
 	memory    int64 // 0 = as much as budget has
+	room      int64 // of rows that polynomials keep, 0 = enough
 }
 
 func budget(t testing.TB) *mem.Budget {
@@ -103,7 +104,7 @@ func run(t testing.TB, g testgraph.Graph, s setup, probe Probe, epsilon float64,
 	l := layout(columns, s.place)
 	l.Precision = s.precision
 	table, stats, err := Run(context.Background(), prepare(t, g, s, b), probe, Options{
-		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Standing: s.standing, Layout: l, Sample: s.sampled(g),
+		Epsilon: epsilon, Kmax: kmax, Tolerance: s.tolerance, Standing: s.standing, KeptRoom: s.room, Layout: l, Sample: s.sampled(g),
 	})
 	if err != nil {
 		t.Fatal(err)

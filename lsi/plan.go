@@ -61,10 +61,12 @@ func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committ
 		count := min(panels-first, l.Columns/packed.PanelColumns)
 		w.External(l, n, 3, 1) // loaded, summed by the first pass, kept
 		w.Pass(l, n, s.degree, true)
-		kept := o.keptBytes(share, count*packed.PanelColumns, l.Precision) + int64(count)*share*s.unitBytes()
+		some := l
+		some.Columns = count * packed.PanelColumns
+		kept := keptBytes(share, o.mostKept(), some) + int64(count)*share*s.unitBytes()
 		w.Move(kept, kept)
 	}
-	return o.keptBytes(most, l.Columns, l.Precision) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
+	return keptBytes(most, o.mostKept(), l) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
 }
 
 // FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of n rows of a
@@ -107,6 +109,8 @@ func (o Options) work(n int64, width int, sketch bool, last int, units, most int
 		if t.to == plainHops && o.FewExpected(last) {
 			if o.Standing > 0 {
 				hops.MovingWork(&w, n, plainHops, o.Layout)
+			}
+			if o.Standing > 0 || o.KeptRoom > 0 {
 				states = max(states, int64(t.panels)*t.panelBytes()) // rows of a single block wait there
 			}
 			kept = t.addPolynomials(&w, units, most)
@@ -155,14 +159,24 @@ func (t *tracker) addPolynomials(w *hops.Work, units, most int64) (disk int64) {
 			w.External(l, t.n, 1, 1) // loaded, and summed by the first pass
 			w.Move(int64(panels)*t.panelBytes(), 0)
 		}
-		w.External(l, t.n, 1, 0) // kept
-		w.Pass(l, t.n, t.series.degree, true)
-		if l.Residency != spmv.Resident {
-			w.Move(-t.n*int64(l.Columns)*l.Precision.Bytes(), 0) // the first pass has no rows before it
+		some := l
+		some.Columns = panels * packed.PanelColumns
+		kept := keptBytes(units, t.o.rowsKept(), some)
+		_, batches := t.o.kept(units, l)
+		if batches > 1 {
+			w.External(l, t.n, 1, int64(batches-1))
+			w.Move(int64((batches-1)*panels)*t.panelBytes(), int64(panels)*t.panelBytes())
 		}
-		kept := t.o.keptBytes(units, panels*packed.PanelColumns, l.Precision)
+		for range batches {
+			w.External(l, t.n, 1, 0) // kept
+			w.Pass(l, t.n, t.series.degree, true)
+			if l.Residency != spmv.Resident {
+				w.Move(-t.n*int64(l.Columns)*l.Precision.Bytes(), 0) // the first pass has no rows before it
+			}
+		}
 		w.Move(kept, kept)
-		disk = max(disk, t.o.keptBytes(most, l.Columns, l.Precision))
+		room, _ := t.o.kept(most, l)
+		disk = max(disk, room)
 		sums := units * t.series.unitBytes()
 		if first > 0 {
 			w.Move(sums, 0)

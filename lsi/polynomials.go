@@ -35,9 +35,12 @@ type polynomials struct {
 	element int64
 	open    *mem.Array[uint64] // a bit for each node
 	// strips holds the open nodes of each strip, and what is before it; one more holds all.
-	strips  []stripOpen
-	panels  int // of the block under way
-	plain   int // further hops that are made one by one
+	strips []stripOpen
+	panels int // of the block under way
+	slots  int // further hops of which squared lengths are kept
+	// batches holds ranges of pieces. Rows are kept of those of a batch at a time, from units before it on.
+	batches [][2]int
+	batch   int
 	rows    kept
 	sums    kept // products of the blocks so far
 	buffers chan *pieceBuffer
@@ -103,33 +106,50 @@ func (o Options) polynomialBytes(n int64, p spmv.Precision, threads int) int64 {
 	return 2*direct.RoundUp((n+63)/64*8) + int64(max(threads, 1))*buffer
 }
 
-// keptBytes returns the size of the rows that are kept of so many open nodes, in blocks of so many
+// keptBytes returns the size of so many rows of so many open nodes, in blocks of so many
 // columns. Each strip with open nodes may have a unit more.
-func (o Options) keptBytes(units int64, columns int, p spmv.Precision) int64 {
-	return units * unit * o.mostKept() * int64(columns) * p.Bytes()
+func keptBytes(units, rows int64, l spmv.Layout) int64 {
+	return units * unit * rows * int64(l.Columns) * l.Precision.Bytes()
 }
 
-// mostKept returns the largest number of rows that are kept of an open node.
+// rowsKept returns the number of rows T_j Z.
+func (o Options) rowsKept() int64 { return int64(o.most().degree + 1) }
+
+// leanBatches is the number of batches of polynomials where the disk has little room, if as many nodes are open as there may be.
+const leanBatches = 16
+
+// Lean returns the options for a disk without room for all rows that polynomials keep, of n rows of a graph with at most so many open nodes.
+// They take so many bytes more than the least. The layout must be known.
+func (o Options) Lean(n, open, more int64) Options {
+	o.KeptRoom = max(keptBytes(mostUnits(n, open), o.rowsKept(), o.Layout)/leanBatches, 1) + more
+	return o
+}
+
+// kept returns the size of rows that polynomials keep at a time of so many units, and the number of batches.
+func (o Options) kept(units int64, l spmv.Layout) (bytes int64, batches int) {
+	bytes = keptBytes(units, o.rowsKept(), l)
+	if o.KeptRoom == 0 || bytes <= o.KeptRoom {
+		return bytes, 1
+	}
+	return o.KeptRoom, int((bytes + o.KeptRoom - 1) / o.KeptRoom)
+}
+
+// mostKept returns the largest number of rows that are kept of an open node, with those that hold squared lengths.
 func (o Options) mostKept() int64 {
 	if o.Standing > 0 {
-		return int64(o.most().degree + 1 + laterPlain)
+		return o.rowsKept() + laterPlain
 	}
-	return int64(o.most().degree + 1)
+	return o.rowsKept()
 }
 
-// passes returns the number of passes, with those of further hops.
-func (p *polynomials) passes() int { return p.plain + p.degree }
+// keptRows returns the number of rows that are kept of an open node: T_j Z, then squared lengths in the place of rows.
+func (p *polynomials) keptRows() int64 { return int64(p.degree + 1 + p.slots) }
 
-// keptRows returns the number of rows that are kept of an open node: T_j Z, then those after hops that are made one by one.
-func (p *polynomials) keptRows() int64 { return int64(p.degree + 1 + p.plain) }
-
-// newPolynomials allocates what rows of a block of this layout need. open says which nodes are open. Rows that stand are left out after the
-// hop that moving says, which may be nil.
-func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool, moving *hops.Moving) (_ *polynomials, err error) {
+// newPolynomials allocates what rows of a block of this layout need. open says which nodes are open, slots of how many further hops squared
+// lengths are kept. Rows that are kept take at most room, unless that is 0.
+func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) bool, slots int, room int64) (_ *polynomials, err error) {
 	n := g.Source.NumNodes()
-	p := &polynomials{
-		series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), plain: moving.After(s.from) - s.from,
-	}
+	p := &polynomials{series: s, g: g, columns: l.Columns, element: packed.PanelColumns * l.Precision.Bytes(), slots: slots}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -173,13 +193,31 @@ func newPolynomials(g hops.Graph, s *series, l spmv.Layout, open func(i int64) b
 			return nil, err
 		}
 	}
-	if p.rows, err = newKept(g, p.all().units*unit*polynomials*int64(l.Columns)*l.Precision.Bytes(), "rows of polynomials"); err != nil {
+	units := unit * polynomials * int64(l.Columns) * l.Precision.Bytes()
+	if p.rows, err = newKept(g, p.divide(units, room)*units, "rows of polynomials"); err != nil {
 		return nil, err
 	}
 	if p.sums, err = newKept(g, p.all().units*s.unitBytes(), "products of rows"); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// divide divides the pieces into batches, whose units take so many bytes each and fit room. It returns the units of the largest batch.
+func (p *polynomials) divide(bytes, room int64) (most int64) {
+	p.batches = [][2]int{{0, 0}}
+	units := int64(0)
+	for number := range p.all().pieces {
+		more := p.piece(number).units()
+		if room > 0 && units > 0 && (units+more)*bytes > room {
+			p.batches = append(p.batches, [2]int{number, number})
+			units = 0
+		}
+		units += more
+		p.batches[len(p.batches)-1][1] = number + 1
+		most = max(most, units)
+	}
+	return most
 }
 
 // close frees memory and disk space. p may be nil.
@@ -231,16 +269,20 @@ func (p *polynomials) nodes(x piece, buf *[pieceUnits * unit]int32) []int32 {
 func (p *polynomials) offset(x piece, panel, j int) (at, size int64) {
 	polynomials := p.keptRows()
 	size = x.units() * unit * p.element
-	return x.at*unit*p.element*polynomials*int64(p.columns/packed.PanelColumns) + (int64(panel)*polynomials+int64(j))*size, size
+	before := int64(0)
+	if p.batch > 0 {
+		before = p.piece(p.batches[p.batch][0]).at
+	}
+	return (x.at-before)*unit*p.element*polynomials*int64(p.columns/packed.PanelColumns) + (int64(panel)*polynomials+int64(j))*size, size
 }
 
-// keep stores T_j of the open nodes of a strip, whose rows are whole. Concurrent calls are for
-// different strips.
+// keep stores T_j of the open nodes of a strip that the batch has, whose rows are whole, or for larger j their squared lengths. Concurrent
+// calls are for different strips.
 func (p *polynomials) keep(j int, first int64, rows []float32) error {
 	b := <-p.buffers
 	defer func() { p.buffers <- b }()
-	strip := int(first >> packed.StripShift)
-	for number := p.strips[strip].pieces; number < p.strips[strip+1].pieces; number++ {
+	strip, batch := int(first>>packed.StripShift), p.batches[p.batch]
+	for number := max(p.strips[strip].pieces, batch[0]); number < min(p.strips[strip+1].pieces, batch[1]); number++ {
 		x := p.piece(number)
 		nodes := p.nodes(x, &b.nodes)
 		for panel := range p.panels {
@@ -251,9 +293,14 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 				copy(wide[i*packed.PanelColumns:(i+1)*packed.PanelColumns], rows[int(node)*p.columns+panel*packed.PanelColumns:])
 			}
 			clear(wide[len(nodes)*packed.PanelColumns:])
-			if p.element == 4*packed.PanelColumns {
+			switch {
+			case j > p.degree:
+				squares := mem.View[float64](b.raw)[:len(wide)/packed.PanelColumns]
+				clear(squares)
+				p.g.Kernel.SquareNorms(squares, wide)
+			case p.element == 4*packed.PanelColumns:
 				copy(raw, mem.AsBytes(wide))
-			} else {
+			default:
 				p.g.Kernel.Narrow(mem.View[uint16](b.raw)[:len(wide)], wide)
 			}
 			if err := p.rows.write(raw, at); err != nil {
@@ -264,50 +311,43 @@ func (p *polynomials) keep(j int, first int64, rows []float32) error {
 	return nil
 }
 
-// pass makes T_1, …, T_J of the rows of a block, and keeps the rows of open nodes
-// in its first panels. Where moving is not nil, it first makes the hops up to the one after which rows stand. These rows then become zero,
-// and the others are computed from each other alone.
-func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, moving *hops.Moving, panels int,
-	done func(j int, edges int64),
-) error {
+// pass makes T_1, …, T_J of the rows of a block, and keeps the rows of the open nodes of a batch, of its first panels. Where moving is not
+// nil, rows that stand must be zero.
+func (p *polynomials) pass(ctx context.Context, rows *spmv.Block, walk *hops.Walk, panels int, done func(j int, edges int64)) error {
 	p.panels, p.failed = panels, nil
-	next := func(keptAs int) error {
-		edges, err := walk.Next(ctx, p.passes()-(walk.Hop()-p.from), func(first int64, rows []float32) {
-			if err := p.keep(keptAs, first, rows); err != nil {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				p.failed = errors.Join(p.failed, err)
-			}
-		})
-		done(walk.Hop()-p.from, edges)
-		return errors.Join(err, p.failed)
-	}
-	for i := range p.plain {
-		if err := next(p.degree + 1 + i); err != nil {
-			return fmt.Errorf("hop %d: %w", p.from+i+1, err)
-		}
-	}
-	if err := moving.Clear(rows); err != nil {
-		return err
-	}
 	if err := rows.Strips(func(first int64, rows []float32) error { return p.keep(0, first, rows) }); err != nil {
 		return err
 	}
 	walk.Recurs = true
 	for j := 1; j <= p.degree; j++ {
-		if err := next(j); err != nil {
+		edges, err := p.next(ctx, walk, j, p.degree-j+1)
+		done(j, edges)
+		if err != nil {
 			return fmt.Errorf("polynomial %d: %w", j, err)
 		}
 	}
 	return nil
 }
 
-// combine calls do for each piece, on all threads.
+// next makes a hop, after which at most so many are left, and keeps its rows as those of T_j.
+func (p *polynomials) next(ctx context.Context, walk *hops.Walk, j, left int) (edges int64, err error) {
+	edges, err = walk.Next(ctx, left, func(first int64, rows []float32) {
+		if err := p.keep(j, first, rows); err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.failed = errors.Join(p.failed, err)
+		}
+	})
+	return edges, errors.Join(err, p.failed)
+}
+
+// combine calls do for each piece of the batch, on all threads.
 func (p *polynomials) combine(do func(x piece, b *pieceBuffer) error) error {
-	return share.Each(p.g.Threads, p.all().pieces, func(number int) error {
+	batch := p.batches[p.batch]
+	return share.Each(p.g.Threads, batch[1]-batch[0], func(number int) error {
 		b := <-p.buffers
 		defer func() { p.buffers <- b }()
-		return do(p.piece(number), b)
+		return do(p.piece(batch[0]+number), b)
 	})
 }
 
@@ -331,16 +371,32 @@ func (p *polynomials) add(x piece, panel int, b *pieceBuffer) error {
 		if p.element == 4*packed.PanelColumns {
 			wide, stride = mem.View[float32](b.raw)[number*part:], values
 		} else {
-			for j := range polynomials {
+			for j := range p.degree + 1 {
 				p.g.Kernel.Widen(wide[j*part:(j+1)*part], mem.View[uint16](b.raw)[j*values+number*part:][:part])
 			}
 		}
 		products := p.unitProducts(b, number)
+		p.addSquares(products, b, number, int(size/8), min(x.rows-number*unit, unit))
 		for n, end := 0, min(x.rows-number*unit, unit); n < end; n += together {
 			p.addSome(products[n*p.products():], wide[n*packed.PanelColumns:], stride, min(together, end-n), b)
 		}
 	}
 	return nil
+}
+
+// addSquares adds the squared lengths of the nodes of a unit after further hops, and -1 for each hop that is not made. The lengths of a hop
+// are where so many values would be a polynomial.
+func (p *polynomials) addSquares(products []float64, b *pieceBuffer, number, stride, n int) {
+	lengths := mem.View[float64](b.raw)
+	for i := range n {
+		for k := range laterPlain {
+			if k < p.slots {
+				products[i*p.products()+k] += lengths[(p.degree+1+k)*stride+number*unit+i]
+			} else {
+				products[i*p.products()+k]--
+			}
+		}
+	}
 }
 
 // addSome adds the products of so many nodes. T_j of the first one is at wide[j·stride].
@@ -360,19 +416,6 @@ func (p *polynomials) addSome(products []float64, wide []float32, stride, n int,
 	}
 	row := b.row.S
 	for i := range n {
-		squares := products[i*p.products():][:laterPlain]
-		for k := range squares {
-			if k >= p.plain {
-				squares[k]--
-				continue
-			}
-			from := wide[(p.degree+1+k)*stride+i*packed.PanelColumns:][:packed.PanelColumns]
-			for c, v := range from {
-				row[c] = float64(v)
-			}
-			last := (*[packed.PanelColumns]float64)(row)
-			squares[k] += product(last, last)
-		}
 		for q := range p.basisRows() {
 			from := mixed[q*size+i*packed.PanelColumns:][:packed.PanelColumns]
 			to := row[q*packed.PanelColumns:][:packed.PanelColumns]

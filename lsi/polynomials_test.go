@@ -164,6 +164,8 @@ func TestWaysToUsePolynomialsDoNotShow(t *testing.T) {
 			{kernel: "auto", threads: 3},
 			{kernel: "auto", threads: 2, columns: 16},
 			{kernel: "auto", threads: 2, columns: 16, memory: 9 << 20},
+			{kernel: "auto", threads: 2, room: 1},
+			{kernel: "auto", threads: 2, columns: 32, room: 3 << 20},
 			{kernel: "go", threads: 2, columns: 32, place: spmv.External},
 			{kernel: "auto", threads: 2, columns: 32, place: spmv.Spilled},
 		} {

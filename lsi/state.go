@@ -35,7 +35,9 @@ type state struct {
 	At       []int    `json:"at"`
 	// Polynomials says that the hops of the window are made of polynomials.
 	Polynomials bool `json:"polynomials,omitempty"`
-	Hops        int  `json:"hops"`
+	// Decided is the hop after which polynomials were decided for, 0 before that.
+	Decided int `json:"decided,omitempty"`
+	Hops    int `json:"hops"`
 	// Before is the number of nodes of all workers whose K was unknown one hop before.
 	Before float64 `json:"before"`
 	// Energy and Contraction hold the bits of float64 values.
@@ -90,7 +92,7 @@ func (t *tracker) partly(hop int) bool {
 // save writes K, the rows of the stored panels, and the partial sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
-		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.stats.Hops,
+		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.decided, t.stats.Hops,
 		t.before, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
 	})
 	if err != nil {
@@ -142,7 +144,7 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 	if err := t.check(s); err != nil {
 		return nil, err
 	}
-	t.from, t.to, t.at, t.resumesPolynomials = s.From, s.To, s.At, s.Polynomials
+	t.from, t.to, t.at, t.resumesPolynomials, t.decided = s.From, s.To, s.At, s.Polynomials, s.Decided
 	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
 	t.before = s.Before
 	copy(t.table.distances, s.Distances)
@@ -158,8 +160,13 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 	if err := t.readTable(r); err != nil {
 		return err
 	}
+	if t.decided > 0 {
+		if err := t.findMoving(ctx); err != nil {
+			return err
+		}
+	}
 	if t.resumesPolynomials {
-		return t.resumePolynomials(ctx, r)
+		return t.resumePolynomials(r)
 	}
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
@@ -191,14 +198,14 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 }
 
 // resumePolynomials loads a state from within the window whose hops are made of polynomials.
-func (t *tracker) resumePolynomials(ctx context.Context, r *hops.StateReader) error {
+func (t *tracker) resumePolynomials(r *hops.StateReader) error {
 	if err := t.share(); err != nil {
 		return err
 	}
 	if err := t.states.read(r, t); err != nil {
 		return err
 	}
-	if err := t.openPolynomials(ctx); err != nil {
+	if err := t.openPolynomials(); err != nil {
 		return err
 	}
 	if err := t.polynomials.read(r); err != nil {
@@ -218,8 +225,9 @@ func (t *tracker) check(s state) error {
 		good = good && hop <= most && (hop >= s.From || hop == -1 && s.From == 0)
 		most = hop
 	}
+	good = good && (s.Decided == 0 || t.o.PlainHops() > 0 && plainHops <= s.Decided && s.Decided <= s.From)
 	if s.Polynomials {
-		good = good && t.o.PlainHops() > 0 && s.From >= plainHops && s.To == t.o.Kmax && s.At[0] == s.To && most == s.From
+		good = good && s.Decided > 0 && s.To == t.o.Kmax && s.At[0] == s.To && most == s.From
 	}
 	good = good && len(s.Distances) == len(t.o.Sample)
 	if !good || s.At[0] < 1 {

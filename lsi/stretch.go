@@ -105,7 +105,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		few.close()
 	}()
 	if s.Open != nil {
-		if few, err = newPolynomials(g, o.series(s.From), o.Layout, s.Open, moving); err != nil {
+		if few, err = newPolynomials(g, o.series(s.From), o.Layout, s.Open, moving.After(s.From)-s.From, 0); err != nil {
 			return stats, err
 		}
 	}
@@ -127,7 +127,7 @@ func (s Stretch) Run(ctx context.Context, g hops.Graph, probe Probe, o Options) 
 		err := b.run(ctx, probe, meter)
 		stats.Add(b.stats)
 		if few != nil {
-			stats.Plain, stats.Polynomials = s.From+few.plain, few.degree
+			stats.Plain, stats.Polynomials = s.From+few.slots, few.degree
 			stats.Moving, stats.Share = moving.Rows(), moving.Share()
 		}
 		if err != nil {
@@ -191,8 +191,19 @@ func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Met
 // runPolynomials makes the products of the panels, one panel after the other.
 func (b *stretchBlock) runPolynomials(ctx context.Context, walk *hops.Walk, meter *progress.Meter) error {
 	p := b.few
-	if err := p.pass(ctx, b.rows, walk, b.moving, b.last-b.first, func(j int, edges int64) {
-		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", j, p.passes(), b.To))
+	p.panels = b.last - b.first
+	for i := range p.slots {
+		edges, err := p.next(ctx, walk, p.degree+1+i, p.degree+p.slots-i)
+		meter.Add(edges)
+		if err != nil {
+			return fmt.Errorf("hop %d: %w", walk.Hop(), err)
+		}
+	}
+	if err := b.moving.Clear(b.rows); err != nil {
+		return err
+	}
+	if err := p.pass(ctx, b.rows, walk, p.panels, func(j int, edges int64) {
+		meter.Within(fmt.Sprintf("pass %d of %d for hops up to %d", p.slots+j, p.slots+p.degree, b.To))
 		meter.Add(edges)
 	}); err != nil {
 		return err

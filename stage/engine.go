@@ -266,6 +266,10 @@ func (g engine) findLSI(ctx context.Context, probe lsi.Probe, o lsi.Options) (*l
 	if err != nil {
 		return nil, lsi.Stats{}, g.refused("lsi", need, err)
 	}
+	if g.Resources.Lean {
+		g.Resources.Spare /= 2
+		o = o.Lean(g.hi-g.lo, lsi.MostOpen(g.hi-g.lo, g.Summary.Nodes), g.Resources.Spare)
+	}
 	table, stats, err := lsi.Run(ctx, g.hops(state), probe, o)
 	g.passed(stats.Stats, o.Layout)
 	return table, stats, err
