@@ -47,7 +47,8 @@
 // identity. For other r the bound has a factor of the largest over the smallest d̃^|r−½|.
 //
 // Rows T_j of the nodes whose K is unknown after 8 hops are kept, in memory if they take a small part of
-// what is free, else in a scratch file. When a block has made its passes, the rows of each node become
+// what is free, else in a scratch file. With [Options.KeptRoom] they are made and kept for one batch of these nodes after the
+// other, with the same bits. When a block has made its passes, the rows of each node become
 // few rows, the basis, of which every hop is a sum: at most 14 for the even hops of Kmax 200, and 13 for
 // the odd ones. What that adds to the cut is at most 2^−6 of the tolerance. The squared length after each
 // hop is a quadratic form in the products of these rows with each other, 196 numbers, which add up
@@ -79,7 +80,7 @@
 //	sums      n float64 for each hop that some panels have reached and others
 //	          have not: the sums of the first of them
 //
-// While polynomials are made, states are saved between blocks only: they have the rows after 8 hops of
+// While polynomials are made, states are saved between blocks only: they have the rows after the last hop of
 // the blocks to come, and in place of sums the products of each node. A run that is killed within a block
 // makes that block's polynomials again.
 //
@@ -95,9 +96,9 @@
 //
 //	2·n bytes             K; as many for each looser ε
 //	8·n bytes             partial sums, with more than one block
-//	n/8 bytes             which of all rows move, with [Options.Standing]
+//	n/8 bytes             which of all rows move, with [Options.Standing]; twice as many while they are looked for
 //	n/4 bytes             which K are unknown or uncertain, if hops are made of polynomials, and for
-//	                      each thread some (J+1)·512·16·e + 2^12·products bytes
+//	                      each thread some (J+9)·512·16·e + 2^12·products bytes
 //
 // and the stationary rows. [Directions] hold [DirectionsBytes], 8·q·s bytes for q of them beside s random
 // columns and some buffers, and a scratch file of 4·n·q bytes; a block in which they are found comes before

@@ -26,7 +26,7 @@ var sets = []struct{ name, uri string }{
 	{"citeseer", "planetoid:DIR/citeseer/citeseer"},
 	{"pubmed", "planetoid:DIR/pubmed/pubmed"},
 	{"coauthor_cs", "npz:DIR/coauthor_cs/coauthor_cs.npz"},
-	{"facebook", "edges:DIR/facebook/facebook_edges.csv,DIR/facebook/facebook_target.csv"},
+	{"facebook", "edges:DIR/facebook/facebook_edges.csv?features=DIR/facebook/facebook.json&labels=DIR/facebook/facebook_target.csv#page_type"},
 	{"web_notredame", "edges:DIR/web_notredame/web-NotreDame.txt.gz"},
 	{"papers100m:scale=1/256", "papers100m:scale=1/256"},
 	{"…,mix=slow", "papers100m:scale=1/256,mix=slow"},

@@ -32,8 +32,8 @@ import (
 // sets are the data sets of the table. DIR is the folder of the flag.
 var sets = []string{
 	"planetoid:DIR/cora/cora", "planetoid:DIR/citeseer/citeseer", "npz:DIR/coauthor_cs/coauthor_cs.npz",
-	"edges:DIR/facebook/facebook_edges.csv,DIR/facebook/facebook_target.csv",
-	"papers100m:scale=1/1024", "papers100m:scale=1/1024,mix=slow",
+	"edges:DIR/facebook/facebook_edges.csv?features=DIR/facebook/facebook.json&labels=DIR/facebook/facebook_target.csv#page_type",
+	"papers100m:scale=1/256", "papers100m:scale=1/256,tails=0.2", "papers100m:scale=1/256,mix=slow",
 }
 
 // settings are the flags.
@@ -96,7 +96,8 @@ func (s settings) compare(ctx context.Context, uri, data string, tolerances []st
 		} else if apart, err = difference(ctx, all, d); err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s |\n", strings.ReplaceAll(uri, "DIR/", ""), text, line[0], apart, line[1])
+		name, _, _ := strings.Cut(strings.ReplaceAll(uri, "DIR/", ""), "?")
+		fmt.Printf("| %s | %s | %s | %s | %s |\n", name, text, line[0], apart, line[1])
 	}
 	return nil
 }
