@@ -252,7 +252,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 			continue
 		}
 		if t.to = t.lastPlain(); t.from == t.to {
-			if err := t.openPolynomials(); err != nil {
+			if err := t.openPolynomials(ctx); err != nil {
 				return err
 			}
 			return t.runPolynomials(ctx, meter)
@@ -264,13 +264,16 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 func (t *tracker) lastPlain() int { return t.moving.After(t.decided) }
 
 // openPolynomials begins the last window, whose hops are made of polynomials.
-func (t *tracker) openPolynomials() (err error) {
+func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 	t.to, t.series = t.o.Kmax, t.o.series(t.decided)
 	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
 		return err
 	}
 	t.polynomials, err = newPolynomials(t.g, t.series, t.o.Layout, func(i int64) bool { return t.table.k.S[i] == unsettled }, 0, t.o.KeptRoom)
-	return err
+	if err != nil {
+		return err
+	}
+	return t.polynomials.agree(ctx)
 }
 
 // standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after a hop. Rows that begin to stand

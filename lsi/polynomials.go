@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"slices"
 	"sort"
 	"sync"
 
+	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -218,6 +220,17 @@ func (p *polynomials) divide(bytes, room int64) (most int64) {
 		most = max(most, units)
 	}
 	return most
+}
+
+// agree adds empty batches, so that all workers of a group make as many passes.
+func (p *polynomials) agree(ctx context.Context) error {
+	most, err := group.Max(ctx, p.g.Group, len(p.batches))
+	if err != nil {
+		return fmt.Errorf("batches of all workers: %w", err)
+	}
+	end := p.all().pieces
+	p.batches = append(p.batches, slices.Repeat([][2]int{{end, end}}, most-len(p.batches))...)
+	return nil
 }
 
 // close frees memory and disk space. p may be nil.

@@ -166,7 +166,7 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 		}
 	}
 	if t.resumesPolynomials {
-		return t.resumePolynomials(r)
+		return t.resumePolynomials(ctx, r)
 	}
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
@@ -198,14 +198,14 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 }
 
 // resumePolynomials loads a state from within the window whose hops are made of polynomials.
-func (t *tracker) resumePolynomials(r *hops.StateReader) error {
+func (t *tracker) resumePolynomials(ctx context.Context, r *hops.StateReader) error {
 	if err := t.share(); err != nil {
 		return err
 	}
 	if err := t.states.read(r, t); err != nil {
 		return err
 	}
-	if err := t.openPolynomials(); err != nil {
+	if err := t.openPolynomials(ctx); err != nil {
 		return err
 	}
 	if err := t.polynomials.read(r); err != nil {

@@ -80,10 +80,11 @@ func TestFewPassesForK(t *testing.T) {
 			memory  int64
 			kernel  string
 			columns int
-		}{{2, 1 << 30, "auto", 0}, {1, mem.MinBudget, "go", 0}, {5, 200 << 20, "auto", 16}} {
+			lean    bool
+		}{{2, 1 << 30, "auto", 0, false}, {1, mem.MinBudget, "go", 0, false}, {5, 200 << 20, "auto", 16, false}, {2, 1 << 30, "auto", 0, true}} {
 			store := storage.NewMem()
 			res := stagetest.On(t, "edges:"+path)
-			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
+			res.Threads, res.Memory, res.Kernel, res.BlockColumns, res.Lean = c.threads, c.memory, c.kernel, c.columns, c.lean
 			compare(fmt.Sprintf("%+v", c), store, stagetest.Run(t, store, plan, res, stages...)[1])
 		}
 		seed := rand.Uint64()

@@ -512,6 +512,7 @@ func TestLSIEqualsOneMachine(t *testing.T) {
 		"hops":           {Epsilon: 0.02, Kmax: 9},
 		"polynomials":    {Epsilon: 0.2, Kmax: 200, Tolerance: 0.05},
 		"rows that move": {Epsilon: 0.2, Kmax: 200, Tolerance: 0.05, Standing: 2},
+		"batches":        {Epsilon: 0.2, Kmax: 200, Tolerance: 0.05, KeptRoom: 1},
 	} {
 		want, err := find(alone(t), spmv.Layout{}, width, o)
 		if err != nil {
