@@ -60,9 +60,9 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 	return settled
 }
 
-// seeProducts is see for the hops after a plain one that polynomials replace, of a node, from the products of its rows, until its K is known.
-// It also decides whether K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the other
-// side.
+// seeProducts is see for the hops after a plain one that polynomials replace, of a node, from the products of its rows, until its K is
+// known. It also decides whether K is certain: that no distance up to K is so near ε that what polynomials leave out could take it to the
+// other side.
 func (f *finder) seeProducts(s *series, plain int, node int64, products []float64) (settled int64) {
 	up := f.state.Up(f.base + node)
 	first, epsilon := up*math.Sqrt(s.square(0, products)), f.o.Epsilon*f.scale

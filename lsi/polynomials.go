@@ -120,8 +120,8 @@ func (o Options) rowsKept() int64 { return int64(o.most().degree + 1) }
 // leanBatches is the number of batches of polynomials where the disk has little room, if as many nodes are open as there may be.
 const leanBatches = 16
 
-// Lean returns the options for a disk without room for all rows that polynomials keep, of n rows of a graph with at most so many open nodes.
-// They take so many bytes more than the least. The layout must be known.
+// Lean returns the options for a disk without room for all rows that polynomials keep, of n rows of a graph with at most so many open
+// nodes. They take so many bytes more than the least. The layout must be known.
 func (o Options) Lean(n, open, more int64) Options {
 	o.KeptRoom = max(keptBytes(mostUnits(n, open), o.rowsKept(), o.Layout)/leanBatches, 1) + more
 	return o
