@@ -78,6 +78,9 @@ func NumEdges(s packed.Source) int64 {
 // Rows puts all rows of a column block in ascending order, some at a time; put may change them.
 type Rows func(put func(rows []float32) error) error
 
+// Most returns the largest x of all workers of the graph's group, all of which call it.
+func (g Graph) Most(ctx context.Context, x int) (int, error) { return group.Max(ctx, g.Group, x) }
+
 // NewBlock maps a column block of the graph.
 func (g Graph) NewBlock(l spmv.Layout) (*spmv.Block, error) {
 	return spmv.NewBlock(g.Budget, g.Kernel, g.Group, l, g.Threads, g.Scratch)

@@ -10,7 +10,6 @@ import (
 	"sort"
 	"sync"
 
-	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/direct"
 	"ndls/internal/mem"
@@ -224,7 +223,7 @@ func (p *polynomials) divide(bytes, room int64) (most int64) {
 
 // agree adds empty batches, so that all workers of a group make as many passes.
 func (p *polynomials) agree(ctx context.Context) error {
-	most, err := group.Max(ctx, p.g.Group, len(p.batches))
+	most, err := p.g.Most(ctx, len(p.batches))
 	if err != nil {
 		return fmt.Errorf("batches of all workers: %w", err)
 	}
