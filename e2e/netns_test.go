@@ -130,7 +130,7 @@ func TestNetworkCut(t *testing.T) {
 			goOn()
 			n.await("a lost lease", lost)
 			n.worker(2, nil)
-			n.await("running tasks", func(s status) bool { return s.Tasks["running"] > beside })
+			n.await("running tasks", working(beside))
 			n.hosts[1].set(nothing)
 			n.end("cut off at "+hook, want)
 			n.lostIn(m)
