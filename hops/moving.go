@@ -26,8 +26,8 @@ const (
 	signSeed = 0x5e771ed
 )
 
-// Standing says which rows a caller may leave out after some hops: those that differ from their stationary rows by so little that later
-// hops may take them for these.
+// Standing says which rows a caller may leave out after some hops: those that differ little from their stationary rows. Later hops then
+// have the stationary rows in their place.
 type Standing struct {
 	// Amount is the largest amount by which rows that stand may change the distance of an open row from its stationary row, d̃^r ‖Z‖.
 	Amount float64
@@ -36,7 +36,7 @@ type Standing struct {
 	// Later returns the number of passes for the rest of the hops, and All the number of all passes if no row is left out.
 	Later func(hop int) int
 	All   int
-	// Open reports whether the caller needs row i after more than so many hops. A row that is open after a hop is open before it.
+	// Open reports whether the caller needs row i in later hops than this one. A row that is open after a hop is open before it.
 	Open func(i int64, hop int) bool
 }
 
@@ -63,7 +63,7 @@ func MovingLayout(l spmv.Layout) spmv.Layout {
 	return l
 }
 
-// MovingWork adds the work of FindMoving for n rows. It takes it that the search ends two hops after the first one.
+// MovingWork adds the work of FindMoving for n rows. It assumes that the search ends two hops after the first possible one.
 func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 	l = MovingLayout(l)
 	w.External(l, n, 3, 2) // filled, deflated, summed by the first pass
@@ -99,7 +99,7 @@ func (g Graph) FindMoving(ctx context.Context, s Standing, l spmv.Layout) (_ *Mo
 	return found, stats, nil
 }
 
-// newMoving has no rows yet.
+// newMoving returns a set without rows.
 func (g Graph) newMoving() (m *Moving, err error) {
 	first, _, all := g.Group.Range()
 	m = &Moving{first: first}
@@ -159,7 +159,7 @@ func (g Graph) searchMoving(ctx context.Context, s Standing, l spmv.Layout, foun
 	return signs.walk.Stats, nil
 }
 
-// unite has the rows of all workers afterwards.
+// unite adds the rows of all other workers, and counts them.
 func (m *Moving) unite(ctx context.Context, all group.Group) error {
 	if err := group.Union(ctx, all, m.bits.S); err != nil {
 		return fmt.Errorf("rows that move: %w", err)

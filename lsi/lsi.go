@@ -276,8 +276,8 @@ func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 	return t.polynomials.agree(ctx)
 }
 
-// standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after a hop. Rows that begin to stand
-// after more than plainHops are not looked for: finding them would take as many passes as it saves.
+// standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after hop from. If that is more than
+// plainHops, no row is left out: finding the rows would take as many passes as it saves.
 func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
 	if from > plainHops {
 		return hops.Standing{}
@@ -327,7 +327,7 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 	return err
 }
 
-// open reports whether K of a node was unknown when polynomials were decided for.
+// open reports whether K of a node was unknown when it was decided that polynomials replace hops.
 func (t *tracker) open(i int64) bool {
 	k := t.table.k.S[i]
 	return k == unsettled || int(k) > t.decided
@@ -470,7 +470,7 @@ type tracker struct {
 	series      *series
 	polynomials *polynomials
 	moving      *hops.Moving
-	// decided is the hop after which polynomials were decided for, 0 before. Further hops may come before them.
+	// decided is the hop after which it was decided that polynomials replace others, 0 before that. Further hops may come first.
 	decided int
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool

@@ -35,7 +35,7 @@ type state struct {
 	At       []int    `json:"at"`
 	// Polynomials says that the hops of the window are made of polynomials.
 	Polynomials bool `json:"polynomials,omitempty"`
-	// Decided is the hop after which polynomials were decided for, 0 before that.
+	// Decided is the hop after which it was decided that polynomials replace others, 0 before that.
 	Decided int `json:"decided,omitempty"`
 	Hops    int `json:"hops"`
 	// Before is the number of nodes of all workers whose K was unknown one hop before.
