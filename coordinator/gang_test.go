@@ -331,6 +331,13 @@ func TestGangOutlivesTheCoordinator(t *testing.T) {
 		if err != nil || late.Number != early.Number || !slices.Equal(late.Peers, early.Peers) || late.Self != 1 {
 			t.Errorf("%+v before the restart, %+v after it, %v", early, late, err)
 		}
+		// A process that works alone ends all of the gang, and leaves a journal that can be read.
+		c.o.Alone = true
+		for range 2 {
+			if tasks := c.start().UnderWay(); len(tasks) > 0 {
+				t.Errorf("under way beside a process that works alone: %+v", tasks)
+			}
+		}
 		cancel()
 		<-done
 	})

@@ -155,14 +155,14 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 		return s, nil
 	}
 	j.read = nil
-	var events []event
+	s.mu.Lock()
 	if o.Alone {
 		for _, x := range s.leases.byNumber() {
-			events = append(events, event{Fact: ended, Task: x.task.ID(), Fencing: x.fencing, Outcome: &control.Outcome{Kind: control.Drained}})
+			if s.leases.open[x.fencing] != nil { // it did not end with another one of its gang
+				s.record(event{Fact: ended, Task: x.task.ID(), Fencing: x.fencing, Outcome: &control.Outcome{Kind: control.Drained}})
+			}
 		}
 	}
-	s.mu.Lock()
-	s.record(events...)
 	b := s.record(event{Fact: snapshot, State: s.leases.state()})
 	s.mu.Unlock()
 	if err := s.settle(ctx, b); err != nil {
@@ -173,14 +173,18 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 }
 
 // record applies events and passes them to the journal. Nobody may hear of them before settle
-// returns.
+// returns. An event that cannot follow those before it ends the scheduler, and is not written.
 func (s *Scheduler) record(events ...event) *batch {
-	for _, e := range events {
+	for i, e := range events {
 		if e.Fact == snapshot {
 			continue // nothing would change
 		}
-		if err := s.leases.apply(time.Now(), e); err != nil && s.err == nil {
-			s.err = fmt.Errorf("coordinator: %w", err)
+		if err := s.leases.apply(time.Now(), e); err != nil {
+			if s.err == nil {
+				s.err = fmt.Errorf("coordinator: %w", err)
+			}
+			events = events[:i]
+			break
 		}
 	}
 	b := s.journal.add(events...)
