@@ -129,11 +129,16 @@ func (r *round) processes(c *cluster, workers int, faults, bucket bool) {
 	if faults {
 		most = 2
 	}
-	c.coordinator(1+r.rng.IntN(workers), r.deaths(most+1)...)
+	least := 1 + r.rng.IntN(workers)
+	full := faults && r.rng.IntN(2) == 0 && lacking() == ""
+	if full {
+		least++ // a run fails that has workers with full disks alone
+	}
+	c.coordinator(least, r.deaths(most+1)...)
 	if faults && r.rng.IntN(2) == 0 {
 		c.flaps(rand.New(rand.NewPCG(r.rng.Uint64(), 0)), own...)
 	}
-	if faults && r.rng.IntN(2) == 0 && lacking() == "" {
+	if full {
 		c.worker(nil, "--scratch", fullDisk(r.T))
 	}
 	for range workers {

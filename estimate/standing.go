@@ -3,9 +3,10 @@ package estimate
 import "ndls/internal/control"
 
 const (
-	// mostStanding and standingByTolerance say which share of ε rows that stand may add to a distance: a twentieth for the usual tolerance,
-	// and less for a smaller one.
-	mostStanding, standingByTolerance = 0.05, 50
+	// standingOfK is the share of ε that rows that stand may add to a distance that decides K, standingOfSums the one that they may add to
+	// sums of hops, for the usual tolerance. For a smaller one it is less.
+	standingOfK, standingOfSums = 0.05, 0.03
+	usualTolerance              = 0.001
 	// usualEpsilon is an ε for which rows that stand change sums of hops by far less than the usual tolerance.
 	usualEpsilon = 0.05
 )
@@ -15,10 +16,10 @@ func StandingOfK(p control.Plan) float64 {
 	if p.LSI.Mode != "influence-sketch" {
 		return 0
 	}
-	return min(mostStanding, standingByTolerance*p.Tolerance) * p.LSI.Epsilon
+	return standingOfK * min(1, p.Tolerance/usualTolerance) * p.LSI.Epsilon
 }
 
 // Standing returns the same for sums of hops, whatever decides K. An ε above the usual one counts as that.
 func Standing(p control.Plan) float64 {
-	return min(mostStanding, standingByTolerance*p.Tolerance) * min(p.LSI.Epsilon, usualEpsilon)
+	return standingOfSums * min(1, p.Tolerance/usualTolerance) * min(p.LSI.Epsilon, usualEpsilon)
 }

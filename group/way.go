@@ -25,7 +25,7 @@ func (w Way) HopSeconds(workers int, computing, receiving, all, ahead float64) f
 	case workers == 2:
 		// The first worker adds its own rows first, and receives only what it can hold meanwhile. The second one adds its own
 		// rows last, and receives none meanwhile.
-		return computing/2 + max(computing/2, receiving-min(ahead, computing/2), all-receiving)
+		return float64(computing/2) + max(float64(computing/2), receiving-min(ahead, float64(computing/2)), all-receiving)
 	case w == Listed:
 		// A worker in the middle receives the rows after its own, then adds those before them while they arrive, then the others.
 		return (computing + receiving + max(computing, receiving)) / 2

@@ -36,8 +36,9 @@ type Standing struct {
 	// Later returns the number of passes for the rest of the hops, and All the number of all passes if no row is left out.
 	Later func(hop int) int
 	All   int
-	// Open reports whether the caller needs row i in later hops than this one. A row that is open after a hop is open before it.
-	Open func(i int64, hop int) bool
+	// Share returns the share that hops after this one have of what the caller makes of row i, which is the share of an error of theirs in
+	// it. Rows whose share is not zero are open. A row that is open after a hop is open before it.
+	Share func(i int64, hop int) float64
 }
 
 // Moving has the rows that still move after some hops. The others stand: they are zero in deflated form, and the rows that move are a graph
@@ -72,8 +73,8 @@ func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 
 // FindMoving finds the rows that move, and the hop after which the others are best left out: the one with the least passes if a pass over
 // the edges into rows that move counts as their share of all edges. Rows that are open move, and those do whose deflated row of 16 random
-// signs is longer than the amount over the largest d̃^r of an open row, since averages do not lengthen errors. FindMoving looks at one hop
-// after the other, until the passes grew twice in a row.
+// signs is longer than the amount over the largest d̃^r of an open row times its share, since averages do not lengthen errors. FindMoving
+// looks at one hop after the other, until the passes grew twice in a row.
 //
 // It returns nil if the amount is 0, if no row is open, if edges have weights or directions, if more than one of movingShare edges lead
 // into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.
@@ -82,7 +83,7 @@ func (g Graph) FindMoving(ctx context.Context, s Standing, l spmv.Layout) (_ *Mo
 	if !(s.Amount > 0) || s.First > s.Last || g.Divisors != nil || g.Sent != nil {
 		return nil, stats, nil
 	}
-	if share, err := g.shareOf(ctx, func(i int64) bool { return s.Open(i, s.Last) }); err != nil || share*movingShare > 1 {
+	if share, err := g.shareOf(ctx, func(i int64) bool { return s.Share(i, s.Last) > 0 }); err != nil || share*movingShare > 1 {
 		return nil, stats, err
 	}
 	found, err := g.newMoving()
@@ -127,15 +128,15 @@ func (g Graph) searchMoving(ctx context.Context, s Standing, l spmv.Layout, foun
 			}
 			continue
 		}
-		open := func(i int64) bool { return s.Open(i, hop) }
-		largest, err := g.largestUp(ctx, open)
+		weight := func(i int64) float64 { return s.Share(i, hop) }
+		largest, err := g.largestUp(ctx, weight)
 		if err != nil || largest == 0 {
 			return signs.walk.Stats, err
 		}
 		limit := s.Amount * signScale / largest
 		now.bits.Clear()
 		if err := signs.next(ctx, func(i int64, square float64) {
-			if open(i) || !(square <= limit*limit) {
+			if weight(i) > 0 || !(square <= limit*limit) {
 				row := now.first + i
 				atomic.OrUint32(&now.bits.S[row/32], 1<<(row%32))
 			}
@@ -146,7 +147,7 @@ func (g Graph) searchMoving(ctx context.Context, s Standing, l spmv.Layout, foun
 		if err != nil {
 			return signs.walk.Stats, err
 		}
-		passes := float64(hop) + share*float64(s.Later(hop))
+		passes := float64(hop) + float64(share*float64(s.Later(hop)))
 		if share*movingShare <= 1 && passes < best {
 			best, found.after, found.share = passes, hop, share
 			found.bits, now.bits = now.bits, found.bits
@@ -187,15 +188,15 @@ func (g Graph) shareOf(ctx context.Context, has func(i int64) bool) (float64, er
 	return counts[0] / max(counts[1], 1), nil
 }
 
-// largestUp returns the largest d̃^r of the open rows of all workers, 0 if there are none.
-func (g Graph) largestUp(ctx context.Context, open func(i int64) bool) (float64, error) {
+// largestUp returns the largest d̃^r times weight of the rows of all workers.
+func (g Graph) largestUp(ctx context.Context, weight func(i int64) float64) (float64, error) {
 	var mu sync.Mutex
 	largest := []float64{0}
 	g.sum(func(lo, hi int64) int64 {
 		up := 0.0
 		for i := lo; i < hi; i++ {
-			if open(i) {
-				up = max(up, g.State.Up(i))
+			if w := weight(i); w > 0 {
+				up = max(up, w*g.State.Up(i))
 			}
 		}
 		mu.Lock()

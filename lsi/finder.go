@@ -65,11 +65,11 @@ func (f *finder) settle(column []uint16, epsilon float64, hop int, first int64, 
 // other side.
 func (f *finder) seeProducts(s *series, plain int, node int64, products []float64) (settled int64) {
 	up := f.state.Up(f.base + node)
-	first, epsilon := up*math.Sqrt(s.square(0, products)), f.o.Epsilon*f.scale
+	first, epsilon := up*math.Sqrt(s.square(0, products)), float64(f.o.Epsilon*f.scale)
 	for h := 1; plain+h <= f.o.Kmax && settled == 0; h++ {
 		square := [1]float64{s.square(h, products)}
 		settled = f.see(plain+h, node, square[:])
-		if math.Abs(up*math.Sqrt(square[0])-epsilon) <= first*(float64(f.spread*s.off[h])+f.rounding)+float64(f.o.Standing*f.scale) {
+		if math.Abs(float64(up*math.Sqrt(square[0]))-epsilon) <= float64(first*(float64(f.spread*s.off[h])+f.rounding))+float64(f.o.Standing*f.scale) {
 			f.table.uncertain.add(node)
 		}
 	}

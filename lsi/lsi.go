@@ -285,7 +285,13 @@ func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
 	passes := o.series(from).degree
 	return hops.Standing{
 		Amount: o.Standing, First: from, Last: min(from+laterPlain, o.Kmax-2), All: from + passes,
-		Later: func(int) int { return passes }, Open: func(i int64, _ int) bool { return open(i) },
+		Later: func(int) int { return passes },
+		Share: func(i int64, _ int) float64 {
+			if open(i) {
+				return 1
+			}
+			return 0
+		},
 	}
 }
 

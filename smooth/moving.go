@@ -25,19 +25,34 @@ func (s *Smoother) findMoving(ctx context.Context, most int) (err error) {
 	if !s.o.stands() {
 		return nil
 	}
+	last := min(mostPlainHops, most-3)
 	s.moving, s.finding, err = s.g.FindMoving(ctx, hops.Standing{
-		Amount: s.o.Standing, First: plainHops, Last: min(mostPlainHops, most-3),
+		Amount: s.o.Standing, First: plainHops, Last: last, Share: s.sharesAfter(plainHops, last),
 		All: s.o.Passes(most - 1), Later: func(hop int) int {
 			weights, finals := s.weightsAfter(hop)
 			return degree(weights, finals, slices.Repeat([]bool{true}, len(weights)+1), s.o.Tolerance)
 		},
-		Open: func(i int64, hop int) bool { return int(s.counts.S[i]) > hop+1 },
 	}, s.o.Layout)
 	if err != nil {
 		return fmt.Errorf("rows that move: %w", err)
 	}
 	s.plain = s.moving.After(0)
 	return nil
+}
+
+// sharesAfter returns a function that gives the share of the sum of node i that hops after one of first, …, last have.
+func (s *Smoother) sharesAfter(first, last int) func(i int64, hop int) float64 {
+	var totals [][]float64
+	for hop := first; hop <= last; hop++ {
+		totals = append(totals, newTails(s.weightsAfter(hop)).total)
+	}
+	return func(i int64, hop int) float64 {
+		count := int(s.counts.S[i])
+		if count <= hop+1 {
+			return 0
+		}
+		return s.o.Rule.factor(count) * totals[hop-first][count-hop]
+	}
 }
 
 // later returns the weights of the hops that polynomials replace, counted from the last plain one, which is added before.

@@ -346,9 +346,10 @@ func (r *round) carryOut(ctx context.Context, a attempt, extra string) (status i
 }
 
 // mayBe reports whether an attempt may end with a status without trouble: the plan of before
-// is not discarded yet, or the memory that was drawn is too small and that is said.
+// is not discarded yet, or the memory that was drawn is too small and that is said. A coordinator whose worker says so first is killed.
 func (r *round) mayBe(status int, text string) bool {
-	refused := status == ndls.ExitBudget && strings.Contains(text, "is enough")
+	said := strings.Contains(text, "is enough") || strings.Contains(text, "give it --memory")
+	refused := said && (status == ndls.ExitBudget || status == -1)
 	r.count("refused for lack of memory", refused)
 	return refused || status == ndls.ExitMismatch && r.discards
 }
