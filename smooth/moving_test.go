@@ -75,6 +75,25 @@ func TestMoving(t *testing.T) {
 	}
 }
 
+// TestShares: an average over 0 … K has (K-h)/(K+1) of hops after h, and rules that weigh later hops less have less.
+func TestShares(t *testing.T) {
+	g, k := withPath()
+	for _, name := range []string{"ndls", "gbp" + byNode} {
+		s, free := engine(t, g, config{r: 0.5, threads: 1, columns: 16}, mustRule(t, name, 0.005, 150), k)
+		share := s.sharesAfter(plainHops, mostPlainHops)
+		for i := range k {
+			for hop := plainHops; hop <= mostPlainHops; hop++ {
+				want := float64(max(k[i]-hop, 0)) / float64(k[i]+1)
+				got := share(int64(i), hop)
+				if name == "ndls" && math.Abs(got-want) > 1e-12 || got < 0 || (got > 0) != (want > 0) || hop > plainHops && got > share(int64(i), hop-1) {
+					t.Fatalf("%s: hops after %d are %g of the sum of row %d with K %d, want %g", name, hop, got, i, k[i], want)
+				}
+			}
+		}
+		free()
+	}
+}
+
 // TestMovingDoesNotShow: the rows have the same bits in every layout, with and without copies of edges, with other targets, beside other
 // rules, and from every state.
 func TestMovingDoesNotShow(t *testing.T) {
