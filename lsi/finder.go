@@ -69,7 +69,8 @@ func (f *finder) seeProducts(s *series, plain int, node int64, products []float6
 	for h := 1; plain+h <= f.o.Kmax && settled == 0; h++ {
 		square := [1]float64{s.square(h, products)}
 		settled = f.see(plain+h, node, square[:])
-		if math.Abs(float64(up*math.Sqrt(square[0]))-epsilon) <= float64(first*(float64(f.spread*s.off[h])+f.rounding))+float64(f.o.Standing*f.scale) {
+		off := float64(first*(float64(f.spread*s.off[h])+f.rounding)) + float64(f.o.Standing*f.scale)
+		if math.Abs(float64(up*math.Sqrt(square[0]))-epsilon) <= off {
 			f.table.uncertain.add(node)
 		}
 	}
