@@ -267,6 +267,11 @@ e2e: ## the built program: killed, limited, read by other programs (NDLS_PYTHON,
 file-systems: build ## runs on exFAT, mergerfs, bindfs, tmpfs, overlay, and with calls that strace refuses (root; exfatprogs, exfat-fuse, mergerfs, bindfs, strace)
 	NDLS_FILE_SYSTEMS=1 NDLS_BUILT=$(CURDIR)/$(BUILD)/ndls $(GO) test -count=1 -v -run '^(TestFileSystems|TestCallsThatTheKernelRefuses|TestReadOnlyMount|TestGroupSharesRun|TestWithoutProc|TestLimitsOfTheShell|TestBuild)$$' ./e2e
 
+.PHONY: fused
+fused: ## the program for arm64 fuses no products and sums, which would change bits
+	GOOS=linux GOARCH=arm64 $(GO) build -o $(BUILD)/arm64/ndls ./cmd/ndls
+	NDLS_ARM64=$(CURDIR)/$(BUILD)/arm64/ndls $(TEST) -short -tags=$(TAGS),small -count=1 -run TestNothingIsFusedForArm64 ./e2e
+
 .PHONY: arm64
 arm64: ## the program for arm64: it fuses no products and sums, and whole runs of it under qemu-aarch64 (qemu-user) have the same bytes
 	@command -v qemu-aarch64 >/dev/null || { echo "make arm64 was skipped: qemu-aarch64 is not installed (package qemu-user)"; exit 0; }; \
