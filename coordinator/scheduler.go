@@ -158,7 +158,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 	s.mu.Lock()
 	if o.Alone {
 		for _, x := range s.leases.byNumber() {
-			if s.leases.open[x.fencing] != nil { // it did not end with another one of its gang
+			if s.leases.open[x.fencing] != nil { // the end of another one of its gang has not ended it
 				s.record(event{Fact: ended, Task: x.task.ID(), Fencing: x.fencing, Outcome: &control.Outcome{Kind: control.Drained}})
 			}
 		}

@@ -132,7 +132,7 @@ func (r *round) processes(c *cluster, workers int, faults, bucket bool) {
 	least := 1 + r.rng.IntN(workers)
 	full := faults && r.rng.IntN(2) == 0 && lacking() == ""
 	if full {
-		least++ // a run fails that has workers with full disks alone
+		least++ // a run fails if the only worker that is there has a full disk
 	}
 	c.coordinator(least, r.deaths(most+1)...)
 	if faults && r.rng.IntN(2) == 0 {

@@ -3,8 +3,8 @@ package estimate
 import "ndls/internal/control"
 
 const (
-	// standingOfK is the share of ε that rows that stand may add to a distance that decides K, standingOfSums the one that they may add to
-	// sums of hops, for the usual tolerance. For a smaller one it is less.
+	// At the usual tolerance, rows that stand may change a distance that decides K by standingOfK times ε, and a sum of hops by
+	// standingOfSums times ε. Both shrink in proportion to a smaller tolerance.
 	standingOfK, standingOfSums = 0.05, 0.03
 	usualTolerance              = 0.001
 	// usualEpsilon is an ε for which rows that stand change sums of hops by far less than the usual tolerance.

@@ -29,15 +29,16 @@ const (
 // Standing says which rows a caller may leave out after some hops: those that differ little from their stationary rows. Later hops then
 // have the stationary rows in their place.
 type Standing struct {
-	// Amount is the largest amount by which rows that stand may change the distance of an open row from its stationary row, d̃^r ‖Z‖.
+	// Amount is the largest amount by which rows that stand may change what the caller makes of an open row, in units of the distance from
+	// the stationary row, d̃^r ‖Z‖.
 	Amount float64
 	// First and Last bound the hops that are made one by one before rows are left out.
 	First, Last int
 	// Later returns the number of passes for the rest of the hops, and All the number of all passes if no row is left out.
 	Later func(hop int) int
 	All   int
-	// Share returns the share that hops after this one have of what the caller makes of row i, which is the share of an error of theirs in
-	// it. Rows whose share is not zero are open. A row that is open after a hop is open before it.
+	// Share returns the part, from 0 to 1, that the hops after this one have in what the caller makes of row i. An error in these hops
+	// counts in that part. The row is open if the part is above 0. A row that is open after a hop is open before it.
 	Share func(i int64, hop int) float64
 }
 
@@ -73,8 +74,8 @@ func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 
 // FindMoving finds the rows that move, and the hop after which the others are best left out: the one with the least passes if a pass over
 // the edges into rows that move counts as their share of all edges. Rows that are open move, and those do whose deflated row of 16 random
-// signs is longer than the amount over the largest d̃^r of an open row times its share, since averages do not lengthen errors. FindMoving
-// looks at one hop after the other, until the passes grew twice in a row.
+// signs is longer than the amount over the largest product of d̃^r and Share of an open row, since averages do not lengthen errors.
+// FindMoving looks at one hop after the other, until the passes grew twice in a row.
 //
 // It returns nil if the amount is 0, if no row is open, if edges have weights or directions, if more than one of movingShare edges lead
 // into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.

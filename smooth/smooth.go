@@ -31,9 +31,10 @@ type Options struct {
 	// asks for hops. A node that counts no more hops than there are polynomials has its row up to rounding. The bits depend on Tolerance,
 	// the rule and the K of all nodes.
 	Tolerance float64
-	// Standing is the amount by which rows that stand may change the distance of a row from its stationary row. Where it is above 0, the
-	// rows of a rule with a depth for each node are made of polynomials, and few edges lead into rows that still move after plainHops hops,
-	// polynomials take the place of later hops alone, and leave out the rows that stand ([hops.Graph.FindMoving]).
+	// Standing is the largest amount by which rows that stand may change the sum of a row, in units of the distance from the stationary
+	// row. Where it is above 0, the rows of a rule with a depth for each node are made of polynomials, and few edges lead into rows that
+	// still move after plainHops to mostPlainHops hops, polynomials take the place of later hops alone, and leave out the rows that stand
+	// ([hops.Graph.FindMoving]).
 	Standing float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.
 	// The result does not depend on them.

@@ -346,7 +346,8 @@ func (r *round) carryOut(ctx context.Context, a attempt, extra string) (status i
 }
 
 // mayBe reports whether an attempt may end with a status without trouble: the plan of before
-// is not discarded yet, or the memory that was drawn is too small and that is said. A coordinator whose worker says so first is killed.
+// is not discarded yet, or the memory that was drawn is too small and that is said. The
+// test kills the coordinator if a worker ends with that message first, which gives status -1.
 func (r *round) mayBe(status int, text string) bool {
 	said := strings.Contains(text, "is enough") || strings.Contains(text, "give it --memory")
 	refused := said && (status == ndls.ExitBudget || status == -1)
