@@ -210,7 +210,9 @@ func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
 	return c, nil
 }
 
-// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it.
+// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it. It is
+// also given the change itself if writing it failed and the file is there all the same: the catalogue lists it then, since whoever opens
+// it next does.
 func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt func(change)) error {
 	for range maxRivals {
 		c := change{Seal: seal.Unsealed, Number: l.number + 1, Added: added, Removed: removed}
@@ -227,6 +229,10 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 			return nil
 		}
 		if !errors.Is(err, storage.ErrExist) {
+			if there, failed := l.load(ctx, c.Number); failed == nil {
+				adopt(there)
+				l.number, l.since = there.Number, l.since+1
+			}
 			return fmt.Errorf("write catalogue: %w", err)
 		}
 		// The change may be ours, if a store refused it after an answer was lost. Applying it twice does no harm.

@@ -452,3 +452,34 @@ func TestDeletesWhatItKnows(t *testing.T) {
 		t.Errorf("a file that is listed again: %v", err)
 	}
 }
+
+// unsure is a store whose file is there although its Commit says otherwise.
+type unsure struct{ storage.Store }
+
+type unsureWriter struct{ storage.Writer }
+
+func (s unsure) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
+	w, err := s.Store.CreateNew(ctx, name)
+	return unsureWriter{w}, err
+}
+
+func (w unsureWriter) Commit(ctx context.Context) (storage.Digest, error) {
+	d, err := w.Writer.Commit(ctx)
+	return d, errors.Join(err, storage.ErrDisk)
+}
+
+// TestFailedChangeThatIsThere lists a change whose writer was told that it failed, and whose file is there: views hear of it before another
+// change is made.
+func TestFailedChangeThatIsThere(t *testing.T) {
+	store := storage.NewMem()
+	c := openCatalog(t, store)
+	mustPut(t, c, KindEdges, "first", "x", 0, -1)
+	before := c.Since(Version{}).Version
+	c.log.store = unsure{store}
+	if err := c.Remove(context.Background(), func(Entry) bool { return true }); !errors.Is(err, storage.ErrDisk) {
+		t.Fatalf("the change failed with %v", err)
+	}
+	if l := c.Since(before); len(c.All()) > 0 || !slices.Equal(l.Removed, []string{"first"}) || len(openCatalog(t, store).All()) > 0 {
+		t.Errorf("the catalogue lists %v, and views hear of %+v", c.All(), l)
+	}
+}

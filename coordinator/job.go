@@ -150,9 +150,6 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	j.Catalog.Bind(stage.Binding(j.Plan))
 	if rec == nil {
 		rec = &Record{Format: RecordFormat, Plan: j.Plan}
-		if err := onlyOf(j.Catalog, j.Plan, j.discards(rec, stages)); err != nil {
-			return nil, failure.As(control.ErrPlanMismatch, err)
-		}
 	}
 	discard := j.discards(rec, stages)
 	next := *rec
@@ -207,7 +204,14 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 // Refuse returns an error if the stages cannot run on a run directory in this state, nil if they
 // can. It changes nothing, and is called before the journal is opened.
 func (j *Job) Refuse(s *Standing, stages []control.Stage) error {
-	return s.Refuse(j.discards(s.Record, stages))
+	discard := j.discards(s.Record, stages)
+	if err := s.Refuse(discard); err != nil || s.Recorded() {
+		return err
+	}
+	if err := onlyOf(s.Catalog, j.Plan, discard); err != nil { // the record will have the plan of the job
+		return failure.As(control.ErrPlanMismatch, err)
+	}
+	return nil
 }
 
 // discards lists the stages whose output is discarded before the stages run.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -203,8 +204,12 @@ func (p *probe) run() (a Abilities, err error) {
 	if err := p.missing("rename", Rename(third, second)); err != nil {
 		return a, err
 	}
-	if same, err := p.holds(second, 3); err != nil || !same {
-		return a, errors.Join(err, fmt.Errorf("renaming a file in %s: %w", p.dir, unlessSame(same)))
+	same, err := p.holds(second, 3)
+	if err == nil {
+		err = unlessSame(same)
+	}
+	if err != nil {
+		return a, fmt.Errorf("renaming a file in %s: %w", p.dir, err)
 	}
 	if err := Remove(second); err != nil && !errors.Is(err, unix.EBUSY) {
 		return a, p.missing("unlink", err)
@@ -309,11 +314,10 @@ func (p *probe) holds(name string, b byte) (bool, error) {
 	page, want := alignedPage(), alignedPage()
 	fill(want, b)
 	n, err := f.ReadAt(page, 0)
-	if n < len(page) {
-		_, err = optional(err)
+	if n < len(page) && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	return bytes.Equal(page, want), nil
+	return n == len(page) && bytes.Equal(page, want), nil
 }
 
 var errOtherBytes = errors.New("other bytes are there than were written")
