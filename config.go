@@ -15,6 +15,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
+	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
@@ -74,32 +75,40 @@ func Needed(o Options, last Stage) (stages []Stage) {
 
 // Options decide the bytes of a run directory: the same options and the same
 // dataset give the same bytes.
-type Options = control.Plan
+type Options = plan.Options
 
 // FastRP is the rule that makes features of the edges alone.
-const FastRP = control.FastRP
+const FastRP = plan.FastRP
 
 // DefaultOptions holds the default of every option that does not depend on the
 // dataset.
-func DefaultOptions() Options { return control.DefaultPlan() }
+func DefaultOptions() Options { return plan.Default() }
 
 // OptionNames lists the options by the names of their flags without dashes. [Options.Set] and [Options.Get] take them.
-func OptionNames() []string { return control.OptionNames() }
+func OptionNames() []string { return plan.Names() }
 
-// OptionType says what the values of an option are: "number", "whole number" or "text"; "" for a
+// OptionType says what the values of an option are: "number", "whole number", "text" or "true or false"; "" for a
 // name that stands for no option.
-func OptionType(name string) string { return control.OptionType(name) }
+func OptionType(name string) string {
+	if x, ok := plan.Find(name); ok {
+		return x.Type()
+	}
+	return ""
+}
 
 // UnusedOption is an option that decides nothing beside other options.
-type UnusedOption = stage.UnusedOption
+type UnusedOption = plan.Unused
 
 // UnusedOptions lists the options that decide nothing under o, such as hops where the rule takes K
 // hops of each node, and why.
-func UnusedOptions(o Options) []UnusedOption { return stage.Unused(o) }
+func UnusedOptions(o Options) []UnusedOption { return o.Unused() }
 
 // OptionValues lists the words that an option may be, also where it may be something else, such as a number or
 // a file. It is empty for other options.
-func OptionValues(name string) []string { return stage.OptionValues(name) }
+func OptionValues(name string) []string {
+	x, _ := plan.Find(name)
+	return slices.Clone(x.Words)
+}
 
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
 func CheckOptions(o Options) error { return stage.Validate(o) }
@@ -204,13 +213,13 @@ func (c Config) over(base Options) Options {
 // checkOptions refuses options, laid over those of base, that do not go together. The names of
 // files and run directories stand for what is read from them later.
 func (c Config) checkOptions(base Options) error {
-	plan := c.over(base)
-	plan.Labels.SoftLabels = cmp.Or(c.SoftLabels, plan.Labels.SoftLabels)
-	plan.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), plan.Train.On)
-	if err := stage.Validate(plan); err != nil || c.Check == nil {
+	opts := c.over(base)
+	opts.Labels.SoftLabels = cmp.Or(c.SoftLabels, opts.Labels.SoftLabels)
+	opts.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), opts.Train.On)
+	if err := stage.Validate(opts); err != nil || c.Check == nil {
 		return err
 	}
-	return c.Check(plan)
+	return c.Check(opts)
 }
 
 // job is a Config with its stages.

@@ -28,7 +28,7 @@ import (
 // errors.Is; the text of an error is written for the user and does not name the kind.
 var (
 	// ErrOption reports a value that an option cannot have. Nothing was done.
-	ErrOption = control.ErrOption
+	ErrOption = failure.ErrOption
 	// ErrPlanMismatch reports a run directory that was made with other options, or from
 	// a dataset whose files have changed since then.
 	ErrPlanMismatch = control.ErrPlanMismatch

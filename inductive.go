@@ -7,6 +7,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/partition"
+	"ndls/plan"
 )
 
 // Where RunInductive smooths the rows that models are trained on: in folders beside the run
@@ -27,7 +28,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	if c.SoftLabels != "" || len(c.TrainOn) > 0 {
 		return nil, failure.Of(ErrOption, "--inductive trains models of its own, on rows of its own: leave out --soft-labels and --train-on")
 	}
-	given := c.over(control.DefaultPlan())
+	given := c.over(plan.Default())
 	if given.Partition.Only != "" {
 		return nil, failure.Of(ErrOption, "--inductive imports the parts of the graph by itself: leave out --only %s", given.Partition.Only)
 	}
@@ -58,10 +59,10 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		sub.Options = func(o *Options) {
 			*o = c.over(*o)
 			o.Partition.Only, o.Partition.Normalize = part.only, normalize
-			o.Smooth.Targets, o.Smooth.KeepHops = control.LabelledTargets, ""
+			o.Smooth.Targets, o.Smooth.KeepHops = plan.LabelledTargets, ""
 		}
 		logger(c.Log).Info("inductive: smoothing a part of the graph", "run", sub.Run, "nodes", part.only)
-		d, err := Run(ctx, sub, Needed(sub.over(control.DefaultPlan()), control.Smooth)...)
+		d, err := Run(ctx, sub, Needed(sub.over(plan.Default()), control.Smooth)...)
 		if err != nil {
 			return nil, err
 		}

@@ -8,10 +8,10 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/control"
 	"ndls/internal/rundir"
 	"ndls/internal/vfs"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -63,8 +63,8 @@ type InspectedNote struct {
 func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	in.Dataset = c.Dataset
-	plan := Config{Options: c.Options}.over(control.DefaultPlan())
-	if err := stage.Validate(plan); err != nil {
+	opts := Config{Options: c.Options}.over(plan.Default())
+	if err := stage.Validate(opts); err != nil {
 		return in, err
 	}
 	pipes, err := c.Resources.copyPipes(ctx, c.Dataset)
@@ -75,7 +75,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	for _, note := range pipes.notes {
 		in.Notes = append(in.Notes, InspectedNote{Text: note})
 	}
-	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: opts.Partition.Features == "none"})
 	if err != nil {
 		return in, err
 	}
@@ -83,7 +83,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	if err := in.open(ds); err != nil {
 		return in, err
 	}
-	in.Graph, err = survey(ctx, ds, plan, c.Resources)
+	in.Graph, err = survey(ctx, ds, opts, c.Resources)
 	return in, err
 }
 
@@ -134,7 +134,7 @@ func temporaryCatalog(ctx context.Context, scratch string) (_ *catalog.Catalog, 
 }
 
 // survey reads the graph. Its files go to a folder that is removed.
-func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (_ *Survey, err error) {
+func survey(ctx context.Context, ds dataset.Dataset, opts Options, r Resources) (_ *Survey, err error) {
 	scratch, remove, err := r.scratch()
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func survey(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) 
 		return nil, err
 	}
 	defer budget.Close()
-	o := stage.PartitionOptions(plan)
+	o := stage.PartitionOptions(opts)
 	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
 	s, err := partition.Describe(ctx, ds, cat, o)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -31,18 +32,18 @@ func baseOptions(rec *coordinator.Record) Options {
 	if rec != nil {
 		return rec.Plan
 	}
-	return control.DefaultPlan()
+	return plan.Default()
 }
 
 // recordedOptions returns the options of a run directory, or the defaults if it holds no run. It
 // makes nothing; a command that works on the directory reports what is wrong with it.
 func recordedOptions(ctx context.Context, dir string) Options {
 	if rundir.Missing(dir) {
-		return control.DefaultPlan()
+		return plan.Default()
 	}
 	_, rec, err := openStore(ctx, dir, true)
 	if err != nil {
-		return control.DefaultPlan()
+		return plan.Default()
 	}
 	return baseOptions(rec)
 }
@@ -51,50 +52,50 @@ func recordedOptions(ctx context.Context, dir string) Options {
 // defaults. identity is the options' name of the dataset.
 func (j job) options(ctx context.Context, rec *coordinator.Record, identity string) (Options, error) {
 	base := baseOptions(rec)
-	plan := j.over(base).Canonical()
+	opts := j.over(base).Canonical()
 	if err := j.checkOptions(base); err != nil {
-		return plan, err
+		return opts, err
 	}
 	if identity != "" {
-		plan.Partition.Dataset = identity
+		opts.Partition.Dataset = identity
 	} else if j.creates && (rec == nil || !rec.Done(control.Partition) || j.Discard) {
-		return plan, errNoDataset
+		return opts, errNoDataset
 	}
-	if dataset.IsDirected(plan.Partition.Dataset) {
-		plan.Smooth.Direction = cmp.Or(plan.Smooth.Direction, control.In)
+	if dataset.IsDirected(opts.Partition.Dataset) {
+		opts.Smooth.Direction = cmp.Or(opts.Smooth.Direction, plan.In)
 	}
 	if j.SoftLabels != "" {
 		sum, err := fileSum(ctx, j.SoftLabels)
 		if err != nil {
-			return plan, fmt.Errorf("--soft-labels: %w", err)
+			return opts, fmt.Errorf("--soft-labels: %w", err)
 		}
-		plan.Labels.SoftLabels = filepath.Base(j.SoftLabels) + "@sha256:" + sum
-	} else if plan.Labels.SoftLabels != "" && rec != nil && !rec.Done(control.SmoothLabels) && slices.Contains(j.stages, control.SmoothLabels) {
-		return plan, failure.Of(ErrOption, "the run smooths soft labels of another model; give --soft-labels %s again", plan.Labels.SoftLabels)
+		opts.Labels.SoftLabels = filepath.Base(j.SoftLabels) + "@sha256:" + sum
+	} else if opts.Labels.SoftLabels != "" && rec != nil && !rec.Done(control.SmoothLabels) && slices.Contains(j.stages, control.SmoothLabels) {
+		return opts, failure.Of(ErrOption, "the run smooths soft labels of another model; give --soft-labels %s again", opts.Labels.SoftLabels)
 	}
 	if len(j.TrainOn) > 0 {
-		if err := j.checkTrainOn(ctx, plan); err != nil {
-			return plan, err
+		if err := j.checkTrainOn(ctx, opts); err != nil {
+			return opts, err
 		}
 		var err error
-		if plan.Train.On, err = stage.RowsHash(ctx, j.TrainOn, plan); err != nil {
-			return plan, err
+		if opts.Train.On, err = stage.RowsHash(ctx, j.TrainOn, opts); err != nil {
+			return opts, err
 		}
-	} else if plan.Train.On != "" && rec != nil && (!rec.Done(control.Train) || j.Discard) && slices.Contains(j.stages, control.Train) {
-		return plan, failure.Of(ErrOption, "the run trains on rows of other run directories; give --train-on again")
+	} else if opts.Train.On != "" && rec != nil && (!rec.Done(control.Train) || j.Discard) && slices.Contains(j.stages, control.Train) {
+		return opts, failure.Of(ErrOption, "the run trains on rows of other run directories; give --train-on again")
 	}
 	if t := j.targetsFile(); t != "" {
 		sum, err := fileSum(ctx, t)
 		if err != nil {
-			return plan, fmt.Errorf("--targets %s is neither all nor labelled nor a file: %w", t, err)
+			return opts, fmt.Errorf("--targets %s is neither all nor labelled nor a file: %w", t, err)
 		}
-		plan.Smooth.Targets = filepath.Base(t) + "@sha256:" + sum
+		opts.Smooth.Targets = filepath.Base(t) + "@sha256:" + sum
 	}
-	return plan, nil
+	return opts, nil
 }
 
 // checkTrainOn refuses run directories whose rows were not smoothed as those of the plan are.
-func (j job) checkTrainOn(ctx context.Context, plan Options) error {
+func (j job) checkTrainOn(ctx context.Context, opts Options) error {
 	if len(j.TrainOn) > 2 {
 		return failure.Of(ErrOption, "--train-on names %d run directories; give one, or one with the training and one with the validation nodes", len(j.TrainOn))
 	}
@@ -104,9 +105,9 @@ func (j job) checkTrainOn(ctx context.Context, plan Options) error {
 			return fmt.Errorf("--train-on: %w", err)
 		}
 		other := d.record.Plan
-		other.Smooth.Targets, other.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.KeepHops
-		how := slices.DeleteFunc(Needed(plan, control.Smooth), func(s Stage) bool { return s == control.Partition })
-		if d := stage.Diff(plan, other, how...); len(d) > 0 {
+		other.Smooth.Targets, other.Smooth.KeepHops = opts.Smooth.Targets, opts.Smooth.KeepHops
+		how := slices.DeleteFunc(Needed(opts, control.Smooth), func(s Stage) bool { return s == control.Partition })
+		if d := stage.Diff(opts, other, how...); len(d) > 0 {
 			return failure.Of(ErrOption, "--train-on %s has rows that were smoothed in another way (%s); smooth them with the same options", dir, strings.Join(d, "; "))
 		}
 	}
@@ -116,8 +117,8 @@ func (j job) checkTrainOn(ctx context.Context, plan Options) error {
 // targetsFile is the file of target rows that the caller's options name, "" if they
 // name none.
 func (c Config) targetsFile() string {
-	t := c.over(control.DefaultPlan()).Smooth.Targets
-	if t == control.AllTargets || t == control.LabelledTargets {
+	t := c.over(plan.Default()).Smooth.Targets
+	if t == plan.AllTargets || t == plan.LabelledTargets {
 		return ""
 	}
 	return t
@@ -208,8 +209,8 @@ type Saving struct {
 // what would fit.
 func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	defer func() { err = interruption(ctx, err) }()
-	plan := Config{Options: c.Options}.over(control.DefaultPlan())
-	if err := stage.Validate(plan); err != nil {
+	opts := Config{Options: c.Options}.over(plan.Default())
+	if err := stage.Validate(opts); err != nil {
 		return Forecast{}, err
 	}
 	r, err := c.Resources.control("")
@@ -220,7 +221,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	if err := errors.Join(err, coordinator.Groups{Size: c.GroupSize}.Check(parallel)); err != nil {
 		return Forecast{}, err
 	}
-	counts, err := c.counts(ctx, plan)
+	counts, err := c.counts(ctx, opts)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -230,25 +231,25 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 			return Forecast{}, err
 		}
 	}
-	figures := func(plan Options) ([]Figures, error) {
-		stages := stage.Costs(stage.Possible(plan, counts)...)
-		return parallel.Figures(c.GroupSize, counts, plan, r, max(c.Workers, 1), 0, stages...)
+	figures := func(opts Options) ([]Figures, error) {
+		stages := stage.Costs(stage.Possible(opts, counts)...)
+		return parallel.Figures(c.GroupSize, counts, opts, r, max(c.Workers, 1), 0, stages...)
 	}
-	list, err := figures(plan)
+	list, err := figures(opts)
 	f := Forecast{Stages: list, Total: total(list), Speeds: r.Speeds, Assumed: Assumed{
-		Hops: min(counts.Hops, plan.LSI.Kmax), Epochs: plan.Train.Epochs, MostEpochs: plan.Train.Epochs,
+		Hops: min(counts.Hops, opts.LSI.Kmax), Epochs: opts.Train.Epochs, MostEpochs: opts.Train.Epochs,
 	}}
 	if slices.ContainsFunc(list, func(f Figures) bool { return f.Stage == control.Train }) {
-		f.Assumed.Epochs = stage.TrainedEpochs(plan, counts.Validation)
+		f.Assumed.Epochs = stage.TrainedEpochs(opts, counts.Validation)
 	}
 	if err == nil && r.Disk > 0 && f.Total.PeakDiskBytes > r.Disk {
-		err = estimate.CheckDisk(counts, plan, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true},
-			stage.Costs(stage.Possible(plan, counts)...)...)
+		err = estimate.CheckDisk(counts, opts, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true},
+			stage.Costs(stage.Possible(opts, counts)...)...)
 	}
 	if err == nil {
-		f.Savings = savings(plan, f.Total, figures)
-		f.Float16 = float16(plan, f.Total, figures)
-		f.SameResults = sameResults(plan, f.Total, figures)
+		f.Savings = savings(opts, f.Total, figures)
+		f.Float16 = float16(opts, f.Total, figures)
+		f.SameResults = sameResults(opts, f.Total, figures)
 	}
 	return f, err
 }
@@ -263,29 +264,29 @@ const (
 )
 
 // counts returns the counts of the planned graph.
-func (c PlanConfig) counts(ctx context.Context, plan Options) (counts Counts, err error) {
+func (c PlanConfig) counts(ctx context.Context, opts Options) (counts Counts, err error) {
 	if (c.Dataset == "") == (c.Counts.Nodes == 0) {
 		return counts, failure.Of(ErrOption, "give either --dataset, or --nodes and --edges")
 	}
 	counts = c.Counts
 	if c.Dataset != "" {
-		if counts, err = countDataset(ctx, c.Dataset, plan, c.Resources); err != nil {
+		if counts, err = countDataset(ctx, c.Dataset, opts, c.Resources); err != nil {
 			return counts, err
 		}
 		counts.Hops = c.Counts.Hops
-	} else if only := plan.Partition.Only; only != "" {
+	} else if only := opts.Partition.Only; only != "" {
 		return counts, failure.Of(ErrOption, "--only %s without --dataset: the size of a part of a graph does not follow from that of the whole; give --dataset, or the --nodes and --edges of the part and leave --only out", only)
 	} else {
-		dropEdges(plan, &counts)
+		dropEdges(opts, &counts)
 	}
 	if counts.Nodes > mostNodes || counts.Edges > mostEdges {
 		return counts, failure.Of(ErrOption, "%d nodes and %d edges: a run takes at most %d nodes, since node ids have 32 bits, and %d edges; plan for a part of the graph",
 			counts.Nodes, counts.Edges, int64(mostNodes), int64(mostEdges))
 	}
 	if counts.Hops == 0 {
-		counts.Hops = counts.ExpectedHops(plan.LSI)
+		counts.Hops = counts.ExpectedHops(opts.LSI)
 	}
-	if lack := stage.LacksDirection(plan, counts.Directed); lack != "" {
+	if lack := stage.LacksDirection(opts, counts.Directed); lack != "" {
 		return counts, failure.Of(ErrOption, "%s", lack)
 	}
 	counts.StatedNodes = counts.StatedNodes || c.Dataset == ""
@@ -316,9 +317,9 @@ const halfOption = "--precision float16"
 func setHalf(o *Options) { o.Precision = "float16" }
 
 // float16 is a run that takes full with float16 rows, nil if that is not worth a line.
-func float16(plan Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
-	setHalf(&plan)
-	list, err := figures(plan)
+func float16(opts Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
+	setHalf(&opts)
+	list, err := figures(opts)
 	if err != nil {
 		return nil
 	}
@@ -341,17 +342,17 @@ var lighter = []struct {
 
 // sameResults is a run that takes full with those of the lighter options that it can have, nil if
 // that saves little disk.
-func sameResults(plan Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
+func sameResults(opts Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
 	var options []string
 	least := full
 	for _, c := range lighter {
-		other := plan
+		other := opts
 		c.set(&other)
-		if other == plan || stage.Validate(other) != nil {
+		if other == opts || stage.Validate(other) != nil {
 			continue
 		}
 		if list, err := figures(other); err == nil {
-			plan, least, options = other, total(list), append(options, c.option)
+			opts, least, options = other, total(list), append(options, c.option)
 		}
 	}
 	if float64(least.PeakDiskBytes) > (1-muchSaved)*float64(full.PeakDiskBytes) {
@@ -366,10 +367,10 @@ var cheaper = []struct {
 	set    func(*Options)
 }{
 	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
-	{"--targets labelled", func(o *Options) { o.Smooth.Targets = control.LabelledTargets }},
+	{"--targets labelled", func(o *Options) { o.Smooth.Targets = plan.LabelledTargets }},
 	{halfOption, setHalf},
 	{"--smoothed-precision float16", func(o *Options) { o.Smooth.SmoothedPrecision = "float16" }},
-	{"--probabilities best", func(o *Options) { o.Probabilities = control.BestProbability }},
+	{"--probabilities best", func(o *Options) { o.Probabilities = plan.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},
 	{"--probes 16", func(o *Options) { o.LSI.Probes = 16 }},
 }
@@ -382,15 +383,15 @@ const (
 )
 
 // savings lists the options that save most of a run which takes full.
-func savings(plan Options, full Figures, figures func(Options) ([]Figures, error)) []Saving {
+func savings(opts Options, full Figures, figures func(Options) ([]Figures, error)) []Saving {
 	share := func(s Saving) float64 {
 		return max(1-s.Total.Seconds/full.Seconds, 1-float64(s.Total.PeakDiskBytes)/float64(full.PeakDiskBytes))
 	}
 	var list []Saving
 	for _, c := range cheaper {
-		other := plan
+		other := opts
 		c.set(&other)
-		if other == plan || stage.Validate(other) != nil {
+		if other == opts || stage.Validate(other) != nil {
 			continue
 		}
 		if f, err := figures(other); err == nil {

@@ -7,9 +7,9 @@ import (
 	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/estimate"
-	"ndls/internal/control"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -31,7 +31,7 @@ func orComplete(d *Directory, err error) (*Directory, error) {
 }
 
 // refused returns err, with which a run directory was prepared: a [complete] where that does not matter.
-func (j job) refused(ctx context.Context, err error, store storage.Store, rec *coordinator.Record, plan control.Plan,
+func (j job) refused(ctx context.Context, err error, store storage.Store, rec *coordinator.Record, opts plan.Options,
 	counts estimate.Counts, files []coordinator.InputFile,
 ) error {
 	if !errors.Is(err, rundir.ErrReadOnly) || rec == nil || j.Discard {
@@ -41,9 +41,9 @@ func (j job) refused(ctx context.Context, err error, store storage.Store, rec *c
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
-	cat.Bind(stage.Binding(plan))
+	cat.Bind(stage.Binding(opts))
 	work := coordinator.Job{
-		Store: store, Catalog: cat, Plan: plan, Whole: j.whole, Counts: counts, Files: files,
+		Store: store, Catalog: cat, Plan: opts, Whole: j.whole, Counts: counts, Files: files,
 		Digest: digestInputs, Log: j.Log,
 	}
 	switch done, other := work.Finished(ctx, rec, j.stages); {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/report"
 	"ndls/stage"
 )
@@ -16,7 +17,7 @@ import (
 // lists the stages whose output the run directory holds. The error names the options that differ
 // and the command that makes the first of these stages again with the options of the job. That
 // command discards no more than necessary.
-func (j *Job) otherOptions(there control.Plan, differ []string, begun []control.Stage) error {
+func (j *Job) otherOptions(there plan.Options, differ []string, begun []control.Stage) error {
 	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(stage.Diff(j.Plan, there, s)) > 0 })]
 	lost := slices.DeleteFunc(stage.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
 	return fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or discard the output of %s and make it again, then repeat this command:\n  %s: %w",
@@ -38,7 +39,7 @@ func enumerated(list []control.Stage) string {
 // Again returns the command that makes a stage of a run directory again with the options of here in
 // place of the options of there. The command lists the options that differ and that belong to this
 // stage or to a stage before it. in holds the names that the user gave to files.
-func Again(here, there control.Plan, run string, in control.Inputs, s control.Stage) string {
+func Again(here, there plan.Options, run string, in control.Inputs, s control.Stage) string {
 	ours, theirs, files := here.Values(), there.Values(), in.Flags()
 	words := []string{"ndls", stage.Verb(s), "--run", report.Quoted(run)}
 	if s == control.Partition {
@@ -61,46 +62,21 @@ func Again(here, there control.Plan, run string, in control.Inputs, s control.St
 }
 
 // belongs reports whether an option decides the bytes of stage s or of one before it, under either plan.
-func belongs(here, there control.Plan, name string, s control.Stage) bool {
+func belongs(here, there plan.Options, name string, s control.Stage) bool {
 	all := stage.Names()
 	all = all[:slices.Index(all, s)+1]
 	with, without := there, here
-	copyOption(&with, here, name)
-	copyOption(&without, there, name)
+	with.Copy(name, here)
+	without.Copy(name, there)
 	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
 }
 
-// copyOption sets an option of the plan `to` to its value in the plan `from`.
-func copyOption(to *control.Plan, from control.Plan, name string) {
-	switch name {
-	case "soft-labels":
-		to.Labels.SoftLabels = from.Labels.SoftLabels
-	case "train-on":
-		to.Train.On = from.Train.On
-	case "keep-features":
-		to.DropFeatures = from.DropFeatures
-	case "keep-smoothed":
-		to.DropSmoothed = from.DropSmoothed
-	default:
-		_ = to.Set(name, from.Get(name)) // Set reads what Get returns
-	}
-}
-
-// spelt returns the value of an option in the form that its flag reads. ok is false if the plan
-// leaves the option open because its rule has no such option; the flag of the rule leaves it open,
-// too.
-func spelt(p control.Plan, name string) (value string, ok bool) {
+// spelt returns the value of an option in the form that its flag reads. ok is false if the options
+// leave it open because their rule has no such option; the flag of the rule leaves it open, too.
+func spelt(p plan.Options, name string) (value string, ok bool) {
 	value = p.Values()[name]
-	if value != "0" {
-		return value, true
-	}
-	switch name {
-	case "dimensions", "sparsity":
-		return p.InForce(name), p.Embeds()
-	case "cs-correct-alpha", "cs-correct-hops", "cs-smooth-alpha":
-		return p.InForce(name), p.Labels.Corrects()
-	case "splits":
-		return "1", true
+	if x, known := plan.Find(name); known && x.Positive() && value == "0" {
+		return p.InForce(name), !x.Refuses(p)
 	}
 	return value, true
 }

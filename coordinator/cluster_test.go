@@ -16,6 +16,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -54,7 +55,7 @@ type cluster struct {
 // ofRun is an entry of a file that was made under the plan of the run.
 func ofRun(e catalog.Entry) catalog.Entry {
 	e.Stage = string(control.Smooth)
-	e.Plan = stage.Hashes(control.DefaultPlan())[e.Stage]
+	e.Plan = stage.Hashes(plan.Default())[e.Stage]
 	return e
 }
 
@@ -88,7 +89,7 @@ func (c *cluster) open(store storage.Store) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewScheduler(ctx, j, cat, control.DefaultPlan(), c.o)
+	return NewScheduler(ctx, j, cat, plan.Default(), c.o)
 }
 
 func (c *cluster) set(s *Scheduler) {
@@ -814,7 +815,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("a worker that has not joined: %v", err)
 	}
 	w, err := s.Join(ctx, control.Hello{Worker: "w", Version: "1"})
-	want := control.Welcome{Plan: control.DefaultPlan(), Store: "mem:", Heartbeat: 10 * time.Second, Checkpoint: DefaultCheckpoint}
+	want := control.Welcome{Plan: plan.Default(), Store: "mem:", Heartbeat: 10 * time.Second, Checkpoint: DefaultCheckpoint}
 	if err != nil || w != want {
 		t.Errorf("welcome %+v, %v", w, err)
 	}
@@ -863,8 +864,8 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 // TestCommitOfAnotherPlan: a worker that has another plan than the run changes nothing.
 func TestCommitOfAnotherPlan(t *testing.T) {
 	s := newCluster(t, 1).start()
-	own := stage.Hashes(control.DefaultPlan())
-	other := control.DefaultPlan()
+	own := stage.Hashes(plan.Default())
+	other := plan.Default()
 	other.LSI.Epsilon *= 2
 	for _, tc := range []struct {
 		stage, plan string

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -59,7 +60,7 @@ func ids(phases [][]control.Task) string {
 	return strings.Join(names, "; ")
 }
 
-func cutOf(p control.Plan, s control.Stage) stage.Cut { return stage.Of(s)[0].Cut(p, cutGraph) }
+func cutOf(p plan.Options, s control.Stage) stage.Cut { return stage.Of(s)[0].Cut(p, cutGraph) }
 
 func TestCut(t *testing.T) {
 	const none = catalog.NotApplicable
@@ -69,7 +70,7 @@ func TestCut(t *testing.T) {
 		name    string
 		stage   control.Stage
 		workers int
-		change  func(*control.Plan)
+		change  func(*plan.Options)
 		files   map[string][]cell
 		want    string
 	}{
@@ -95,11 +96,11 @@ func TestCut(t *testing.T) {
 		},
 		{"all is there", control.Smooth, 2, nil, map[string][]cell{catalog.KindSmoothed: rows(0, 1, 2)}, "smooth"},
 		{
-			"labels of three models", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 }, nil,
+			"labels of three models", control.SmoothLabels, 3, func(p *plan.Options) { p.Train.Runs = 3 }, nil,
 			"columns/0-2 columns/2-4 columns/4-6; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
-			"labels that were counted, some of which are written", control.SmoothLabels, 3, func(p *control.Plan) { p.Train.Runs = 3 },
+			"labels that were counted, some of which are written", control.SmoothLabels, 3, func(p *plan.Options) { p.Train.Runs = 3 },
 			map[string][]cell{
 				catalog.KindSmoothedSoftTile: grid([]int{1, 2}, []int{0, 1, 2, 3, 4, 5}), catalog.KindLabelTally: rows(0, 1, 2),
 				catalog.KindWritten: {{-1, -1}}, catalog.KindPredictions: rows(0, 1),
@@ -107,27 +108,27 @@ func TestCut(t *testing.T) {
 			"rows/1-2 rows/2-3",
 		},
 		{
-			"labels whose K is found by run", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
+			"labels whose K is found by run", control.SmoothLabels, 2, func(p *plan.Options) { p.Train.Runs, p.Labels.Rule = 5, "ndls-reference" },
 			map[string][]cell{catalog.KindSmoothedSoftTile: grid([]int{0, 1, 2}, []int{2, 3, 4})},
 			"columns/0-2 columns/4-8 columns/8-10; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
-			"labels that are corrected first", control.LabelDepth, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth }, nil,
+			"labels that are corrected first", control.LabelDepth, 2, func(p *plan.Options) { p.Train.Runs, p.Labels.Rule = 2, plan.CorrectSmooth }, nil,
 			"choose/0-0; columns/0-2 columns/2-4; rows/0-1",
 		},
 		{
-			"labels that were corrected", control.SmoothLabels, 2, func(p *control.Plan) { p.Train.Runs, p.Labels.Rule = 2, control.CorrectSmooth },
+			"labels that were corrected", control.SmoothLabels, 2, func(p *plan.Options) { p.Train.Runs, p.Labels.Rule = 2, plan.CorrectSmooth },
 			map[string][]cell{catalog.KindCorrection: rows(0, 1, 2)},
 			"columns/0-2 columns/2-4; count/0-1 count/1-2 count/2-3; pick/0-0; rows/0-1 rows/1-2 rows/2-3",
 		},
 		{
-			"labels from elsewhere", control.SmoothLabels, 2, func(p *control.Plan) { p.Labels.SoftLabels = "other" },
+			"labels from elsewhere", control.SmoothLabels, 2, func(p *plan.Options) { p.Labels.SoftLabels = "other" },
 			map[string][]cell{catalog.KindPredictions: rows(1)},
 			"columns/0-1 columns/1-2; count/0-1 count/2-3; pick/0-0; rows/0-1 rows/2-3",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			p := control.DefaultPlan()
+			p := plan.Default()
 			if tc.change != nil {
 				tc.change(&p)
 			}
@@ -142,7 +143,7 @@ func TestCut(t *testing.T) {
 func TestCutCoversAll(t *testing.T) {
 	for workers := 2; workers < 20; workers++ {
 		var columns, rows []int
-		for _, phase := range cut(control.Smooth, cutOf(control.DefaultPlan(), control.Smooth), listed(t, nil), workers) {
+		for _, phase := range cut(control.Smooth, cutOf(plan.Default(), control.Smooth), listed(t, nil), workers) {
 			for _, task := range phase {
 				for i := task.First; i < task.Last; i++ {
 					if task.Part == control.Columns {

@@ -15,11 +15,12 @@ import (
 	"ndls/internal/share"
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/stage"
 )
 
 // finished is a store with a complete run, and the plan that made it.
-func finished(t *testing.T) (*storage.Mem, control.Plan) {
+func finished(t *testing.T) (*storage.Mem, plan.Options) {
 	t.Helper()
 	store := storage.NewMem()
 	j, _ := setup(t, store, labelled)
@@ -69,9 +70,9 @@ func TestDiscardInterrupted(t *testing.T) {
 	}
 	for _, other := range []bool{true, false} {
 		for at := int64(1); ; at += step {
-			store, plan := finished(t)
+			store, opts := finished(t)
 			if other {
-				plan.LSI.Epsilon = 0.3
+				opts.LSI.Epsilon = 0.3
 			}
 			faulty := storage.NewFaulty(store, at)
 			fails := func() error {
@@ -80,7 +81,7 @@ func TestDiscardInterrupted(t *testing.T) {
 					return err
 				}
 				j, f := setup(t, store, labelled)
-				j.Store, j.Catalog, f.cat, j.Plan, j.Restart = faulty, cat, cat, plan, true
+				j.Store, j.Catalog, f.cat, j.Plan, j.Restart = faulty, cat, cat, opts, true
 				_, err = j.Run(ctx, control.LSI)
 				return err
 			}
@@ -92,7 +93,7 @@ func TestDiscardInterrupted(t *testing.T) {
 			for name, s := range map[string]*storage.Mem{"fault": store, "power lost": store.CrashClone()} {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
 				j, _ := setup(t, s, labelled)
-				j.Plan = plan
+				j.Plan = opts
 				rec, err := j.Run(ctx, stage.Whole()...)
 				if errors.Is(err, control.ErrPlanMismatch) {
 					// Nothing was discarded yet: the old run is whole.
@@ -103,7 +104,7 @@ func TestDiscardInterrupted(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: run again: %v", what, err)
 				}
-				if rec.State != Complete || rec.Plan != plan {
+				if rec.State != Complete || rec.Plan != opts {
 					t.Errorf("%s: state %s, plan %+v", what, rec.State, rec.Plan.LSI)
 				}
 				checkPlan(t, what, s)
@@ -157,7 +158,7 @@ func TestCatalogueGone(t *testing.T) {
 			return cat.Remove(ctx, func(e catalog.Entry) bool { return e.Kind == catalog.KindLSI })
 		},
 	} {
-		store, plan := finished(t)
+		store, opts := finished(t)
 		if err := damage(store); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestCatalogueGone(t *testing.T) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
 		}
 		j, f := setup(t, store, labelled)
-		j.Plan = plan
+		j.Plan = opts
 		if _, err := j.Run(ctx, stage.Whole()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
 			t.Errorf("%s: run: %v after %v, want ErrCorrupt", name, err, f.executed)
 		}
@@ -211,7 +212,7 @@ func TestVerifyChecksTheCatalogueFile(t *testing.T) {
 // The record is gone: the same command keeps what is committed.
 func TestRecordGone(t *testing.T) {
 	ctx := context.Background()
-	store, plan := finished(t)
+	store, opts := finished(t)
 	if err := store.Remove(ctx, RecordName); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestRecordGone(t *testing.T) {
 	}
 	j, _ := setup(t, store, labelled)
 	before := j.Catalog.All()
-	j.Plan = plan
+	j.Plan = opts
 	if rec := run(t, j, stage.Whole()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
 		t.Errorf("state %s; the catalogue changed", rec.State)
 	}

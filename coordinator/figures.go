@@ -15,6 +15,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -219,14 +220,14 @@ func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) 
 // Figures returns the figures of stages that so many workers with the resources r share in this
 // way. Groups of a grid have the given size; with size 0 each stage takes the best of 2, 4, 8 … or
 // all workers. The error comes from [estimate.Run].
-func (p Parallel) Figures(size int, c estimate.Counts, plan control.Plan, r control.Resources, workers int, held int64,
+func (p Parallel) Figures(size int, c estimate.Counts, opts plan.Options, r control.Resources, workers int, held int64,
 	stages ...estimate.Stage,
 ) ([]control.Figures, error) {
-	list, err := estimate.RunCut(c, plan, r, workers, held, stages...)
+	list, err := estimate.RunCut(c, opts, r, workers, held, stages...)
 	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
 		return list, err
 	}
-	return estimate.RunShared(c, plan, r, workers, p.sizes(size, workers), held, stages...)
+	return estimate.RunShared(c, opts, r, workers, p.sizes(size, workers), held, stages...)
 }
 
 // sizes returns the possible sizes of groups of workers, the smallest first.

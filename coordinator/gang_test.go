@@ -19,6 +19,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/internal/testprogram"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -475,7 +476,7 @@ func (o *offered) Workers() int { return len(o.workers) }
 func partitioned(t *testing.T, sum shards.Summary, workers int, each control.Hello) (*Job, *Record) {
 	t.Helper()
 	j, f := setup(t, storage.NewMem(), sum)
-	j.Plan = control.DefaultPlan()
+	j.Plan = plan.Default()
 	if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
 		t.Fatal(err)
 	}
@@ -493,9 +494,9 @@ func partitioned(t *testing.T, sum shards.Summary, workers int, each control.Hel
 func TestWhoSharesRows(t *testing.T) {
 	const nodes = 256 << 20
 	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 32, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
-	plan := control.DefaultPlan()
+	opts := plan.Default()
 	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 32, Hops: 10}
-	alone, err := estimate.Run(c, plan, control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
+	alone, err := estimate.Run(c, opts, control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,7 +523,7 @@ func TestWhoSharesRows(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), sum)
-			j.Plan, j.Parallel = plan, tc.parallel
+			j.Plan, j.Parallel = opts, tc.parallel
 			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
 				t.Fatal(err)
 			}
@@ -577,7 +578,7 @@ func TestGroupSize(t *testing.T) {
 	const nodes = 64 << 20
 	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 128, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
 	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 128, Hops: 10}
-	alone, err := estimate.Run(c, control.DefaultPlan(), control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
+	alone, err := estimate.Run(c, plan.Default(), control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,11 @@ import (
 	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -41,7 +43,7 @@ func ParseParallel(text string) (Parallel, error) {
 	if p := Parallel(text); slices.Contains(parallels, p) {
 		return p, nil
 	}
-	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals, grid: %w", text, control.ErrOption)
+	return "", fmt.Errorf("coordinator: --parallel %q is none of auto, columns, intervals, grid: %w", text, failure.ErrOption)
 }
 
 // Groups describes groups of workers that share rows. The plan chooses the values that are 0.
@@ -58,13 +60,13 @@ type Groups struct {
 func (g Groups) Check(p Parallel) error {
 	switch {
 	case g.Size < 0:
-		return fmt.Errorf("--group-size %d is negative: %w", g.Size, control.ErrOption)
+		return fmt.Errorf("--group-size %d is negative: %w", g.Size, failure.ErrOption)
 	case g.Size > 0 && p != Grid:
-		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", g.Size, p, control.ErrOption)
+		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", g.Size, p, failure.ErrOption)
 	case g.Columns != 0 && g.Columns != packed.HalfPanel && g.Columns != packed.PanelColumns:
-		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, control.ErrOption)
+		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, failure.ErrOption)
 	case g.Columns > 0 && p != Grid:
-		return fmt.Errorf("--group-columns %d applies only to --parallel grid, not to --parallel %s: %w", g.Columns, p, control.ErrOption)
+		return fmt.Errorf("--group-columns %d applies only to --parallel grid, not to --parallel %s: %w", g.Columns, p, failure.ErrOption)
 	}
 	return nil
 }
@@ -439,7 +441,7 @@ func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, n
 
 // stripEdges counts the edges into each strip that the hops of the plan read. It spreads them
 // evenly where no hop stream can be read.
-func stripEdges(ctx context.Context, cat *catalog.Catalog, p control.Plan, sum shards.Summary) []float64 {
+func stripEdges(ctx context.Context, cat *catalog.Catalog, p plan.Options, sum shards.Summary) []float64 {
 	all := make([]float64, packed.Strips(sum.Nodes))
 	for _, direction := range p.Directions() {
 		for i, n := range stripEdgesOf(ctx, cat, direction, sum) {

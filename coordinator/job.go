@@ -18,6 +18,7 @@ import (
 	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/internal/tracing"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -52,7 +53,7 @@ type Job struct {
 	Store   storage.Store
 	Catalog *catalog.Catalog
 	Tasks   Tasks
-	Plan    control.Plan
+	Plan    plan.Options
 	// Resources holds the known resources of a worker. Without Memory nothing is planned,
 	// because each worker plans for itself.
 	Resources control.Resources

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
@@ -108,10 +109,10 @@ func setup(t *testing.T, store storage.Store, sum shards.Summary) (*Job, *fake) 
 		t.Fatal(err)
 	}
 	f := &fake{cat: cat, sum: sum}
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset = "toy"
+	opts := plan.Default()
+	opts.Partition.Dataset = "toy"
 	return &Job{
-		Store: store, Catalog: cat, Tasks: f, Plan: plan, Resources: control.Resources{Memory: 1 << 30},
+		Store: store, Catalog: cat, Tasks: f, Plan: opts, Resources: control.Resources{Memory: 1 << 30},
 		Whole: true, Versions: map[string]string{"ndls": "test"}, Host: &control.Host{CPU: "A"}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}, f
 }
@@ -489,8 +490,8 @@ func TestRecordOfAnother(t *testing.T) {
 // TestRecordOfAnotherPlan is sealed, but has the hash of another plan.
 func TestRecordOfAnotherPlan(t *testing.T) {
 	store := storage.NewMem()
-	plan := control.DefaultPlan()
-	text, err := seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: plan, PlanHash: plan.Hash()})
+	opts := plan.Default()
+	text, err := seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: opts, PlanHash: opts.Hash()})
 	if err == nil {
 		err = replace(t.Context(), store, RecordName, text)
 	}
@@ -500,8 +501,8 @@ func TestRecordOfAnotherPlan(t *testing.T) {
 	if _, err := ReadRecord(t.Context(), store); err != nil {
 		t.Error(err)
 	}
-	plan.Seed++
-	if text, err = seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: plan, PlanHash: control.DefaultPlan().Hash()}); err == nil {
+	opts.Seed++
+	if text, err = seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: opts, PlanHash: plan.Default().Hash()}); err == nil {
 		err = replace(t.Context(), store, RecordName, text)
 	}
 	if err != nil {
@@ -666,7 +667,7 @@ func (replaced) ReadAt([]byte, int64) (int, error) { return 0, storage.ErrReplac
 // which that changes.
 func TestRecordIsReadWhileWritten(t *testing.T) {
 	store := &shifting{storage.NewMem(), 3}
-	written := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), State: Running}
+	written := &Record{Format: RecordFormat, Plan: plan.Default(), State: Running}
 	if err := written.write(t.Context(), store); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/worker"
 )
 
@@ -86,14 +87,14 @@ func (s *stopping) Commit(ctx context.Context, fencing uint64, c control.Change)
 
 // partitionWith partitions with workers, each of which dies at a point and is
 // started again, and returns what the catalogue lists.
-func partitionWith(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, deaths ...string) (entries []catalog.Entry, losses int) {
+func partitionWith(t *testing.T, store storage.Store, opts plan.Options, uri string, memories []int64, deaths ...string) (entries []catalog.Entry, losses int) {
 	t.Helper()
-	return partitionUntil(t, store, plan, uri, memories, 0, false, deaths...)
+	return partitionUntil(t, store, opts, uri, memories, 0, false, deaths...)
 }
 
 // partitionUntil is partitionWith, that ends after so many commits if that is not 0. It
 // discards what is there where restart says so.
-func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri string, memories []int64, commits int64, restart bool, deaths ...string) (entries []catalog.Entry, losses int) {
+func partitionUntil(t *testing.T, store storage.Store, opts plan.Options, uri string, memories []int64, commits int64, restart bool, deaths ...string) (entries []catalog.Entry, losses int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -107,14 +108,14 @@ func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri st
 	if err != nil {
 		t.Fatal(err)
 	}
-	scheduler, err := coordinator.NewScheduler(ctx, journal, cat, plan, coordinator.Options{
+	scheduler, err := coordinator.NewScheduler(ctx, journal, cat, opts, coordinator.Options{
 		Version: "1", Lease: 300 * time.Millisecond, Workers: len(memories),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	job := coordinator.Job{
-		Store: store, Catalog: cat, Tasks: scheduler, Plan: plan, Inputs: control.Inputs{Dataset: uri}, Restart: restart, Log: slog.New(slog.DiscardHandler),
+		Store: store, Catalog: cat, Tasks: scheduler, Plan: opts, Inputs: control.Inputs{Dataset: uri}, Restart: restart, Log: slog.New(slog.DiscardHandler),
 	}
 	var workers sync.WaitGroup
 	for i, memory := range memories {
@@ -155,9 +156,9 @@ func partitionUntil(t *testing.T, store storage.Store, plan control.Plan, uri st
 func TestPartitionOnWorkers(t *testing.T) {
 	const mib = 1 << 20
 	const uri = "synthetic:nodes=20000,edges=300000,features=70,classes=6,seed=9"
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset, plan.Partition.Split = uri, "random:20,30"
-	want, _ := partitionWith(t, storage.NewMem(), plan, uri, []int64{512 * mib})
+	opts := plan.Default()
+	opts.Partition.Dataset, opts.Partition.Split = uri, "random:20,30"
+	want, _ := partitionWith(t, storage.NewMem(), opts, uri, []int64{512 * mib})
 	if len(want) < 5+3 {
 		t.Fatalf("only %d files", len(want))
 	}
@@ -178,7 +179,7 @@ func TestPartitionOnWorkers(t *testing.T) {
 		{"three workers that die anywhere", []int64{130 * mib, 200 * mib, 512 * mib}, drawn, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, losses := partitionWith(t, storage.NewMem(), plan, uri, c.memories, c.deaths...)
+			got, losses := partitionWith(t, storage.NewMem(), opts, uri, c.memories, c.deaths...)
 			if losses < c.losses {
 				t.Errorf("%d losses", losses)
 			}
@@ -196,8 +197,8 @@ func TestPartitionOnWorkers(t *testing.T) {
 func TestPartitionCutAnew(t *testing.T) {
 	const mib = 1 << 20
 	const uri = "synthetic:nodes=5000,edges=60000,features=40,classes=6,seed=9"
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset = uri
+	opts := plan.Default()
+	opts.Partition.Dataset = uri
 	each := func(n int) (memories []int64) {
 		for range n {
 			memories = append(memories, 200*mib)
@@ -205,7 +206,7 @@ func TestPartitionCutAnew(t *testing.T) {
 		return memories
 	}
 	undisturbed := storage.NewMem()
-	want, _ := partitionWith(t, undisturbed, plan, uri, each(3))
+	want, _ := partitionWith(t, undisturbed, opts, uri, each(3))
 	if left, err := undisturbed.List(t.Context(), "graph/runs/"); err != nil || len(left) > 0 {
 		t.Errorf("a partition that nobody stops leaves %v (%v)", left, err)
 	}
@@ -220,8 +221,8 @@ func TestPartitionCutAnew(t *testing.T) {
 		t.Run(fmt.Sprintf("%d commits by %d workers, then %d, restart %t", commits, before, after, restart), func(t *testing.T) {
 			t.Parallel()
 			store := storage.NewMem()
-			partitionUntil(t, store, plan, uri, each(before), commits, false)
-			got, _ := partitionUntil(t, store, plan, uri, each(after), 0, restart)
+			partitionUntil(t, store, opts, uri, each(before), commits, false)
+			got, _ := partitionUntil(t, store, opts, uri, each(after), 0, restart)
 			if !slices.Equal(got, want) {
 				t.Errorf("committed\n%v, want\n%v", got, want)
 			}

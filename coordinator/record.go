@@ -17,6 +17,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -59,7 +60,7 @@ type Record struct {
 	// Stopped says of a FAILED run that nothing failed: the user has stopped it, and the same
 	// command continues it.
 	Stopped  bool         `json:"stopped,omitempty"`
-	Plan     control.Plan `json:"plan"`
+	Plan     plan.Options `json:"plan"`
 	PlanHash string       `json:"plan_hash"`
 	// Inputs lists the files from which the partition was made, or is being made. A generated
 	// dataset has none.
@@ -113,7 +114,7 @@ type Outputs struct {
 
 // outputsOf describes the output of a stage by the catalogue. It leaves out features and smoothed
 // rows that the plan removes later. It has hop streams only if no other file has the edges.
-func outputsOf(cat *catalog.Catalog, p control.Plan, s control.Stage) Outputs {
+func outputsOf(cat *catalog.Catalog, p plan.Options, s control.Stage) Outputs {
 	rows := stage.RowsKind(p)
 	lasting := func(kind string) bool {
 		switch kind {
@@ -189,9 +190,9 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 			Format int `json:"format"`
 		} `json:"plan"`
 	}
-	if err := json.Unmarshal(text, &head); err == nil && head.PlanHash != "" && (head.Format != RecordFormat || head.Plan.Format != control.PlanFormat) {
+	if err := json.Unmarshal(text, &head); err == nil && head.PlanHash != "" && (head.Format != RecordFormat || head.Plan.Format != plan.Format) {
 		return nil, fmt.Errorf("%s in %s has format %d with plan format %d, this ndls knows %d and %d; use the version that wrote it or another --run: %w",
-			RecordName, s.URI(), head.Format, head.Plan.Format, RecordFormat, control.PlanFormat, seal.ErrVersion)
+			RecordName, s.URI(), head.Format, head.Plan.Format, RecordFormat, plan.Format, seal.ErrVersion)
 	}
 	var rec Record
 	if err := seal.DecodeJSON(text, &rec); err != nil {

@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
@@ -32,7 +33,7 @@ func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 		if stage.RowsKind(rec.Plan) == catalog.KindKeptHops {
 			x.Folder = "hops/"
 		}
-		if rec.Plan.Smooth.Targets == control.AllTargets {
+		if rec.Plan.Smooth.Targets == plan.AllTargets {
 			x.Bytes = estimate.SmoothedBytes(rec.Plan, sum.Nodes, estimate.OutputOf(rec.Plan, sum.Features, len(sum.Classes)).Trained())
 		}
 		list = append(list, x)

@@ -17,7 +17,9 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -70,7 +72,7 @@ type Options struct {
 // use.
 type Scheduler struct {
 	cat     *catalog.Catalog
-	plan    control.Plan
+	plan    plan.Options
 	plans   map[string]string // the hash of what decides the files of each stage
 	o       Options
 	journal *Journal
@@ -111,7 +113,7 @@ var _ control.Service = (*Scheduler)(nil)
 
 // NewScheduler continues the run of this journal and this catalogue; open the catalogue after the
 // journal. Workers that hold tasks may continue them for the time of a lease.
-func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan control.Plan, o Options) (*Scheduler, error) {
+func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, opts plan.Options, o Options) (*Scheduler, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
@@ -120,13 +122,13 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, plan co
 	}
 	if o.Lease < 0 || o.Checkpoint < 0 || o.Workers < 0 {
 		return nil, fmt.Errorf("coordinator: a lease of %v, checkpoints every %v, %d workers: none may be negative: %w",
-			o.Lease, o.Checkpoint, o.Workers, control.ErrOption)
+			o.Lease, o.Checkpoint, o.Workers, failure.ErrOption)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Scheduler{
-		cat: cat, plan: plan, plans: stage.Hashes(plan), o: o, journal: j, started: time.Now(),
+		cat: cat, plan: opts, plans: stage.Hashes(opts), o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}), offered: make(chan struct{}),
 		stages: []StageStatus{},
 	}
@@ -548,8 +550,8 @@ func (s *Scheduler) check(c control.Change) error {
 				return fmt.Errorf("%s is described with the text %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
 			}
 		}
-		if plan, known := s.plans[e.Stage]; !known || e.Plan != plan {
-			return fmt.Errorf("%s was made by stage %q under plan %q, but the run has plan %q for that stage: %w", e.Path, e.Stage, e.Plan, plan, control.ErrRejected)
+		if opts, known := s.plans[e.Stage]; !known || e.Plan != opts {
+			return fmt.Errorf("%s was made by stage %q under plan %q, but the run has plan %q for that stage: %w", e.Path, e.Stage, e.Plan, opts, control.ErrRejected)
 		}
 	}
 	return nil

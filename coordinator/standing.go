@@ -13,6 +13,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -150,7 +151,7 @@ func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 
 // onlyOf refuses a catalogue that lists files made under another plan. It ignores the stages in
 // but.
-func onlyOf(cat *catalog.Catalog, p control.Plan, but []control.Stage) error {
+func onlyOf(cat *catalog.Catalog, p plan.Options, but []control.Stage) error {
 	plans := stage.Hashes(p)
 	for _, e := range cat.All() {
 		if e.Plan != plans[e.Stage] && !slices.Contains(but, control.Stage(e.Stage)) {

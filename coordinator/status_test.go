@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/plan"
 )
 
 func TestStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		s := c.start()
-		rec := &Record{Format: RecordFormat, Plan: control.DefaultPlan(), Wanted: []control.Stage{control.Partition, control.LSI, control.Smooth}}
+		rec := &Record{Format: RecordFormat, Plan: plan.Default(), Wanted: []control.Stage{control.Partition, control.LSI, control.Smooth}}
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.Partition, Seconds: 12}, State: Complete})
 		rec.set(StageRecord{StageReport: control.StageReport{Stage: control.LSI}, State: Running})
 		s.Announce(rec.Progress())
@@ -52,7 +53,7 @@ func TestStatus(t *testing.T) {
 		if want := []StageStatus{{control.Partition, Complete, 12, "", false}, {control.LSI, Running, 0, "", false}, {control.Smooth, Waiting, 0, "", false}}; !slices.Equal(st.Stages, want) {
 			t.Errorf("stages %+v, want %+v", st.Stages, want)
 		}
-		if st.Run != "mem:" || st.PlanHash != control.DefaultPlan().Hash() || st.State != "running" || st.Stage != control.Smooth || st.Phase != control.Columns || st.Tasks != (TaskCounts{Waiting: 2, Running: 1}) {
+		if st.Run != "mem:" || st.PlanHash != plan.Default().Hash() || st.State != "running" || st.Stage != control.Smooth || st.Phase != control.Columns || st.Tasks != (TaskCounts{Waiting: 2, Running: 1}) {
 			t.Errorf("status %+v", st)
 		}
 		if len(st.Losses) != 1 || st.Losses[0].Worker != "a" || st.SecondsLost != 10 || st.Losses[0].UnitsLost != 4 {

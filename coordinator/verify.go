@@ -8,13 +8,13 @@ import (
 	"slices"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -145,7 +145,7 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 }
 
 // verifyCounts compares the rows of all files of a kind with the graph.
-func verifyCounts(ctx context.Context, cat *catalog.Catalog, p control.Plan) error {
+func verifyCounts(ctx context.Context, cat *catalog.Catalog, p plan.Options) error {
 	if _, ok := cat.Lookup(shards.SummaryPath); !ok {
 		return nil
 	}

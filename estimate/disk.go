@@ -9,6 +9,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/plan"
 )
 
 // ErrDisk reports a run that does not fit the disk.
@@ -39,7 +40,7 @@ func need(list []control.Figures, there int64, same bool) (n Space) {
 // CheckDisk refuses stages of so many workers with [ErrDisk] if free has no room for them. held is
 // as for [Run]; there is the present size of the run directory, partial output of the stages
 // included.
-func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held, there int64, free Space, stages ...Stage) error {
+func CheckDisk(c Counts, p plan.Options, r control.Resources, workers int, held, there int64, free Space, stages ...Stage) error {
 	list, err := RunCut(c, p, r, workers, held, stages...)
 	if len(list) == 0 {
 		return err
@@ -59,7 +60,7 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 		return nil
 	}
 	var fits []string
-	try := func(flag string, p control.Plan, r control.Resources) {
+	try := func(flag string, p plan.Options, r control.Resources) {
 		possible := slices.DeleteFunc(slices.Clone(stages), func(s Stage) bool { return s.Lacks(p, c.Facts(p)) != "" })
 		list, err := RunCut(c, p, r, workers, held, possible...)
 		if _, less, _ := missing(list); less < bytes && err == nil {
@@ -84,12 +85,12 @@ func CheckDisk(c Counts, p control.Plan, r control.Resources, workers int, held,
 // remedy is a plan that needs less disk.
 type remedy struct {
 	flag string
-	plan control.Plan
+	plan plan.Options
 }
 
 // remedies lists the options that can still be changed before these stages.
-func remedies(p control.Plan, stages []Stage) (all []remedy) {
-	add := func(stage control.Stage, flag string, field func(*control.Plan) *string, value string) {
+func remedies(p plan.Options, stages []Stage) (all []remedy) {
+	add := func(stage control.Stage, flag string, field func(*plan.Options) *string, value string) {
 		q := p
 		begins := slices.ContainsFunc(stages, func(s Stage) bool { return s.Name() == stage })
 		if x := field(&q); begins && *x != value {
@@ -97,12 +98,12 @@ func remedies(p control.Plan, stages []Stage) (all []remedy) {
 			all = append(all, remedy{flag, q})
 		}
 	}
-	add(control.Smooth, "--targets labelled", func(p *control.Plan) *string { return &p.Smooth.Targets }, control.LabelledTargets)
-	add(control.Predict, "--probabilities best", func(p *control.Plan) *string { return &p.Probabilities }, control.BestProbability)
-	add(control.Smooth, "--smoothed-precision float16", func(p *control.Plan) *string { return &p.Smooth.SmoothedPrecision }, "float16")
-	add(control.LSI, "--precision float16", func(p *control.Plan) *string { return &p.Precision }, "float16")
-	add(control.Partition, "--shards none", func(p *control.Plan) *string { return &p.Partition.Shards }, "none")
-	add(control.Partition, "--features none", func(p *control.Plan) *string { return &p.Partition.Features }, "none")
+	add(control.Smooth, "--targets labelled", func(p *plan.Options) *string { return &p.Smooth.Targets }, plan.LabelledTargets)
+	add(control.Predict, "--probabilities best", func(p *plan.Options) *string { return &p.Probabilities }, plan.BestProbability)
+	add(control.Smooth, "--smoothed-precision float16", func(p *plan.Options) *string { return &p.Smooth.SmoothedPrecision }, "float16")
+	add(control.LSI, "--precision float16", func(p *plan.Options) *string { return &p.Precision }, "float16")
+	add(control.Partition, "--shards none", func(p *plan.Options) *string { return &p.Partition.Shards }, "none")
+	add(control.Partition, "--features none", func(p *plan.Options) *string { return &p.Partition.Features }, "none")
 	if dropped := p; slices.ContainsFunc(stages, func(s Stage) bool { return s.Name() == control.Smooth }) && !p.DropFeatures {
 		dropped.DropFeatures = true
 		all = append(all, remedy{"--keep-features=false", dropped})

@@ -6,9 +6,11 @@ import (
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -73,7 +75,7 @@ func (c Counts) validate() error {
 	if c.Nodes < 1 || c.Edges < 0 || c.Features < 0 || c.Classes < 0 || c.Hops < 0 || c.Components < 0 ||
 		min(c.Training, c.Validation, c.Labelled) < 0 || max(c.Training, c.Validation, c.Labelled) > c.Nodes {
 		return fmt.Errorf("estimate: no graph has %d nodes, %d edges, %d features and %d classes: %w",
-			c.Nodes, c.Edges, c.Features, c.Classes, control.ErrOption)
+			c.Nodes, c.Edges, c.Features, c.Classes, failure.ErrOption)
 	}
 	return nil
 }
@@ -84,7 +86,7 @@ type Facts struct{ Features, Labels, Splits, Directed, OneClass bool }
 
 // Facts returns what a graph of these counts has under plan p. Counts do not tell whether there are
 // splits: Facts assumes that there are.
-func (c Counts) Facts(p control.Plan) Facts {
+func (c Counts) Facts(p plan.Options) Facts {
 	return Facts{Features: c.Features > 0 && p.Partition.Features != "none", Labels: c.Classes > 0, Splits: true, Directed: c.Directed, OneClass: c.Classes == 1}
 }
 
@@ -94,9 +96,9 @@ type Stage interface {
 	Name() control.Stage
 	// Lacks says what the graph lacks for the stage under plan p, or why the stage does not apply,
 	// and what the user can do; "" if nothing.
-	Lacks(p control.Plan, f Facts) string
+	Lacks(p plan.Options, f Facts) string
 	// Shares reports whether workers may share the rows of the graph in the stage.
-	Shares(p control.Plan) bool
+	Shares(p plan.Options) bool
 	// Cost writes the cost of the stage into s.
 	Cost(s *Sheet)
 }
@@ -105,7 +107,7 @@ type Stage interface {
 // before the first. The list is complete even if a stage exceeds r.Memory; the error then wraps
 // [mem.ErrBudget] and names a sufficient --memory. A stage that exceeds r.Disk leaves out temporary
 // files that only save time; [CheckDisk] tells whether it fits then.
-func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
+func Run(c Counts, p plan.Options, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func Run(c Counts, p control.Plan, r control.Resources, held int64, stages ...St
 // RunCut is [Run] for so many workers with r each, which share the columns or pieces of a stage.
 // Work that one worker does alone does not change. Memory and temporary files count one worker;
 // other figures count all workers together.
-func RunCut(c Counts, p control.Plan, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
+func RunCut(c Counts, p plan.Options, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -173,7 +175,7 @@ const (
 // Sheet collects the cost of a stage.
 type Sheet struct {
 	Counts
-	Plan      control.Plan
+	Plan      plan.Options
 	Resources control.Resources
 	Threads   int
 	// Figures holds the cost so far. Figures.PeakDiskBytes comes on top of what was on disk before
@@ -205,7 +207,7 @@ type Sheet struct {
 	swaps   swaps     // of workers that share the stage
 }
 
-func newSheet(c Counts, p control.Plan, r control.Resources) *Sheet {
+func newSheet(c Counts, p plan.Options, r control.Resources) *Sheet {
 	if p.Partition.Features == "none" {
 		c.Features = 0
 	}
@@ -371,7 +373,7 @@ func (s *Sheet) ReadK() {
 
 // Stored returns the number of smoothed rows.
 func (s *Sheet) Stored() int64 {
-	if s.Plan.Smooth.Targets == control.LabelledTargets {
+	if s.Plan.Smooth.Targets == plan.LabelledTargets {
 		return max(s.Labelled, s.Training+s.Validation)
 	}
 	return s.Nodes
@@ -401,7 +403,7 @@ func (s *Sheet) BytesOfRows(rows int64, values int) int64 {
 }
 
 // SmoothedBytes returns the size of so many smoothed rows of so many values under plan p.
-func SmoothedBytes(p control.Plan, rows int64, values int) int64 {
+func SmoothedBytes(p plan.Options, rows int64, values int) int64 {
 	return rows * (8 + int64(values)*valueBytes(p.HalfSmoothed()))
 }
 

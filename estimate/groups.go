@@ -3,6 +3,7 @@ package estimate
 import (
 	"ndls/hops"
 	"ndls/internal/control"
+	"ndls/plan"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 // same columns; groups of one share no rows. pieces is the number of pieces of columns that groups
 // can take, 0 if only one group of all workers can run the stage. The computing, sending and
 // reading of a hop overlap.
-func GroupSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size, pieces int, rates control.Rates) float64 {
+func GroupSeconds(c Counts, p plan.Options, r control.Resources, s Stage, workers, size, pieces int, rates control.Rates) float64 {
 	x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 	if f := x.figures(s); f.Passes == 0 {
 		return swappingSeconds(c, p, r, s, workers, size, rates)
@@ -85,7 +86,7 @@ func (x swaps) seconds(workers, threads float64) float64 {
 // BestGroup returns the size of groups, at most `most`, with which so many workers need the fewest
 // seconds for the pieces of a stage that can do without groups. It considers the sizes that fit,
 // and returns 1 if no groups are worthwhile.
-func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, most, pieces int, rates control.Rates,
+func BestGroup(c Counts, p plan.Options, r control.Resources, s Stage, workers, most, pieces int, rates control.Rates,
 	fits func(size int) bool,
 ) int {
 	seconds := func(size int) float64 { return GroupSeconds(c, p, r, s, workers, size, pieces, rates) }
@@ -101,7 +102,7 @@ func BestGroup(c Counts, p control.Plan, r control.Resources, s Stage, workers, 
 
 // swappingSeconds is GroupSeconds of a stage without passes, in which the workers of a group swap
 // values.
-func swappingSeconds(c Counts, p control.Plan, r control.Resources, s Stage, workers, size int, rates control.Rates) float64 {
+func swappingSeconds(c Counts, p plan.Options, r control.Resources, s Stage, workers, size int, rates control.Rates) float64 {
 	x := share(c, p, r, s, Part(c.Nodes, size), size, max(workers/size, 1))
 	x.Workers = max(workers, 1)
 	if rates.Network > 0 {

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"ndls/hops"
-	"ndls/internal/control"
+	"ndls/plan"
 )
 
 // slowest lists the number of hops after which the last of so many nodes of a graph with few hops
@@ -51,7 +51,7 @@ func (c Counts) hopsOf(nodes int64, epsilon float64) int {
 // ExpectedHops returns the Hops to plan with before the K table is known: Kmax, unless the graph is
 // generated without chains. Some nodes of every published graph that was tried reach a Kmax of 200
 // (Cora, Citeseer, Coauthor CS, facebook, web-NotreDame).
-func (c Counts) ExpectedHops(o control.LSIOptions) int {
+func (c Counts) ExpectedHops(o plan.LSIOptions) int {
 	if c.FewHops {
 		return min(c.hopsOf(c.Nodes, o.Epsilon), o.Kmax)
 	}

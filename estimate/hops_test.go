@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/smooth"
 )
 
@@ -16,7 +16,7 @@ var (
 )
 
 func TestExpectedHops(t *testing.T) {
-	lsi := control.DefaultPlan().LSI
+	lsi := plan.Default().LSI
 	for _, test := range []struct {
 		name   string
 		counts Counts
@@ -56,7 +56,7 @@ func TestRowsThatStandAreSpared(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := smooth.Options{Rule: rule, Tolerance: 0.001, Standing: 0.0015, Targets: smooth.AllTargets(papers64.Nodes)}
-	s := Sheet{Counts: papers64, Plan: control.DefaultPlan()}
+	s := Sheet{Counts: papers64, Plan: plan.Default()}
 	if passes, moves := s.passesOf(o, 200); passes != 39 || moves != 0 {
 		t.Errorf("%d passes, the last %d of rows that move, where nothing is known", passes, moves)
 	}
@@ -85,13 +85,13 @@ func TestNeedless(t *testing.T) {
 		{"validation rows at 1/64", papers64, 1_957, 6, 4.41},
 		{"validation rows at 1/16", papers16, 7_829, 6, 3.87},
 	} {
-		s := Sheet{Counts: test.counts, Plan: control.DefaultPlan()}
+		s := Sheet{Counts: test.counts, Plan: plan.Default()}
 		if got := s.needless(test.targets, test.last); math.Abs(got-test.measured) > 0.8 {
 			t.Errorf("%s: %.2f of %d passes are expected to be needless, %.2f were", test.name, got, test.last, test.measured)
 		}
 	}
 	// Where all targets count the last hop, nearly all rows are needed at once.
-	s := Sheet{Counts: papers64, Plan: control.DefaultPlan()}
+	s := Sheet{Counts: papers64, Plan: plan.Default()}
 	if got := s.needless(papers64.Nodes, 3); got > 0.1 {
 		t.Errorf("%.2f of 3 passes are needless where all nodes count three hops", got)
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"ndls/fastrp"
-	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/plan"
 	"ndls/smooth"
 )
 
@@ -31,13 +31,13 @@ type Output struct {
 
 // OutputOf returns what the smooth stage writes under plan p for a graph with so many features and
 // classes. The plan is valid.
-func OutputOf(p control.Plan, features, classes int) Output {
+func OutputOf(p plan.Options, features, classes int) Output {
 	if p.Embeds() {
 		e := Projection(p)
 		return Output{Keep: e.Kept(), Joins: true, Features: e.Dimensions, Directions: p.Directions()}
 	}
 	o := Output{Sums: true, Features: features, Directions: p.Directions()}
-	o.Keep, _ = control.ParseHops(p.Smooth.KeepHops)
+	o.Keep, _ = plan.ParseHops(p.Smooth.KeepHops)
 	if rule, err := smooth.NewRule(p.Smooth.Rule, p.Smooth.Alpha, p.Smooth.Hops); err == nil && !rule.Sums() {
 		o.Sums, o.Joins, o.Keep = false, rule.Weighs(), nil
 		for hop := range p.Smooth.Hops + 1 {
@@ -51,12 +51,12 @@ func OutputOf(p control.Plan, features, classes int) Output {
 }
 
 // Projection returns the embedding that a plan with --rule fastrp asks for. The plan is valid.
-func Projection(p control.Plan) fastrp.Projection {
+func Projection(p plan.Options) fastrp.Projection {
 	o := p.Smooth
-	weights, _ := fastrp.ParseWeights(cmp.Or(o.HopWeights, control.DefaultHopWeights))
+	weights, _ := fastrp.ParseWeights(cmp.Or(o.HopWeights, plan.DefaultHopWeights))
 	return fastrp.Projection{
-		Dimensions: cmp.Or(o.Dimensions, control.DefaultDimensions), Weights: weights, DegreePower: o.DegreePower,
-		Sparsity: cmp.Or(o.Sparsity, control.DefaultSparsity), Seed: p.Seed,
+		Dimensions: cmp.Or(o.Dimensions, plan.DefaultDimensions), Weights: weights, DegreePower: o.DegreePower,
+		Sparsity: cmp.Or(o.Sparsity, plan.DefaultSparsity), Seed: p.Seed,
 	}
 }
 

@@ -3,6 +3,7 @@ package estimate
 import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/plan"
 )
 
 // Part returns the largest number of rows of a worker if so many workers share the rows of a graph
@@ -18,7 +19,7 @@ func Part(nodes int64, workers int) int64 {
 // the size of groups with the fewest seconds, without the time of the network, among the sizes
 // whose memory fits. Memory and temporary files count one worker; other figures count all workers
 // together.
-func RunShared(c Counts, p control.Plan, r control.Resources, workers int, sizes []int, held int64,
+func RunShared(c Counts, p plan.Options, r control.Resources, workers int, sizes []int, held int64,
 	stages ...Stage,
 ) ([]control.Figures, error) {
 	if err := c.validate(); err != nil {
@@ -71,7 +72,7 @@ func better(x, y control.Figures, memory int64) bool {
 
 // share returns the sheet of a stage with so many rows of the graph, in one of several groups of so
 // many members, if the stage allows that.
-func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) *Sheet {
+func share(c Counts, p plan.Options, r control.Resources, s Stage, rows int64, members, groups int) *Sheet {
 	x := newSheet(c, p, r)
 	x.groups = groups
 	if s.Shares(p) && rows < c.Nodes {
@@ -83,7 +84,7 @@ func share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, m
 // Share plans the part of a worker with r in a stage with so many rows of the graph, in one of
 // several groups of so many members. least is the least memory with which it can take part.
 // resident reports whether r keeps its rows in memory.
-func Share(c Counts, p control.Plan, r control.Resources, s Stage, rows int64, members, groups int) (least int64, resident bool) {
+func Share(c Counts, p plan.Options, r control.Resources, s Stage, rows int64, members, groups int) (least int64, resident bool) {
 	x := share(c, p, r, s, rows, members, groups)
 	least = x.figures(s).LeastBytes
 	return least, least <= r.Memory && !x.spilled

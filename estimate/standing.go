@@ -1,6 +1,6 @@
 package estimate
 
-import "ndls/internal/control"
+import "ndls/plan"
 
 const (
 	// At the usual tolerance, rows that stand may change a distance that decides K by standingOfK times ε, and a sum of hops by
@@ -12,7 +12,7 @@ const (
 )
 
 // StandingOfK returns the largest amount by which rows that stand may change a distance that decides K, 0 if none may be left out.
-func StandingOfK(p control.Plan) float64 {
+func StandingOfK(p plan.Options) float64 {
 	if p.LSI.Mode != "influence-sketch" {
 		return 0
 	}
@@ -20,6 +20,6 @@ func StandingOfK(p control.Plan) float64 {
 }
 
 // Standing returns the same for sums of hops, whatever decides K. An ε above the usual one counts as that.
-func Standing(p control.Plan) float64 {
+func Standing(p plan.Options) float64 {
 	return standingOfSums * min(1, p.Tolerance/usualTolerance) * min(p.LSI.Epsilon, usualEpsilon)
 }

@@ -9,13 +9,13 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/train"
@@ -64,38 +64,38 @@ type Report struct {
 
 // Run computes K, smoothed rows and predictions of the nodes of ds that a run does not have,
 // and commits them in out, which should be empty.
-func Run(ctx context.Context, cat *catalog.Catalog, plan control.Plan, ds dataset.Dataset, out *catalog.Catalog,
+func Run(ctx context.Context, cat *catalog.Catalog, opts plan.Options, ds dataset.Dataset, out *catalog.Catalog,
 	o Options,
 ) (_ *Report, err error) {
 	if _, done := out.Lookup(ReportPath); done {
-		return nil, failure.Of(control.ErrOption, "--out holds the output of ndls infer already: give another folder")
+		return nil, failure.Of(failure.ErrOption, "--out holds the output of ndls infer already: give another folder")
 	}
 	keyed, ok := ds.(dataset.Keyed)
 	if !ok || !keyed.OwnNodes() {
-		return nil, failure.Of(control.ErrOption, "new nodes come as tables, one of edges and one of the new nodes: --dataset table:EDGES?src=COLUMN&dst=COLUMN&nodes=NODES&id=COLUMN&features=COLUMN")
+		return nil, failure.Of(failure.ErrOption, "new nodes come as tables, one of edges and one of the new nodes: --dataset table:EDGES?src=COLUMN&dst=COLUMN&nodes=NODES&id=COLUMN&features=COLUMN")
 	}
-	switch weighted := dataset.IsWeighted(plan.Partition.Dataset); {
+	switch weighted := dataset.IsWeighted(opts.Partition.Dataset); {
 	case weighted && !ds.Info().Weighted:
-		return nil, failure.Of(control.ErrOption, "the edges of the run have weights, and those of the dataset have none: name the column with their weights, weight=COLUMN")
+		return nil, failure.Of(failure.ErrOption, "the edges of the run have weights, and those of the dataset have none: name the column with their weights, weight=COLUMN")
 	case !weighted && ds.Info().Weighted:
-		return nil, failure.Of(control.ErrOption, "the edges of the dataset have weights, and those of the run have none: leave weight= out, or make a run with weights")
-	case dataset.IsDirected(plan.Partition.Dataset) || ds.Info().Directed:
-		return nil, failure.Of(control.ErrOption, "edges have directions, and new nodes get K hops, which are defined for edges without directions: use a run without directed=true, and leave it out here")
-	case plan.Embeds():
-		return nil, failure.Of(control.ErrOption, "the rows of this run are made by --rule %s, and a run does not keep the hops of its random rows, which new nodes would need: make a run that has the new nodes", plan.Smooth.Rule)
-	case plan.Smooth.LabelColumns > 0:
-		return nil, failure.Of(control.ErrOption, "the run has --label-columns, and keeps the hops of its training nodes without their own labels, which new nodes beside them would need: make a run without --label-columns")
+		return nil, failure.Of(failure.ErrOption, "the edges of the dataset have weights, and those of the run have none: leave weight= out, or make a run with weights")
+	case dataset.IsDirected(opts.Partition.Dataset) || ds.Info().Directed:
+		return nil, failure.Of(failure.ErrOption, "edges have directions, and new nodes get K hops, which are defined for edges without directions: use a run without directed=true, and leave it out here")
+	case opts.Embeds():
+		return nil, failure.Of(failure.ErrOption, "the rows of this run are made by --rule %s, and a run does not keep the hops of its random rows, which new nodes would need: make a run that has the new nodes", opts.Smooth.Rule)
+	case opts.Smooth.LabelColumns > 0:
+		return nil, failure.Of(failure.ErrOption, "the run has --label-columns, and keeps the hops of its training nodes without their own labels, which new nodes beside them would need: make a run without --label-columns")
 	}
-	rule, err := stage.RuleOf(plan)
+	rule, err := stage.RuleOf(opts)
 	switch {
 	case err != nil:
 		return nil, err
 	case rule.Weighs():
-		return nil, failure.Of(control.ErrOption, "the rows of this run are made by --rule %s, whose hops go once rows are made of them, and new nodes would need the hops of their neighbours: make a run that has the new nodes", plan.Smooth.Rule)
+		return nil, failure.Of(failure.ErrOption, "the rows of this run are made by --rule %s, whose hops go once rows are made of them, and new nodes would need the hops of their neighbours: make a run that has the new nodes", opts.Smooth.Rule)
 	case rule.Repeats():
-		return nil, failure.Of(control.ErrOption, "the run has --rule %s with --depth %s, whose lists repeat the last hop of a node, and new nodes would need every hop of their neighbours: make a run without --depth", plan.Smooth.Rule, plan.Smooth.Depth)
+		return nil, failure.Of(failure.ErrOption, "the run has --rule %s with --depth %s, whose lists repeat the last hop of a node, and new nodes would need every hop of their neighbours: make a run without --depth", opts.Smooth.Rule, opts.Smooth.Depth)
 	}
-	r, err := openRun(ctx, cat, plan, rule, o.Budget, o.Threads)
+	r, err := openRun(ctx, cat, opts, rule, o.Budget, o.Threads)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/elementary"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
@@ -15,6 +14,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/seal"
 	"ndls/internal/share"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
@@ -23,7 +23,7 @@ import (
 // run is the run whose nodes are the old ones.
 type run struct {
 	cat     *catalog.Catalog
-	plan    control.Plan
+	plan    plan.Options
 	summary shards.Summary
 	ids     inputid.Type
 	budget  *mem.Budget
@@ -46,10 +46,10 @@ func (r *run) free() {
 }
 
 // openRun opens what a run has stored: hops of all nodes, degrees and components.
-func openRun(ctx context.Context, cat *catalog.Catalog, plan control.Plan, rule smooth.Rule, b *mem.Budget, threads int) (_ *run,
+func openRun(ctx context.Context, cat *catalog.Catalog, opts plan.Options, rule smooth.Rule, b *mem.Budget, threads int) (_ *run,
 	err error,
 ) {
-	r := &run{cat: cat, plan: plan, budget: b, threads: threads, rule: rule}
+	r := &run{cat: cat, plan: opts, budget: b, threads: threads, rule: rule}
 	defer func() {
 		if err != nil {
 			r.free()
@@ -65,7 +65,7 @@ func openRun(ctx context.Context, cat *catalog.Catalog, plan control.Plan, rule 
 		return nil, err
 	}
 	if !rule.NodeDependent && rule.Hops(0) > r.hops.last() {
-		return nil, failure.Of(control.ErrOption, "--rule %s takes %d hops, and the run has kept hops 0 to %d: make a run with --keep-hops 0..%d --targets all",
+		return nil, failure.Of(failure.ErrOption, "--rule %s takes %d hops, and the run has kept hops 0 to %d: make a run with --keep-hops 0..%d --targets all",
 			rule.Name, rule.Hops(0), r.hops.last(), rule.Hops(0))
 	}
 	n := r.summary.Nodes

@@ -11,6 +11,7 @@ import (
 
 	"ndls/internal/byhop"
 	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/report"
 )
 
@@ -20,7 +21,7 @@ func value(x float64) *float64 { return &x }
 func full() report.Report {
 	spread := &control.Spread{Mean: 0.81, Std: 0.02, BetweenModels: 0.0031, BetweenSplits: 0.0177}
 	r := report.Report{Dataset: report.Dataset{Name: "g", Nodes: 1234567, Edges: 5, Components: 2, Normalization: "auto chose l1: few"}}
-	p := control.DefaultPlan()
+	p := plan.Default()
 	p.Partition.Dataset = "planetoid:cora"
 	p.LSI.Epsilon = 0.07
 	r.Run = report.NewRun(p, "2GiB", map[string]string{"ndls": "1", "go": "2"}, &control.Host{CPU: "A&B", Processors: 2, Memory: 3 << 30, MemoryLimit: 1 << 30, KernelRelease: "6.1"}, []control.InputFile{{Path: "a&b", Size: 7, SHA256: "00ff"}}, control.Inputs{Dataset: "planetoid:it's here/cora"})

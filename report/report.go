@@ -9,6 +9,7 @@ import (
 
 	"ndls/internal/byhop"
 	"ndls/internal/control"
+	"ndls/plan"
 )
 
 // MaxRows is the largest number of lines of a table of a report.
@@ -71,11 +72,11 @@ type Run struct {
 
 // NewRun describes a run: its plan, the memory that it had, such as "16GiB", the versions of what wrote it and its host, the files
 // that it has read, and the names that commands gave to files and folders.
-func NewRun(p control.Plan, memory string, versions map[string]string, host *control.Host, inputs []control.InputFile,
+func NewRun(p plan.Options, memory string, versions map[string]string, host *control.Host, inputs []control.InputFile,
 	named control.Inputs,
 ) *Run {
 	r := &Run{Options: p.Values(), Changed: []string{}, PlanHash: p.Hash(), Versions: versions, Host: host, Inputs: inputs}
-	standard := control.DefaultPlan().Values()
+	standard := plan.Default().Values()
 	for _, name := range slices.Sorted(maps.Keys(r.Options)) {
 		if r.Options[name] != standard[name] {
 			r.Changed = append(r.Changed, name)

@@ -8,33 +8,34 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
 // TestBestProbabilities: with --probabilities best, soft labels and predictions have the
 // class and the probability that they have with all probabilities, and the same accuracy.
 func TestBestProbabilities(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"depth 0":   func(p *control.Plan) { p.Labels.Depth = "0" },
-		"ndls":      func(p *control.Plan) { p.Labels.Depth = "3" },
-		"reference": func(p *control.Plan) { p.Labels.Depth, p.Labels.Rule = "3", "ndls-reference" },
-		"correct":   func(p *control.Plan) { p.Labels.Depth, p.Labels.Rule = "3", control.CorrectSmooth },
-		"chosen":    func(*control.Plan) {},
+	for name, change := range map[string]func(*plan.Options){
+		"depth 0":   func(p *plan.Options) { p.Labels.Depth = "0" },
+		"ndls":      func(p *plan.Options) { p.Labels.Depth = "3" },
+		"reference": func(p *plan.Options) { p.Labels.Depth, p.Labels.Rule = "3", "ndls-reference" },
+		"correct":   func(p *plan.Options) { p.Labels.Depth, p.Labels.Rule = "3", plan.CorrectSmooth },
+		"chosen":    func(*plan.Options) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan := stagetest.SmallPlan()
-			plan.Partition.Dataset, plan.Labels.Kmax = classes37, 4
-			plan.Train.Runs = 1 // of several, the losses that decide between equals are known with all probabilities alone
-			change(&plan)
+			opts := stagetest.SmallPlan()
+			opts.Partition.Dataset, opts.Labels.Kmax = classes37, 4
+			opts.Train.Runs = 1 // of several, the losses that decide between equals are known with all probabilities alone
+			change(&opts)
 			stages := whole
-			if plan.Labels.Depth != control.AutoDepth {
+			if opts.Labels.Depth != plan.AutoDepth {
 				stages = slices.DeleteFunc(slices.Clone(whole), func(s control.Stage) bool { return s == control.LabelDepth })
 			}
 			all, best := storage.NewMem(), storage.NewMem()
-			want := stagetest.Run(t, all, plan, stagetest.On(t, classes37), stages...)
-			plan.Probabilities = control.BestProbability
-			got := stagetest.Run(t, best, plan, stagetest.On(t, classes37), stages...)
+			want := stagetest.Run(t, all, opts, stagetest.On(t, classes37), stages...)
+			opts.Probabilities = plan.BestProbability
+			got := stagetest.Run(t, best, opts, stagetest.On(t, classes37), stages...)
 			last := len(stages) - 1
 			if g, w := got[last].Accuracy, want[last].Accuracy; *g.Smoothed.Test != *w.Smoothed.Test || *g.Base.Valid != *w.Base.Valid {
 				t.Errorf("accuracy %+v, with all probabilities %+v", g, w)

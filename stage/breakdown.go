@@ -13,6 +13,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -34,7 +35,7 @@ func numberOfRanges(degree, k, span int64) uint16 {
 }
 
 // spanOfK returns the number of values of K in a range.
-func spanOfK(p control.Plan) int64 { return int64(p.LSI.Kmax)/control.MaxLines + 1 }
+func spanOfK(p plan.Options) int64 { return int64(p.LSI.Kmax)/control.MaxLines + 1 }
 
 // rangesBytes returns the memory for the ranges of this number of rows and for counting this number of classes.
 func rangesBytes(rows int64, classes int) int64 {
@@ -214,7 +215,7 @@ func (b *breakdown) merge(o *breakdown) {
 }
 
 // report returns the breakdown for the report, or nil if no node was counted. classes holds the test nodes of each class.
-func (b *breakdown) report(p control.Plan, names []string, classes []train.ClassTally) *control.BreakdownReport {
+func (b *breakdown) report(p plan.Options, names []string, classes []train.ClassTally) *control.BreakdownReport {
 	r := &control.BreakdownReport{Degrees: []control.RangeRight{}}
 	for bits, x := range b.Degrees {
 		if x[0] > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -17,7 +18,7 @@ func TestBreakdown(t *testing.T) {
 	for _, classes := range []int{2, confusedClasses, confusedClasses + 1, 172} {
 		t.Run(fmt.Sprint(classes), func(t *testing.T) {
 			const n, kmax = 5000, 500
-			p := control.DefaultPlan()
+			p := plan.Default()
 			p.LSI.Kmax = kmax
 			random := rand.New(rand.NewPCG(1, uint64(classes)))
 			budget, err := mem.NewBudget(mem.MinBudget)
@@ -122,7 +123,7 @@ func TestBreakdown(t *testing.T) {
 			}
 		})
 	}
-	if (&breakdown{}).report(control.DefaultPlan(), nil, nil) != nil {
+	if (&breakdown{}).report(plan.Default(), nil, nil) != nil {
 		t.Error("no test node makes a breakdown")
 	}
 }

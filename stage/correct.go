@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
@@ -58,20 +59,20 @@ func correctionPath(interval int) string {
 }
 
 // corrects reports whether the plan corrects soft labels. With a given depth of 0 it does not, because depth 0 leaves them unchanged.
-func corrects(p control.Plan) bool { return p.Labels.Corrects() && p.Labels.Hops() > 0 }
+func corrects(p plan.Options) bool { return p.Labels.Corrects() && p.Labels.Hops() > 0 }
 
 // labelRule returns the rule by which soft labels are smoothed.
-func labelRule(p control.Plan) (smooth.Rule, error) {
+func labelRule(p plan.Options) (smooth.Rule, error) {
 	if !p.Labels.Corrects() {
 		return smooth.NewRule(p.Labels.Rule, p.Labels.Alpha, 0)
 	}
-	rule := smooth.Propagation(cmp.Or(p.Labels.SmoothAlpha, control.DefaultSmoothAlpha))
+	rule := smooth.Propagation(cmp.Or(p.Labels.SmoothAlpha, plan.DefaultSmoothAlpha))
 	rule.Name = p.Labels.Rule
 	return rule, nil
 }
 
 // errorRule returns the rule by which errors are propagated.
-func errorRule(p control.Plan) smooth.Rule {
+func errorRule(p plan.Options) smooth.Rule {
 	scale, alpha, _ := p.Labels.Correction()
 	rule := smooth.Propagation(alpha)
 	if scale > 0 {

@@ -14,6 +14,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -176,38 +177,38 @@ func TestCorrectAndSmooth(t *testing.T) {
 		name    string
 		classes int
 		weights float64
-		change  func(*control.Plan)
+		change  func(*plan.Options)
 	}{
-		{"auto", 2, 0, func(*control.Plan) {}},
-		{"auto, two panels, weights", 18, 8, func(p *control.Plan) { p.LSI.R = 0 }},
-		{"a number", 7, 0, func(p *control.Plan) { p.Labels.CorrectScale = "1.5" }},
-		{"a number, weights", 12, 8, func(p *control.Plan) { p.Labels.CorrectScale, p.Labels.CorrectAlpha = "0.7", 0.95 }},
-		{"by node", 5, 0, func(p *control.Plan) { p.Labels.Rule = control.CorrectSmoothByNode }},
-		{"by node, a number", 12, 0, func(p *control.Plan) {
-			p.Labels.Rule, p.Labels.CorrectScale, p.Labels.CorrectHops = control.CorrectSmoothByNode, "1", 4
+		{"auto", 2, 0, func(*plan.Options) {}},
+		{"auto, two panels, weights", 18, 8, func(p *plan.Options) { p.LSI.R = 0 }},
+		{"a number", 7, 0, func(p *plan.Options) { p.Labels.CorrectScale = "1.5" }},
+		{"a number, weights", 12, 8, func(p *plan.Options) { p.Labels.CorrectScale, p.Labels.CorrectAlpha = "0.7", 0.95 }},
+		{"by node", 5, 0, func(p *plan.Options) { p.Labels.Rule = plan.CorrectSmoothByNode }},
+		{"by node, a number", 12, 0, func(p *plan.Options) {
+			p.Labels.Rule, p.Labels.CorrectScale, p.Labels.CorrectHops = plan.CorrectSmoothByNode, "1", 4
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			d := guess(t, 300, 500, tc.classes, tc.weights)
-			plan := control.DefaultPlan()
-			plan.Tolerance = 0
-			plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"
-			plan.LSI.Epsilon, plan.LSI.Kmax, plan.LSI.Mode = 0.2, 12, "influence-exact"
-			plan.Labels.Rule, plan.Labels.Depth, plan.Labels.SmoothAlpha = control.CorrectSmooth, "9", 0.7
-			tc.change(&plan)
+			opts := plan.Default()
+			opts.Tolerance = 0
+			opts.Partition.Dataset, opts.Labels.SoftLabels = d.m.Dataset, "soft.csv"
+			opts.LSI.Epsilon, opts.LSI.Kmax, opts.LSI.Mode = 0.2, 12, "influence-exact"
+			opts.Labels.Rule, opts.Labels.Depth, opts.Labels.SmoothAlpha = plan.CorrectSmooth, "9", 0.7
+			tc.change(&opts)
 			store := storage.NewMem()
 			stages := []control.Stage{control.Partition, control.SmoothLabels}
-			if plan.Labels.TakesK() {
+			if opts.Labels.TakesK() {
 				stages = []control.Stage{control.Partition, control.LSI, control.SmoothLabels}
 			}
-			stagetest.Run(t, store, plan, d.m, stages...)
+			stagetest.Run(t, store, opts, d.m, stages...)
 			var k map[int64]int
-			if plan.Labels.TakesK() {
+			if opts.Labels.TakesK() {
 				k = kOf(t, store)
 			}
-			scale, alpha, hops := plan.Labels.Correction()
-			want := d.corrected(plan.LSI.R, scale, alpha, 0.7, hops, 9, k)
+			scale, alpha, hops := opts.Labels.Correction()
+			want := d.corrected(opts.LSI.R, scale, alpha, 0.7, hops, 9, k)
 			got := rows(t, store, catalog.KindPredictions)
 			if len(got) != len(d.soft) {
 				t.Fatalf("%d predictions", len(got))
@@ -240,15 +241,15 @@ func TestCorrectAndSmooth(t *testing.T) {
 func TestCorrectionLeavesNothing(t *testing.T) {
 	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	d := guess(t, 60, 90, 3, 0)
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset, plan.Labels.SoftLabels = d.m.Dataset, "soft.csv"
-	plan.Labels.Rule, plan.Labels.Depth, plan.Labels.CorrectHops = control.CorrectSmooth, "2", 2
+	opts := plan.Default()
+	opts.Partition.Dataset, opts.Labels.SoftLabels = d.m.Dataset, "soft.csv"
+	opts.Labels.Rule, opts.Labels.Depth, opts.Labels.CorrectHops = plan.CorrectSmooth, "2", 2
 	before := storage.NewMem()
-	stagetest.Run(t, before, plan, d.m, control.Partition)
+	stagetest.Run(t, before, opts, d.m, control.Partition)
 	smooth := func(store storage.Store) error {
 		cat, err := catalog.Open(t.Context(), store)
 		if err == nil {
-			_, err = stagetest.Execute(t.Context(), cat, d.m.Task(control.SmoothLabels, plan))
+			_, err = stagetest.Execute(t.Context(), cat, d.m.Task(control.SmoothLabels, opts))
 		}
 		return err
 	}

@@ -10,8 +10,10 @@ import (
 
 	"ndls/estimate"
 	"ndls/internal/control"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/partition"
+	"ndls/plan"
 )
 
 var papers = estimate.Counts{
@@ -27,9 +29,9 @@ func namesOf(list []control.Figures) (s []control.Stage) {
 }
 
 // labelledPlan is the default plan for the labelled rows alone, with 16 probes.
-func labelledPlan() control.Plan {
-	p := control.DefaultPlan()
-	p.Smooth.Targets, p.LSI.Probes = control.LabelledTargets, 16
+func labelledPlan() plan.Options {
+	p := plan.Default()
+	p.Smooth.Targets, p.LSI.Probes = plan.LabelledTargets, 16
 	return p
 }
 
@@ -62,7 +64,7 @@ func TestPapers100M(t *testing.T) {
 // TestTrainOnIsPlanned: where models are trained on rows of other run directories, these are read,
 // and not those of the run.
 func TestTrainOnIsPlanned(t *testing.T) {
-	c, p := papers, control.DefaultPlan() // with rows of all nodes
+	c, p := papers, plan.Default() // with rows of all nodes
 	p.Train.On = "sha256:…"
 	c.TrainOn = estimate.OtherRows{Rows: 1_400_000, Training: c.Training, Validation: c.Validation, Nodes: 1_400_000, NodeBytes: 13_000_000}
 	list, err := estimate.Run(c, p, control.Resources{Memory: 32 << 30, Threads: 2}, 0, Costs(control.Train)...)
@@ -82,7 +84,7 @@ func TestTrainOnIsPlanned(t *testing.T) {
 // TestHopsOfPapers100M: the hops of the labelled rows are as many bytes as they are said to be,
 // and are beside their tiles at a time.
 func TestHopsOfPapers100M(t *testing.T) {
-	figures := func(change func(*control.Plan)) control.Figures {
+	figures := func(change func(*plan.Options)) control.Figures {
 		p := labelledPlan()
 		p.Tolerance = 0 // hops that are written take all passes in any case
 		change(&p)
@@ -92,8 +94,8 @@ func TestHopsOfPapers100M(t *testing.T) {
 		}
 		return list[0]
 	}
-	plain := figures(func(*control.Plan) {})
-	sign := figures(func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "sign", 6 })
+	plain := figures(func(*plan.Options) {})
+	sign := figures(func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops = "sign", 6 })
 	if rows := papers.Labelled * (8 + 7*4*128); sign.DiskBytes != rows || rows < 5_500_000_000 || rows > 5_600_000_000 {
 		t.Errorf("7 hops of the labelled rows are %d bytes, %d are planned", rows, sign.DiskBytes)
 	}
@@ -103,33 +105,33 @@ func TestHopsOfPapers100M(t *testing.T) {
 	if sign.Passes*papers.Hops != plain.Passes*6 {
 		t.Errorf("%d passes to hop 6, %d to hop %d", sign.Passes, plain.Passes, papers.Hops)
 	}
-	beside := figures(func(p *control.Plan) { p.Smooth.KeepHops = "0..2" })
+	beside := figures(func(p *plan.Options) { p.Smooth.KeepHops = "0..2" })
 	if want := plain.DiskBytes + papers.Labelled*(8+3*4*128); beside.DiskBytes != want || beside.Passes != plain.Passes {
 		t.Errorf("3 hops beside the rule: %d bytes, want %d; %d passes of %d", beside.DiskBytes, want, beside.Passes, plain.Passes)
 	}
-	labels := figures(func(p *control.Plan) { p.Smooth.LabelColumns = 2 })
+	labels := figures(func(p *plan.Options) { p.Smooth.LabelColumns = 2 })
 	if want := papers.Labelled * (8 + 4*(128+172)); labels.DiskBytes != want || labels.Passes <= 2*plain.Passes {
 		t.Errorf("with label columns %d bytes, want %d; %d passes of %d", labels.DiskBytes, want, labels.Passes, plain.Passes)
 	}
 }
 
 func TestStages(t *testing.T) {
-	plan := control.DefaultPlan()
-	noFeatures := plan
+	opts := plan.Default()
+	noFeatures := opts
 	noFeatures.Partition.Features = "none"
 	embedded := noFeatures
-	embedded.Smooth.Rule = control.FastRP
+	embedded.Smooth.Rule = plan.FastRP
 	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
 	for _, tc := range []struct {
 		name   string
 		counts estimate.Counts
-		plan   control.Plan
+		plan   plan.Options
 		want   []control.Stage
 	}{
-		{"everything", papers, plan, Whole()},
+		{"everything", papers, opts, Whole()},
 		{"some targets", papers, labelledPlan(), withoutSmoothLabels},
-		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, plan, Whole()[:3]},
-		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, plan, Whole()[:2]},
+		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, opts, Whole()[:3]},
+		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, opts, Whole()[:2]},
 		{"features left out", papers, noFeatures, Whole()[:2]},
 		{"features made of the edges", papers, embedded, Whole()},
 	} {
@@ -138,7 +140,7 @@ func TestStages(t *testing.T) {
 			t.Errorf("%s: %v, %v", tc.name, namesOf(list), err)
 		}
 	}
-	if _, err := estimate.Run(estimate.Counts{}, plan, control.Resources{Memory: 1 << 30}, 0, Costs(control.Partition)...); !errors.Is(err, control.ErrOption) {
+	if _, err := estimate.Run(estimate.Counts{}, opts, control.Resources{Memory: 1 << 30}, 0, Costs(control.Partition)...); !errors.Is(err, failure.ErrOption) {
 		t.Errorf("no nodes: %v", err)
 	}
 }
@@ -153,18 +155,18 @@ func TestKeepsItsPromise(t *testing.T) {
 			Half: rapid.Bool().Draw(t, "half"), Training: rapid.Int64Range(0, min(n, 1<<20)).Draw(t, "training"),
 			Components: rapid.Int64Range(0, min(n, 1<<20)).Draw(t, "components"), Hops: rapid.IntRange(0, 60).Draw(t, "hops"),
 		}
-		p := control.DefaultPlan()
+		p := plan.Default()
 		p.LSI.Mode = rapid.SampledFrom([]string{"influence-sketch", "feature", "feature-sketch"}).Draw(t, "mode")
 		p.Precision = rapid.SampledFrom([]string{"float32", "float16"}).Draw(t, "precision")
-		p.Smooth.Targets = rapid.SampledFrom([]string{control.AllTargets, control.LabelledTargets}).Draw(t, "targets")
+		p.Smooth.Targets = rapid.SampledFrom([]string{plan.AllTargets, plan.LabelledTargets}).Draw(t, "targets")
 		if rapid.Bool().Draw(t, "fastrp") {
-			p.Smooth.Rule = control.FastRP
+			p.Smooth.Rule = plan.FastRP
 			p.Smooth.Dimensions = rapid.IntRange(1, 600).Draw(t, "dimensions")
 			p.Smooth.HopWeights = rapid.SampledFrom([]string{"", "1", "0,0,0,1", "1,1,1,1,1,1,1,1"}).Draw(t, "weights")
 		} else {
 			p.Smooth.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference", "sgc", "appnp", "sign", "nafs"}).Draw(t, "rule")
 			if !slices.Contains([]string{"ndls", "ndls-reference"}, p.Smooth.Rule) {
-				p.Smooth.Depth = rapid.SampledFrom([]string{"", control.NodeDepth}).Draw(t, "depth")
+				p.Smooth.Depth = rapid.SampledFrom([]string{"", plan.NodeDepth}).Draw(t, "depth")
 			}
 		}
 		p.Labels.Rule = rapid.SampledFrom([]string{"ndls", "ndls-reference", "cs", "cs-nd"}).Draw(t, "label rule")
@@ -199,7 +201,7 @@ func TestKeepsItsPromise(t *testing.T) {
 // TestShare: fewer rows never need more memory, the least is enough and no less is,
 // and all rows need what one worker does.
 func TestShare(t *testing.T) {
-	p := control.DefaultPlan()
+	p := plan.Default()
 	r := control.Resources{Memory: 1 << 40, Threads: 2}
 	for _, s := range Of(control.LSI, control.Smooth, control.LabelDepth, control.SmoothLabels) {
 		if !s.Shares(p) {
@@ -230,7 +232,7 @@ func TestShare(t *testing.T) {
 }
 
 func TestCheckDisk(t *testing.T) {
-	p := control.DefaultPlan()
+	p := plan.Default()
 	r := control.Resources{Memory: 16 << 30, Threads: 2}
 	stages := Costs(Possible(p, papers)...)
 	list, err := estimate.Run(papers, p, r, 0, stages...)
@@ -278,7 +280,7 @@ func TestCheckDisk(t *testing.T) {
 // A model that stops by patience is not planned for all epochs, and one without validation
 // nodes is.
 func TestTrainedEpochs(t *testing.T) {
-	p := control.DefaultPlan()
+	p := plan.Default()
 	p.Train.Epochs, p.Train.Patience = 500, 50
 	if got := TrainedEpochs(p, 10); got <= 50 || got >= 500 {
 		t.Errorf("%d of 500 epochs with a patience of 50", got)
@@ -296,20 +298,20 @@ func TestTrainedEpochs(t *testing.T) {
 // what they share, and not the hops that no node of a generated graph takes.
 func TestPlannedSeconds(t *testing.T) {
 	seconds := func(c estimate.Counts, threads int, s control.Stage) float64 {
-		list, err := estimate.Run(c, control.DefaultPlan(), control.Resources{Memory: 8 << 30, Threads: threads}, 0, Costs(s)...)
+		list, err := estimate.Run(c, plan.Default(), control.Resources{Memory: 8 << 30, Threads: threads}, 0, Costs(s)...)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return list[0].Seconds
 	}
 	c := estimate.Counts{Nodes: 1 << 20, Edges: 1 << 23, StatedNodes: true, Features: 64, Classes: 10, Training: 1000, Validation: 1000, Labelled: 1 << 20}
-	c.Hops = c.ExpectedHops(control.DefaultPlan().LSI)
+	c.Hops = c.ExpectedHops(plan.Default().LSI)
 	if c.Hops != 200 {
 		t.Errorf("%d hops of at most 200 are expected of a graph of unknown origin", c.Hops)
 	}
 	few := c
 	few.FewHops = true
-	if few.Hops = few.ExpectedHops(control.DefaultPlan().LSI); few.Hops < 5 || few.Hops > 30 {
+	if few.Hops = few.ExpectedHops(plan.Default().LSI); few.Hops < 5 || few.Hops > 30 {
 		t.Errorf("%d hops are expected of a generated graph", few.Hops)
 	}
 	for s, times := range map[control.Stage]float64{control.LSI: 3, control.Smooth: 2} {
@@ -332,8 +334,8 @@ func TestFurtherTables(t *testing.T) {
 	c := papers
 	c.Nodes, c.Edges, c.Training, c.Validation, c.Labelled = 1<<23, 1<<26, 1<<10, 1<<10, 1<<12
 	p := labelledPlan()
-	p.Smooth.Targets = control.AllTargets
-	of := func(p control.Plan, epsilons string) control.Figures {
+	p.Smooth.Targets = plan.AllTargets
+	of := func(p plan.Options, epsilons string) control.Figures {
 		c := c
 		c.Epsilons = epsilons
 		list, err := estimate.Run(c, p, control.Resources{Memory: 8 << 30, Threads: 2}, 0, Costs(control.LSI)...)
@@ -346,7 +348,7 @@ func TestFurtherTables(t *testing.T) {
 	labels := p
 	labels.Labels.Epsilon = 0.1
 	for _, x := range []struct {
-		plan     control.Plan
+		plan     plan.Options
 		epsilons string
 		tables   int64
 	}{

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/internal/control"
 	"ndls/internal/mem"
@@ -25,17 +26,17 @@ func (degreesStage) About() string {
 
 func (degreesStage) Always() bool { return false }
 
-func (degreesStage) Needs(control.Plan) []control.Stage { return []control.Stage{control.Partition} }
+func (degreesStage) Needs(plan.Options) []control.Stage { return []control.Stage{control.Partition} }
 
-func (degreesStage) Lacks(control.Plan, estimate.Facts) string { return "" }
+func (degreesStage) Lacks(plan.Options, estimate.Facts) string { return "" }
 
-func (degreesStage) Options(control.Plan) map[string]any { return nil }
+func (degreesStage) Options(plan.Options) map[string]any { return nil }
 
 func (degreesStage) Writes() []Kind { return nil }
 
-func (degreesStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
+func (degreesStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
 
-func (degreesStage) Shares(control.Plan) bool { return false }
+func (degreesStage) Shares(plan.Options) bool { return false }
 
 // Cost implements estimate.Stage: one reading of the node table, and a count per component.
 func (degreesStage) Cost(s *estimate.Sheet) {

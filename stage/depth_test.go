@@ -8,6 +8,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -15,25 +16,25 @@ import (
 // each depth is given: the sums of all depths are prefixes of the same sums. The depth chosen
 // is the smallest of the best, for each model, and its predictions equal those of that depth.
 func TestDepthOfLabelSmoothing(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"ndls":      func(*control.Plan) {},
-		"reference": func(p *control.Plan) { p.Labels.Rule = "ndls-reference" },
-		"float16":   func(p *control.Plan) { p.Precision = "float16" },
-		"correct":   func(p *control.Plan) { p.Labels.Rule = control.CorrectSmooth },
-		"correct by node": func(p *control.Plan) {
-			p.Labels.Rule, p.Labels.CorrectScale, p.LSI.Epsilon = control.CorrectSmoothByNode, "0.5", 0.2
+	for name, change := range map[string]func(*plan.Options){
+		"ndls":      func(*plan.Options) {},
+		"reference": func(p *plan.Options) { p.Labels.Rule = "ndls-reference" },
+		"float16":   func(p *plan.Options) { p.Precision = "float16" },
+		"correct":   func(p *plan.Options) { p.Labels.Rule = plan.CorrectSmooth },
+		"correct by node": func(p *plan.Options) {
+			p.Labels.Rule, p.Labels.CorrectScale, p.LSI.Epsilon = plan.CorrectSmoothByNode, "0.5", 0.2
 		},
-		"epsilon": func(p *control.Plan) { p.Labels.Epsilon = 0.2 },
+		"epsilon": func(p *plan.Options) { p.Labels.Epsilon = 0.2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan := stagetest.SmallPlan()
-			plan.Train.Runs, plan.Train.Epochs, plan.Labels.Kmax, plan.Labels.Depth = 3, 4, 6, control.AutoDepth
-			change(&plan)
+			opts := stagetest.SmallPlan()
+			opts.Train.Runs, opts.Train.Epochs, opts.Labels.Kmax, opts.Labels.Depth = 3, 4, 6, plan.AutoDepth
+			change(&opts)
 			store := storage.NewMem()
 			var depth *control.LabelDepthReport
 			var base, smoothed control.SplitAccuracy
-			for _, r := range stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...) {
+			for _, r := range stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), whole...) {
 				if r.LabelDepth != nil {
 					depth = r.LabelDepth
 				}
@@ -41,7 +42,7 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 					base, smoothed = r.Accuracy.Base, r.Accuracy.Smoothed
 				}
 			}
-			if depth == nil || len(depth.Curve) != plan.Labels.Kmax+1 || len(depth.Depths) != 3 || depth.ValidationNodes == 0 {
+			if depth == nil || len(depth.Curve) != opts.Labels.Kmax+1 || len(depth.Depths) != 3 || depth.ValidationNodes == 0 {
 				t.Fatalf("the report has %+v", depth)
 			}
 			near := func(what string, got, want float64) {
@@ -68,9 +69,9 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 			}
 			chosen := stagetest.Sums(t, store)
 			for d, x := range depth.Curve {
-				plan.Labels.Depth = strconv.Itoa(d)
-				reports := stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.SmoothLabels, control.Evaluate)
-				near("depth "+plan.Labels.Depth, x.Mean, reports[1].Accuracy.Smoothed.Valid.Mean)
+				opts.Labels.Depth = strconv.Itoa(d)
+				reports := stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.SmoothLabels, control.Evaluate)
+				near("depth "+opts.Labels.Depth, x.Mean, reports[1].Accuracy.Smoothed.Valid.Mean)
 				if d == depth.Chosen {
 					const path = "predictions/part-00000.arrow"
 					if got := stagetest.Sums(t, store)[path]; got == "" || got != chosen[path] {

@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -30,7 +31,7 @@ func TestDirectionsEqualTheDefinition(t *testing.T) {
 	}
 	hops := map[string][][]float64{} // by direction
 	sums := map[string][]float64{}   // by rule and direction
-	for direction, g := range map[string]testgraph.Graph{control.Out: d.graph, control.In: d.graph.Reversed()} {
+	for direction, g := range map[string]testgraph.Graph{plan.Out: d.graph, plan.In: d.graph.Reversed()} {
 		o, list := testgraph.NewOracle(g, r, false), [][]float64{x}
 		for range depth {
 			list = append(list, o.Apply(list[len(list)-1], width))
@@ -59,21 +60,21 @@ func TestDirectionsEqualTheDefinition(t *testing.T) {
 		}
 		return rows
 	}
-	for _, direction := range []string{control.In, control.Out, control.Both} {
+	for _, direction := range []string{plan.In, plan.Out, plan.Both} {
 		for _, rule := range []string{"sgc", "s2gc", "gbp", "appnp", "sign"} {
 			t.Run(fmt.Sprintf("%s/%s", direction, rule), func(t *testing.T) {
-				plan, written := control.DefaultPlan(), []int{1, 3}
-				plan.Partition.Dataset, plan.Partition.Normalize, plan.LSI.R = "edges:drawn?directed=true", "none", r
-				plan.Smooth.Rule, plan.Smooth.Hops, plan.Smooth.Alpha, plan.Smooth.Direction = rule, depth, alpha, direction
+				opts, written := plan.Default(), []int{1, 3}
+				opts.Partition.Dataset, opts.Partition.Normalize, opts.LSI.R = "edges:drawn?directed=true", "none", r
+				opts.Smooth.Rule, opts.Smooth.Hops, opts.Smooth.Alpha, opts.Smooth.Direction = rule, depth, alpha, direction
 				if rule == "sign" {
 					written = []int{0, 1, 2, 3, 4}
 				} else {
-					plan.Smooth.KeepHops = "1,3"
+					opts.Smooth.KeepHops = "1,3"
 				}
 				store := storage.NewMem()
-				stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.Smooth)
+				stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.Smooth)
 				var smoothed, lists [][]float64
-				for i, one := range plan.Directions() {
+				for i, one := range opts.Directions() {
 					smoothed = append(smoothed, sums[rule+" "+one])
 					for _, hop := range written {
 						if hop > 0 || i == 0 {

@@ -7,39 +7,26 @@ import (
 	"ndls/estimate"
 	"ndls/fastrp"
 	"ndls/hops"
-	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/share"
+	"ndls/plan"
 )
 
 // validateEmbedding checks the options of fastrp, which no other rule has.
-func validateEmbedding(p control.Plan) error {
-	o := p.Smooth
+func validateEmbedding(p plan.Options) error {
 	if !p.Embeds() {
-		for _, given := range []struct {
-			name string
-			is   bool
-		}{
-			{"dimensions", o.Dimensions != 0},
-			{"hop-weights", o.HopWeights != ""},
-			{"degree-power", o.DegreePower != 0},
-			{"sparsity", o.Sparsity != 0},
-		} {
-			if given.is {
-				return failure.Of(control.ErrOption, "--%s with --rule %s: only --rule %s has it", given.name, o.Rule, control.FastRP)
-			}
-		}
 		return nil
 	}
+	o := p.Smooth
 	if o.KeepHops != "" || o.LabelColumns != 0 {
-		return failure.Of(control.ErrOption, "--rule %s makes rows of the edges alone: leave --keep-hops and --label-columns out", control.FastRP)
+		return failure.Of(failure.ErrOption, "--rule %s makes rows of the edges alone: leave --keep-hops and --label-columns out", plan.FastRP)
 	}
 	if o.Sparsity != 0 && o.Sparsity < 1 {
-		return failure.Of(control.ErrOption, "--sparsity %g is below 1, with which no entry of a random row is zero", o.Sparsity)
+		return failure.Of(failure.ErrOption, "--sparsity %g is below 1, with which no entry of a random row is zero", o.Sparsity)
 	}
-	if _, err := fastrp.ParseWeights(cmp.Or(o.HopWeights, control.DefaultHopWeights)); err != nil {
-		return failure.Of(control.ErrOption, "--hop-weights %s: %w", o.HopWeights, err)
+	if _, err := fastrp.ParseWeights(cmp.Or(o.HopWeights, plan.DefaultHopWeights)); err != nil {
+		return failure.Of(failure.ErrOption, "--hop-weights %s: %w", o.HopWeights, err)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"ndls/internal/progress"
 	"ndls/internal/stationary"
 	"ndls/lsi"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/spmv"
@@ -114,7 +115,7 @@ func (g engine) smoothBlocks(ctx context.Context, o smooth.Options, k []uint16, 
 }
 
 // toleranceOfK returns the share of a hop that may be left out where K is found. Mode influence-exact leaves out nothing.
-func toleranceOfK(p control.Plan) float64 {
+func toleranceOfK(p plan.Options) float64 {
 	if p.LSI.Mode == "influence-exact" {
 		return 0
 	}
@@ -161,7 +162,7 @@ func (g *team) smoothBlock(ctx context.Context, out *tiles.Matrix, further, firs
 		return in.Rows(ctx, first*packed.PanelColumns, s.Layout().Columns, put)
 	}
 	kinds := in.kinds
-	if g.edgesKind != EdgesOf(g.Catalog, control.In) {
+	if g.edgesKind != EdgesOf(g.Catalog, plan.In) {
 		kinds = append(slices.Clip(kinds), g.edgesKind) // states of the same panels exist for another direction
 	}
 	states, c, err := g.States.Open(ctx, g.lo, g.hi, first, last, kinds...)
@@ -310,7 +311,7 @@ func (g engine) refused(what string, need int64, err error) error {
 
 // agree returns c for the number of columns that every member has memory for. Each member proposes the largest number that leaves its rows
 // in memory, or the least possible; the smallest proposal wins.
-func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
+func (g engine) agree(ctx context.Context, c hops.Capacity, opts func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
 	if c.Others == 0 {
 		return c, nil
 	}
@@ -322,7 +323,7 @@ func (g engine) agree(ctx context.Context, c hops.Capacity, plan func(hops.Capac
 		c.Asked = min(c.Asked, max(g.Resources.BlockColumns/packed.PanelColumns, 1)*packed.PanelColumns)
 	}
 	for ; c.Asked > packed.PanelColumns; c.Asked -= packed.PanelColumns {
-		if l, err := plan(c); err == nil && l.Residency == spmv.Resident {
+		if l, err := opts(c); err == nil && l.Residency == spmv.Resident {
 			break
 		}
 	}

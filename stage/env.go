@@ -11,6 +11,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
+	"ndls/plan"
 	"ndls/shards"
 )
 
@@ -21,7 +22,7 @@ type Env struct {
 	Task control.Task
 	// Summary describes the graph. It is empty for the partition, which makes it. If it has no nodes, Execute reads it.
 	Summary   shards.Summary
-	Plan      control.Plan
+	Plan      plan.Options
 	Inputs    control.Inputs
 	Resources control.Resources
 	Catalog   *catalog.Catalog

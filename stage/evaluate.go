@@ -10,6 +10,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/seal"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/tiles"
 	"ndls/train"
@@ -24,14 +25,14 @@ func (evaluateStage) About() string {
 	return "accuracy on each split, before and after label smoothing"
 }
 
-func (evaluateStage) Needs(p control.Plan) []control.Stage {
+func (evaluateStage) Needs(p plan.Options) []control.Stage {
 	if !smoothsLabels(p) {
 		return []control.Stage{control.Partition, control.Predict}
 	}
 	return []control.Stage{control.Partition, control.SmoothLabels}
 }
 
-func (evaluateStage) Lacks(p control.Plan, f estimate.Facts) string {
+func (evaluateStage) Lacks(p plan.Options, f estimate.Facts) string {
 	switch {
 	case ownModel(p):
 		return lacksModel(p, f)
@@ -41,15 +42,15 @@ func (evaluateStage) Lacks(p control.Plan, f estimate.Facts) string {
 	return lacksTruth(f)
 }
 
-func (evaluateStage) Options(p control.Plan) map[string]any {
+func (evaluateStage) Options(p plan.Options) map[string]any {
 	return map[string]any{"metrics": p.Metrics}
 }
 
 func (evaluateStage) Writes() []Kind { return nil }
 
-func (evaluateStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
+func (evaluateStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
 
-func (evaluateStage) Shares(control.Plan) bool { return false }
+func (evaluateStage) Shares(plan.Options) bool { return false }
 
 // reportedFiles is the number of bytes per class in run.json and in the report; replacedFiles is the number while they are replaced.
 const reportedFiles, replacedFiles = 340, 240
@@ -107,7 +108,7 @@ func (env evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	smoothed, w := figures{}, written{Predictions: control.OfModel, Model: index.Chosen}
+	smoothed, w := figures{}, written{Predictions: plan.OfModel, Model: index.Chosen}
 	var depths []int
 	if smoothsLabels(env.Plan) && len(env.Catalog.Entries(catalog.KindPredictions)) > 0 {
 		if w, err = readWritten(ctx, env.Plan, env.Catalog); err != nil {
@@ -174,7 +175,7 @@ func (env evaluation) predictionsReport(final figures, w written, depths []int) 
 	}
 	set := w.set(env.Plan)
 	switch {
-	case w.Predictions == control.MeanOfModels:
+	case w.Predictions == plan.MeanOfModels:
 		p.Models = modelsOfSplit(env.Plan)
 	case !ownModel(env.Plan):
 		p.Kind = control.GivenPredictions
@@ -191,7 +192,7 @@ func (env evaluation) predictionsReport(final figures, w written, depths []int) 
 // allOfOneClass warns if all labelled nodes are predicted to have the same class.
 func allOfOneClass(classes []string, f figures, models int, p *control.PredictionsReport) (warnings []string) {
 	help := "accuracy is then the share of that class and says nothing of the model; another --rule, a larger --hidden or another --lr may tell the classes apart"
-	if p.Measure == control.Accuracy {
+	if p.Measure == plan.Accuracy {
 		help += ", and --metrics auc or f1 chooses weights and predictions by another measure"
 	}
 	alike := 0
@@ -227,7 +228,7 @@ func allOfOneClass(classes []string, f figures, models int, p *control.Predictio
 const lastEpochs = 0.2
 
 // underfitted warns of models whose validation accuracy still rose when --epochs ended their training.
-func underfitted(p control.Plan, runs []trainedRun) []string {
+func underfitted(p plan.Options, runs []trainedRun) []string {
 	rising := 0
 	for _, r := range runs {
 		if r.Valid > 0 && r.Epochs == p.Train.Epochs && float64(r.BestEpoch) > (1-lastEpochs)*float64(r.Epochs) {

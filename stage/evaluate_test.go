@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"ndls/internal/control"
+	"ndls/plan"
 )
 
 // TestUnderfitted warns if most models were best near the end of their training, and training
 // ended because its epochs did.
 func TestUnderfitted(t *testing.T) {
-	p := control.DefaultPlan()
+	p := plan.Default()
 	p.Train.Epochs = 100
 	run := func(epochs, best int) trainedRun { return trainedRun{Epochs: epochs, BestEpoch: best, Valid: 0.5} }
 	for name, c := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -90,32 +91,32 @@ func embeddings(g testgraph.Graph, seed uint64, dimensions int, weights []float6
 func TestFastRP(t *testing.T) {
 	for _, tc := range []struct {
 		n       int
-		change  func(p *control.Plan)
+		change  func(p *plan.Options)
 		weights []float64
 		width   int
 		power   float64
 		s       float64
 		near    float64
 	}{
-		{1200, func(*control.Plan) {}, []float64{0, 0, 1, 1, 1, 1}, 128, 0, 3, 1e-5},
-		{900, func(p *control.Plan) {
+		{1200, func(*plan.Options) {}, []float64{0, 0, 1, 1, 1, 1}, 128, 0, 3, 1e-5},
+		{900, func(p *plan.Options) {
 			p.Smooth.Dimensions, p.Smooth.HopWeights, p.Smooth.DegreePower, p.Smooth.Sparsity = 40, "0.5,0,-1,0,2", -0.5, 1
 			p.LSI.R, p.Seed = 0.8, 12
 		}, []float64{0.5, 0, -1, 0, 2}, 40, -0.5, 1, 1e-5},
-		{900, func(p *control.Plan) {
+		{900, func(p *plan.Options) {
 			p.Smooth.Dimensions, p.Smooth.Sparsity, p.Smooth.DegreePower, p.Precision = 70, 30, 0.3, "float16"
 		}, []float64{0, 0, 1, 1, 1, 1}, 70, 0.3, 30, 3e-3},
 	} {
 		g := someGraph(tc.n, uint64(tc.width))
-		plan := control.DefaultPlan()
-		plan.Partition.Dataset, plan.Smooth.Rule = "edges", control.FastRP
-		tc.change(&plan)
+		opts := plan.Default()
+		opts.Partition.Dataset, opts.Smooth.Rule = "edges", plan.FastRP
+		tc.change(&opts)
 		store := storage.NewMem()
 		m := stagetest.On(t, edgesFile(t, g))
 		m.BlockColumns = 32
-		stagetest.Run(t, store, plan, m, control.Partition, control.Smooth)
+		stagetest.Run(t, store, opts, m, control.Partition, control.Smooth)
 		got := rows(t, store, catalog.KindSmoothed)
-		want := embeddings(g, plan.Seed, tc.width, tc.weights, tc.power, tc.s)
+		want := embeddings(g, opts.Seed, tc.width, tc.weights, tc.power, tc.s)
 		if len(got) != tc.n {
 			t.Fatalf("%d rows of %d", len(got), tc.n)
 		}

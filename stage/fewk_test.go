@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 	"ndls/worker"
 )
@@ -43,16 +44,16 @@ func withRing(t *testing.T, nodes int) string {
 // panels of the probe: every committed byte is the same, and so is the report.
 func TestFewPassesForK(t *testing.T) {
 	path := withRing(t, 3000)
-	for name, change := range map[string]func(*control.Plan){
-		"sketch":  func(*control.Plan) {},
-		"r":       func(p *control.Plan) { p.LSI.R, p.LSI.Probes, p.Tolerance = 0.2, 80, 0.01 },
-		"later":   func(p *control.Plan) { p.LSI.Epsilon = 0.012 },
-		"Kmax 60": func(p *control.Plan) { p.LSI.Kmax, p.LSI.Epsilon, p.Tolerance = 60, 0.13, 0.01 },
+	for name, change := range map[string]func(*plan.Options){
+		"sketch":  func(*plan.Options) {},
+		"r":       func(p *plan.Options) { p.LSI.R, p.LSI.Probes, p.Tolerance = 0.2, 80, 0.01 },
+		"later":   func(p *plan.Options) { p.LSI.Epsilon = 0.012 },
+		"Kmax 60": func(p *plan.Options) { p.LSI.Kmax, p.LSI.Epsilon, p.Tolerance = 60, 0.13, 0.01 },
 	} {
-		plan := stagetest.SmallPlan()
-		plan.Partition.Dataset, plan.Partition.Features = "edges:ring.txt", "none"
-		plan.LSI.Probes, plan.LSI.Epsilon, plan.LSI.Kmax = 48, 0.1, 200
-		change(&plan)
+		opts := stagetest.SmallPlan()
+		opts.Partition.Dataset, opts.Partition.Features = "edges:ring.txt", "none"
+		opts.LSI.Probes, opts.LSI.Epsilon, opts.LSI.Kmax = 48, 0.1, 200
+		change(&opts)
 		stages := []control.Stage{control.Partition, control.LSI}
 		var want map[string]string
 		var report control.StageReport
@@ -65,7 +66,7 @@ func TestFewPassesForK(t *testing.T) {
 					least, most = 0, 0
 				}
 				if p := r.Polynomials; p == nil || r.Passes < p.Passes+least || r.Passes > p.Passes+most ||
-					p.Hops != plan.LSI.Kmax || r.LSI.Uncertain == 0 || r.LSI.Uncertain >= 3000 {
+					p.Hops != opts.LSI.Kmax || r.LSI.Uncertain == 0 || r.LSI.Uncertain >= 3000 {
 					t.Errorf("%s: %d passes, the report says %+v, and that K of %d nodes is uncertain", name, r.Passes, p, r.LSI.Uncertain)
 				}
 				return
@@ -85,13 +86,13 @@ func TestFewPassesForK(t *testing.T) {
 			store := storage.NewMem()
 			res := stagetest.On(t, "edges:"+path)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns, res.Lean = c.threads, c.memory, c.kernel, c.columns, c.lean
-			compare(fmt.Sprintf("%+v", c), store, stagetest.Run(t, store, plan, res, stages...)[1])
+			compare(fmt.Sprintf("%+v", c), store, stagetest.Run(t, store, opts, res, stages...)[1])
 		}
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 0))
 		store := storage.NewMem()
 		m := stagetest.On(t, "edges:"+path)
-		stagetest.Run(t, store, plan, m, control.Partition)
+		stagetest.Run(t, store, opts, m, control.Partition)
 		var workers [2]*worker.Worker
 		var views [2]*catalog.Catalog
 		for i := range workers {
@@ -109,7 +110,7 @@ func TestFewPassesForK(t *testing.T) {
 			}
 			return r
 		}
-		task := m.Task(control.LSI, plan)
+		task := m.Task(control.LSI, opts)
 		var of *control.Polynomials
 		if tasks := inSteps(t, rng, store, task, func(task control.Task) {
 			if r := do(task); r.Polynomials != nil {

@@ -12,6 +12,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -58,13 +59,13 @@ func TestGoldenSmoothedCora(t *testing.T) {
 		}
 		for _, kernel := range kernels {
 			store := storage.NewMem()
-			plan := control.DefaultPlan()
-			plan.Tolerance = 0 // golden rows are of all hops
-			plan.Partition.Dataset = "cora"
-			plan.LSI.Mode, plan.LSI.R, plan.LSI.Epsilon, plan.LSI.Stationary = "influence-exact", c.R, c.Eps, c.Stationary
+			opts := plan.Default()
+			opts.Tolerance = 0 // golden rows are of all hops
+			opts.Partition.Dataset = "cora"
+			opts.LSI.Mode, opts.LSI.R, opts.LSI.Epsilon, opts.LSI.Stationary = "influence-exact", c.R, c.Eps, c.Stationary
 			res := stagetest.On(t, dataset)
 			res.Kernel = kernel
-			stagetest.Run(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+			stagetest.Run(t, store, opts, res, control.Partition, control.LSI, control.Smooth)
 			got := rows(t, store, catalog.KindSmoothed)
 			if len(got) != 2708 {
 				t.Fatalf("%d rows", len(got))

@@ -10,12 +10,12 @@ import (
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
-	"ndls/internal/control"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/stationary"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -172,7 +172,7 @@ func (g *graph) direct(r float64) {
 	degree, sent := g.degree.S, g.sent.S
 	for i := range degree {
 		degree[i] -= sent[i]
-		if g.direction == control.Out {
+		if g.direction == plan.Out {
 			degree[i], sent[i] = sent[i], degree[i]
 		}
 		a, b := float64(degree[i])+1, float64(sent[i])+1
@@ -182,7 +182,7 @@ func (g *graph) direct(r float64) {
 
 // EdgeKinds returns the kinds of the shards and of the hop streams that hops in a direction read.
 func EdgeKinds(direction string) (shard, hops string) {
-	if direction == control.Out {
+	if direction == plan.Out {
 		return catalog.KindReversed, catalog.KindReversedHops
 	}
 	return catalog.KindEdges, catalog.KindHops

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/train"
 )
 
@@ -73,12 +73,12 @@ func (l *labelled) inSplit(row int64) bool {
 }
 
 // HeldBytes returns the memory for this number of held rows of a plan, of width values each.
-func HeldBytes(p control.Plan, rows int64, width int) int64 {
+func HeldBytes(p plan.Options, rows int64, width int) int64 {
 	return labelledBytes(p, rows) + labelledPages(p) + train.HeldBytes(rows, width)
 }
 
 // HoldingBytes returns the memory that Hold uses beside HeldBytes while it reads this number of rows in files.
-func HoldingBytes(p control.Plan, rows int64, width int) int64 {
+func HoldingBytes(p plan.Options, rows int64, width int) int64 {
 	return labelledBytes(p, rows) + labelledPages(p) + train.ChunkBytes(rows, width)
 }
 

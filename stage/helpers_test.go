@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
 	"ndls/stage"
@@ -20,8 +20,8 @@ var whole = stage.Whole()
 const classes37 = "synthetic:nodes=3000,edges=12000,features=40,classes=37,seed=3"
 
 // fastRP lets the rows be made of the edges alone. There are three panels of two hops.
-func fastRP(p *control.Plan) {
-	p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1,0,2"
+func fastRP(p *plan.Options) {
+	p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = plan.FastRP, 40, "0,1,0,2"
 	p.Train.Epochs = 60
 }
 

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -159,25 +160,25 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 	d := draw(t, n, 21)
 	for _, c := range []struct {
 		name   string
-		change func(*control.Plan)
+		change func(*plan.Options)
 		keep   []int
 	}{
-		{"sign", func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "sign", 3 }, []int{0, 1, 2, 3}},
-		{"sign, labels", func(p *control.Plan) {
+		{"sign", func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops = "sign", 3 }, []int{0, 1, 2, 3}},
+		{"sign, labels", func(p *plan.Options) {
 			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns, p.LSI.R = "sign", 4, 2, 0
 		}, []int{0, 1, 2, 3, 4}},
-		{"ndls, hops", func(p *control.Plan) { p.Smooth.KeepHops = "0..1,9" }, []int{0, 1, 9}},
-		{"ndls, hops, labels", func(p *control.Plan) { p.Smooth.KeepHops, p.Smooth.LabelColumns, p.LSI.R = "2", 3, 1 }, []int{2}},
-		{"sgc, labels", func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns = "sgc", 2, 8 }, nil},
+		{"ndls, hops", func(p *plan.Options) { p.Smooth.KeepHops = "0..1,9" }, []int{0, 1, 9}},
+		{"ndls, hops, labels", func(p *plan.Options) { p.Smooth.KeepHops, p.Smooth.LabelColumns, p.LSI.R = "2", 3, 1 }, []int{2}},
+		{"sgc, labels", func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.LabelColumns = "sgc", 2, 8 }, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan := control.DefaultPlan()
-			plan.Partition.Dataset, plan.Partition.Normalize, plan.Seed = "drawn", "none", 5
-			plan.LSI.Mode, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0.1, 12
-			c.change(&plan)
+			opts := plan.Default()
+			opts.Partition.Dataset, opts.Partition.Normalize, opts.Seed = "drawn", "none", 5
+			opts.LSI.Mode, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0.1, 12
+			c.change(&opts)
 			store := storage.NewMem()
-			stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
-			hops := d.rowsAt(plan.LSI.R, 12, plan.Smooth.LabelColumns, plan.Seed)
+			stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
+			hops := d.rowsAt(opts.LSI.R, 12, opts.Smooth.LabelColumns, opts.Seed)
 			stack := rows(t, store, catalog.KindKeptHops)
 			for at, hop := range c.keep {
 				width := len(hops[0][0])
@@ -200,7 +201,7 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 					}
 				}
 			}
-			switch plan.Smooth.Rule {
+			switch opts.Smooth.Rule {
 			case "ndls":
 				equalsOracle(t, "smoothed", rows(t, store, catalog.KindSmoothed), want)
 			case "sgc":
@@ -218,13 +219,13 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 // at any hop, and changes those of others.
 func TestOwnLabelIsTakenOut(t *testing.T) {
 	d := draw(t, 120, 5)
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset, plan.Partition.Normalize = "drawn", "none"
-	plan.LSI.Kmax, plan.LSI.Epsilon = 8, 0.1
-	plan.Smooth.Rule, plan.Smooth.Hops, plan.Smooth.LabelColumns = "sign", 6, 2
+	opts := plan.Default()
+	opts.Partition.Dataset, opts.Partition.Normalize = "drawn", "none"
+	opts.LSI.Kmax, opts.LSI.Epsilon = 8, 0.1
+	opts.Smooth.Rule, opts.Smooth.Hops, opts.Smooth.LabelColumns = "sign", 6, 2
 	stack := func() map[int64][]float32 {
 		store := storage.NewMem()
-		stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
+		stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 		return rows(t, store, catalog.KindKeptHops)
 	}
 	before := stack()

@@ -6,10 +6,10 @@ import (
 
 	"ndls/estimate"
 	"ndls/hops"
-	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/train"
@@ -17,30 +17,30 @@ import (
 
 // FromHops reports whether the smoothed rows of a graph are sums of hops alone. [HoldSmoothed] then makes the rows of several plans from
 // the same hops.
-func FromHops(p control.Plan, s shards.Summary) bool {
+func FromHops(p plan.Options, s shards.Summary) bool {
 	out := (&Env{Plan: p, Summary: s}).output()
 	return out.Sums && !out.Joins && len(out.Keep) == 0 && out.Parts == 0 && !s.Directed && s.Features > 0 &&
-		!p.Embeds() && p.Smooth.Targets == control.AllTargets && p.Precision != "float16"
+		!p.Embeds() && p.Smooth.Targets == plan.AllTargets && p.Precision != "float16"
 }
 
 // SameHops reports whether two plans make the same hops of the features of a graph and measure the same distances from hop to hop. They may
 // differ in ε and in the options of smoothing, training and label smoothing.
-func SameHops(p, q control.Plan) bool {
-	base := func(p control.Plan) control.Plan {
-		p.LSI.Epsilon, p.Smooth, p.Train, p.Labels = 0, control.Plan{}.Smooth, control.Plan{}.Train, control.Plan{}.Labels
+func SameHops(p, q plan.Options) bool {
+	base := func(p plan.Options) plan.Options {
+		p.LSI.Epsilon, p.Smooth, p.Train, p.Labels = 0, plan.Options{}.Smooth, plan.Options{}.Train, plan.Options{}.Labels
 		return p
 	}
 	return base(p) == base(q)
 }
 
 // TakesK reports whether a plan smooths rows by the K table.
-func TakesK(p control.Plan) bool {
+func TakesK(p plan.Options) bool {
 	rule, err := RuleOf(p)
 	return err == nil && rule.NodeDependent
 }
 
 // PassesOf returns the number of passes over the edges that the rows of a plan take if the largest K is k.
-func PassesOf(p control.Plan, k int) int {
+func PassesOf(p plan.Options, k int) int {
 	rule, err := RuleOf(p)
 	if err != nil {
 		return k
@@ -51,7 +51,7 @@ func PassesOf(p control.Plan, k int) int {
 // HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and
 // holds the rows of each plan in memory: all rows, or those that train or validate in some split. The run directory has the K tables of the
 // plans; env.Plan is its own plan. Rows and chunks equal those that stage smooth commits. The caller frees the result.
-func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool) (held []*HeldRows, err error) {
+func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool) (held []*HeldRows, err error) {
 	defer env.Release()
 	defer func() {
 		if err != nil {
@@ -137,7 +137,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []control.Plan, all bool)
 }
 
 // tableFor returns the K table for the ε of a plan; it reads each table once.
-func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p control.Plan) ([]uint16, error) {
+func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p plan.Options) ([]uint16, error) {
 	if k := tables[p.LSI.Epsilon]; k != nil {
 		return k.S, nil
 	}
@@ -227,7 +227,7 @@ func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.T
 }
 
 // KindBytes returns the memory that each further plan uses in [HoldSmoothed], with this number of held rows of width values.
-func KindBytes(p control.Plan, s shards.Summary, rows int64, width int) int64 {
+func KindBytes(p plan.Options, s shards.Summary, rows int64, width int) int64 {
 	sums := 4*rows*packed.PanelColumns + 2*s.Nodes
 	return HeldBytes(p, rows, width) + sums + 2*s.Nodes + 4*4096
 }

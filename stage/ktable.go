@@ -9,9 +9,9 @@ import (
 
 	"ndls/catalog"
 	"ndls/estimate"
-	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/plan"
 	"ndls/shards"
 )
 
@@ -21,7 +21,7 @@ func labelTable(epsilon float64) string {
 }
 
 // looserEpsilon returns the ε of label smoothing if K for it is found on the way to the K table, else 0.
-func looserEpsilon(p control.Plan) float64 {
+func looserEpsilon(p plan.Options) float64 {
 	if p.Labels.TakesK() && p.Labels.Epsilon > p.LSI.Epsilon {
 		return p.Labels.Epsilon
 	}
@@ -35,7 +35,7 @@ func (env *Env) looserEpsilons() (list []float64) {
 }
 
 // loosersOf returns these ε under a plan for a graph; asked lists the ε of the inputs.
-func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) {
+func loosersOf(p plan.Options, f estimate.Facts, asked string) (list []float64) {
 	if epsilon := labelTableEpsilon(p, f); epsilon > 0 {
 		list = append(list, epsilon)
 	}
@@ -49,7 +49,7 @@ func loosersOf(p control.Plan, f estimate.Facts, asked string) (list []float64) 
 }
 
 // HasK reports whether the run directory has the K table for an ε.
-func HasK(cat *catalog.Catalog, p control.Plan, s shards.Summary, epsilon float64) bool {
+func HasK(cat *catalog.Catalog, p plan.Options, s shards.Summary, epsilon float64) bool {
 	_, ok := (&Env{Catalog: cat, Plan: p, Summary: s}).filesOfK(epsilon)
 	return ok
 }
@@ -64,7 +64,7 @@ func (env *Env) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
 }
 
 // labelTableEpsilon returns looserEpsilon if the graph has what label smoothing needs, else 0.
-func labelTableEpsilon(p control.Plan, f estimate.Facts) float64 {
+func labelTableEpsilon(p plan.Options, f estimate.Facts) float64 {
 	if (smoothLabelsStage{}).Lacks(p, f) != "" {
 		return 0
 	}

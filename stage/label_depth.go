@@ -12,6 +12,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 )
@@ -29,9 +30,9 @@ func (labelDepthStage) About() string {
 	return "the depth of label smoothing that is best on the validation nodes"
 }
 
-func (labelDepthStage) Needs(p control.Plan) []control.Stage {
+func (labelDepthStage) Needs(p plan.Options) []control.Stage {
 	needs := []control.Stage{control.Partition}
-	if p.Labels.Rule != control.CorrectSmooth {
+	if p.Labels.Rule != plan.CorrectSmooth {
 		needs = append(needs, control.LSI)
 	}
 	if ownModel(p) {
@@ -40,14 +41,14 @@ func (labelDepthStage) Needs(p control.Plan) []control.Stage {
 	return needs
 }
 
-func (labelDepthStage) Lacks(p control.Plan, f estimate.Facts) string {
-	if p.Labels.Depth != control.AutoDepth {
+func (labelDepthStage) Lacks(p plan.Options, f estimate.Facts) string {
+	if p.Labels.Depth != plan.AutoDepth {
 		return DepthGiven
 	}
 	return smoothLabelsStage{}.Lacks(p, f)
 }
 
-func (labelDepthStage) Options(p control.Plan) map[string]any {
+func (labelDepthStage) Options(p plan.Options) map[string]any {
 	return map[string]any{"labels": p.Labels, "precision": p.Precision, "tolerance": p.Tolerance}
 }
 
@@ -59,7 +60,7 @@ func (labelDepthStage) Writes() []Kind {
 	}
 }
 
-func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
+func (labelDepthStage) Cut(p plan.Options, sum shards.Summary) Cut {
 	c := smoothLabelsStage{}.Cut(p, sum)
 	c.Intervals, c.Drops, c.Merged, c.Counted, c.Picks = 1, true, "", "", ""
 	c.Tiles, c.Parts, c.Rows = catalog.KindDepthRows, catalog.KindDepthPart, catalog.KindLabelDepth
@@ -67,7 +68,7 @@ func (labelDepthStage) Cut(p control.Plan, sum shards.Summary) Cut {
 }
 
 // Shares implements estimate.Stage; the answer equals that of smooth-labels.
-func (labelDepthStage) Shares(p control.Plan) bool { return smoothLabelsStage{}.Shares(p) }
+func (labelDepthStage) Shares(p plan.Options) bool { return smoothLabelsStage{}.Shares(p) }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side, with sums of the validation nodes alone.
 func (labelDepthStage) Cost(s *estimate.Sheet) {
@@ -253,7 +254,7 @@ func (env labelsRun) readDepth(ctx context.Context, d *labelDepth) error {
 // depths returns the depth of label smoothing of each run.
 func (env labelsRun) depths(ctx context.Context) ([]int, error) {
 	list := make([]int, labelRuns(env.Plan))
-	if env.Plan.Labels.Depth != control.AutoDepth {
+	if env.Plan.Labels.Depth != plan.AutoDepth {
 		for i := range list {
 			list[i] = env.Plan.Labels.Hops()
 		}

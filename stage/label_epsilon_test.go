@@ -7,26 +7,27 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
 // K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, equals that of an LSI stage with that epsilon, and so are predictions, which need no passes for it.
 func TestLooserEpsilonOfLabels(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"sketch":  func(*control.Plan) {},
-		"exact":   func(p *control.Plan) { p.LSI.Mode, p.LSI.Kmax = "influence-exact", 4 },
-		"feature": func(p *control.Plan) { p.LSI.Mode = "feature" },
+	for name, change := range map[string]func(*plan.Options){
+		"sketch":  func(*plan.Options) {},
+		"exact":   func(p *plan.Options) { p.LSI.Mode, p.LSI.Kmax = "influence-exact", 4 },
+		"feature": func(p *plan.Options) { p.LSI.Mode = "feature" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-			plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Labels.Kmax = 0.03, 0.3, 4
-			change(&plan)
+			opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+			opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Labels.Kmax = 0.03, 0.3, 4
+			change(&opts)
 			m.BlockColumns = 16
 			store := storage.NewMem()
-			stagetest.Run(t, store, plan, m, whole[:5]...)
+			stagetest.Run(t, store, opts, m, whole[:5]...)
 			separate := storage.NewMem()
-			other := plan
+			other := opts
 			other.LSI.Epsilon, other.Labels.Epsilon = 0.3, 0
 			stagetest.Run(t, separate, other, m, control.Partition, control.LSI)
 			const path = "lsi/part-00000.parquet"
@@ -41,7 +42,7 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 			if err := stagetest.Open(t, without).Remove(t.Context(), func(e catalog.Entry) bool { return e.Kind == catalog.KindLabelLSI }); err != nil {
 				t.Fatal(err)
 			}
-			with, again := stagetest.Run(t, store, plan, m, whole[5:]...), stagetest.Run(t, without, plan, m, whole[5:]...)
+			with, again := stagetest.Run(t, store, opts, m, whole[5:]...), stagetest.Run(t, without, opts, m, whole[5:]...)
 			if again[0].Passes <= with[0].Passes {
 				t.Errorf("%d passes with K for labels, %d without", with[0].Passes, again[0].Passes)
 			}
@@ -55,10 +56,10 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 
 // Where labels are not smoothed, no K table is made for that.
 func TestNoTableOfLabelsForSomeTargets(t *testing.T) {
-	plan := stagetest.SmallPlan()
-	plan.LSI.Epsilon, plan.Labels.Epsilon, plan.Smooth.Targets = 0.03, 0.3, control.LabelledTargets
+	opts := stagetest.SmallPlan()
+	opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Smooth.Targets = 0.03, 0.3, plan.LabelledTargets
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI)
+	stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.Partition, control.LSI)
 	for path := range stagetest.Sums(t, store) {
 		if strings.HasPrefix(path, "lsi/epsilon") {
 			t.Errorf("%s is made", path)

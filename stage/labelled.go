@@ -9,16 +9,16 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
 
 // splitOf returns the split of a model; models are numbered split by split.
-func splitOf(p control.Plan, model int) int {
+func splitOf(p plan.Options, model int) int {
 	if !ownModel(p) {
 		return 0
 	}
@@ -32,10 +32,10 @@ type labelled struct {
 }
 
 // labelledBytes returns the memory for this number of rows, beside pages that are not full.
-func labelledBytes(p control.Plan, rows int64) int64 { return (4 + int64(p.NumSplits())) * rows }
+func labelledBytes(p plan.Options, rows int64) int64 { return (4 + int64(p.NumSplits())) * rows }
 
 // labelledPages bounds the memory of these pages.
-func labelledPages(p control.Plan) int64 { return int64(1+p.NumSplits()) * 4096 }
+func labelledPages(p plan.Options) int64 { return int64(1+p.NumSplits()) * 4096 }
 
 func newLabelled(budget *mem.Budget, rows int64, splits int) (l *labelled, err error) {
 	l = &labelled{}

@@ -8,8 +8,8 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/estimate"
-	"ndls/internal/control"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 )
@@ -34,7 +34,7 @@ const (
 )
 
 // LacksDirection returns why the rule and the direction of a plan do not fit a graph with or without directions; "" if they fit.
-func LacksDirection(p control.Plan, directed bool) string {
+func LacksDirection(p plan.Options, directed bool) string {
 	switch {
 	case !directed && p.Smooth.Direction != "":
 		return undirected
@@ -42,7 +42,7 @@ func LacksDirection(p control.Plan, directed bool) string {
 		return ""
 	case slices.Contains(smooth.DependentNames(), p.Smooth.Rule):
 		return fmt.Sprintf("--rule %s takes K hops of each node: %s, or give --rule sgc, s2gc, gbp, appnp or sign, which take --hops of all nodes", p.Smooth.Rule, directedK)
-	case p.Smooth.Depth == control.NodeDepth:
+	case p.Smooth.Depth == plan.NodeDepth:
 		return fmt.Sprintf("--depth %s takes K hops of each node: %s, or leave out --depth", p.Smooth.Depth, directedK)
 	case p.Smooth.Rule == "nafs":
 		return fmt.Sprintf("--rule %s weighs hops by their distances from a stationary state, whose rows are known for edges without directions: leave out directed=true to use every edge in both directions, or give --rule sgc, s2gc, gbp, appnp or sign", p.Smooth.Rule)
@@ -53,10 +53,10 @@ func LacksDirection(p control.Plan, directed bool) string {
 }
 
 // directed reports whether the plan's graph has edges with directions.
-func directed(p control.Plan) bool { return dataset.IsDirected(p.Partition.Dataset) }
+func directed(p plan.Options) bool { return dataset.IsDirected(p.Partition.Dataset) }
 
 // smoothsLabels reports whether a run smooths its own soft labels.
-func smoothsLabels(p control.Plan) bool { return !p.SomeTargets() && !directed(p) }
+func smoothsLabels(p plan.Options) bool { return !p.SomeTargets() && !directed(p) }
 
 // DepthGiven says why a run skips label-depth.
 const DepthGiven = "--label-depth gives the depth of label smoothing"
@@ -79,7 +79,7 @@ func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
 }
 
 // lacksFeatures returns what a graph lacks for smoothed features.
-func lacksFeatures(p control.Plan, f estimate.Facts) string {
+func lacksFeatures(p plan.Options, f estimate.Facts) string {
 	if !f.Features && !p.Embeds() {
 		return noFeatures
 	}
@@ -87,7 +87,7 @@ func lacksFeatures(p control.Plan, f estimate.Facts) string {
 }
 
 // lacksModel returns what a graph lacks for a model of the run.
-func lacksModel(p control.Plan, f estimate.Facts) string {
+func lacksModel(p plan.Options, f estimate.Facts) string {
 	return cmp.Or(lacksFeatures(p, f), lacksTruth(f))
 }
 
@@ -105,4 +105,4 @@ func lacksTruth(f estimate.Facts) string {
 }
 
 // ownModel reports whether the run's own model makes the soft labels.
-func ownModel(p control.Plan) bool { return p.Labels.SoftLabels == "" }
+func ownModel(p plan.Options) bool { return p.Labels.SoftLabels == "" }

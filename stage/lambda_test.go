@@ -10,6 +10,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 	"ndls/stage/stagetest"
 )
@@ -27,11 +28,11 @@ func TestSpectrum(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	plan := control.DefaultPlan()
-	plan.LSI.Mode, plan.LSI.R, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0, 0.01, 400
+	opts := plan.Default()
+	opts.LSI.Mode, opts.LSI.R, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0, 0.01, 400
 	spectrum := func() *control.SpectrumReport {
 		t.Helper()
-		return stagetest.Run(t, storage.NewMem(), plan, stagetest.On(t, "edges:"+file), control.Partition, control.LSI, stage.Spectrum)[2].Spectrum
+		return stagetest.Run(t, storage.NewMem(), opts, stagetest.On(t, "edges:"+file), control.Partition, control.LSI, stage.Spectrum)[2].Spectrum
 	}
 	s := spectrum()
 	want := (1 + 2*math.Cos(2*math.Pi/n)) / 3
@@ -47,15 +48,15 @@ func TestSpectrum(t *testing.T) {
 	if b.Slack.Least != b.Slack.Most || float64(b.Slack.Most) > k {
 		t.Errorf("slack %+v of a bound of %g", b.Slack, k)
 	}
-	plan.LSI.Kmax = 5
+	opts.LSI.Kmax = 5
 	if b := spectrum().Bound; b == nil || b.Capped != n || b.Nodes != 0 {
 		t.Errorf("no node settles in 5 hops: %+v", b)
 	}
-	plan.LSI.Stationary = "global"
+	opts.LSI.Stationary = "global"
 	if s := spectrum(); s.Bound != nil || !strings.Contains(s.WithoutBound, "connected") {
 		t.Errorf("%+v", s)
 	}
-	plan.LSI.R, plan.LSI.Stationary = 0.5, "component"
+	opts.LSI.R, opts.LSI.Stationary = 0.5, "component"
 	if s := spectrum(); s.Bound != nil || !strings.Contains(s.WithoutBound, "--r 0") {
 		t.Errorf("%+v", s)
 	}

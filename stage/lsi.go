@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/hops"
@@ -25,16 +26,16 @@ func (lsiStage) Name() control.Stage { return control.LSI }
 
 func (lsiStage) About() string { return "the local smoothing iteration K of every node" }
 
-func (lsiStage) Needs(control.Plan) []control.Stage { return []control.Stage{control.Partition} }
+func (lsiStage) Needs(plan.Options) []control.Stage { return []control.Stage{control.Partition} }
 
-func (lsiStage) Lacks(_ control.Plan, f estimate.Facts) string {
+func (lsiStage) Lacks(_ plan.Options, f estimate.Facts) string {
 	if f.Directed {
 		return directedK
 	}
 	return ""
 }
 
-func (lsiStage) Options(p control.Plan) map[string]any {
+func (lsiStage) Options(p plan.Options) map[string]any {
 	o := map[string]any{"lsi": p.LSI, "precision": p.Precision}
 	if p.LSI.Mode != "influence-exact" {
 		o["tolerance"] = p.Tolerance
@@ -57,7 +58,7 @@ func (lsiStage) Writes() []Kind {
 	}
 }
 
-func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
+func (lsiStage) Cut(p plan.Options, sum shards.Summary) Cut {
 	c := Cut{
 		Intervals: intervals(sum), Strips: catalog.KindLSI,
 		Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
@@ -71,7 +72,7 @@ func (lsiStage) Cut(p control.Plan, sum shards.Summary) Cut {
 }
 
 // Shares implements estimate.Stage.
-func (lsiStage) Shares(control.Plan) bool { return true }
+func (lsiStage) Shares(plan.Options) bool { return true }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/lsi"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -71,12 +72,12 @@ func stretchEnd(from int, o lsi.Options) int {
 }
 
 // probePanels returns the number of panels of the probe for a graph.
-func probePanels(p control.Plan, nodes, edges int64, features int) int {
+func probePanels(p plan.Options, nodes, edges int64, features int) int {
 	return packed.Panels(probeWidth(sized(p.LSI, nodes, edges, features), nodes, features))
 }
 
 // probeWidth returns the number of columns of the probe.
-func probeWidth(o control.LSIOptions, nodes int64, features int) int {
+func probeWidth(o plan.LSIOptions, nodes int64, features int) int {
 	switch o.Mode {
 	case "influence-exact":
 		return int(min(nodes, math.MaxInt32-packed.PanelColumns))
@@ -91,7 +92,7 @@ func sharesPanels(panels int) bool { return 1 < panels && panels <= mostPanels }
 
 // panelsTogether returns the number of panels that one task of a worker should hold. A row of 16 float16 values is half a cache line, so a
 // pass over two panels takes hardly longer than over one.
-func panelsTogether(p control.Plan, weighted bool) int {
+func panelsTogether(p plan.Options, weighted bool) int {
 	if lsi.Precision(sketches(p.LSI), weighted, (&Env{Plan: p}).precision()) == spmv.Float16 {
 		return 2
 	}
@@ -99,13 +100,13 @@ func panelsTogether(p control.Plan, weighted bool) int {
 }
 
 // tasksOfLSI returns the largest number of tasks into which panels can be divided for workers.
-func tasksOfLSI(p control.Plan, weighted bool, panels, workers int) int {
+func tasksOfLSI(p plan.Options, weighted bool, panels, workers int) int {
 	together := panelsTogether(p, weighted)
 	return min((panels+together-1)/together, workers)
 }
 
 // paysToShare reports whether sharing the panels of a graph of this size saves time.
-func paysToShare(p control.Plan, nodes, edges int64, weighted bool, panels int) bool {
+func paysToShare(p plan.Options, nodes, edges int64, weighted bool, panels int) bool {
 	return float64(nodes+2*edges)*float64(panels) >= sharedWork && tasksOfLSI(p, weighted, panels, panels) > 1
 }
 
@@ -122,7 +123,7 @@ type lsiProgress struct {
 }
 
 // lsiProgressOf reads the progress from the catalogue.
-func lsiProgressOf(p control.Plan, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
+func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
 	pieces := int((sum.Nodes + piecesOfLSI - 1) / piecesOfLSI)
 	panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features)
 	if !sharesPanels(panels) {
@@ -272,7 +273,7 @@ func isLSIShare(kind string) bool {
 }
 
 // leftOfLSI returns the next work of workers that share the panels.
-func leftOfLSI(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+func leftOfLSI(p plan.Options, sum shards.Summary, cat *catalog.Catalog) partition.Left {
 	x := lsiProgressOf(p, sum, cat)
 	_, shared := lsiRun{&Env{Catalog: cat}}.lsiShares(sum.Nodes)
 	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(len(x.at)) {
@@ -400,7 +401,7 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 }
 
 // optionsOfK returns the options of the plan by which polynomials replace hops.
-func optionsOfK(p control.Plan) lsi.Options {
+func optionsOfK(p plan.Options) lsi.Options {
 	return lsi.Options{Kmax: p.LSI.Kmax, Tolerance: toleranceOfK(p), Standing: estimate.StandingOfK(p)}
 }
 
@@ -410,7 +411,7 @@ func (env lsiRun) precisionOfK() spmv.Precision {
 }
 
 // optionsOfStretch returns them for a stretch, with none if it makes each hop.
-func optionsOfStretch(p control.Plan, few bool) lsi.Options {
+func optionsOfStretch(p plan.Options, few bool) lsi.Options {
 	if !few {
 		return lsi.Options{}
 	}
@@ -469,7 +470,7 @@ func sharedPanels(s *estimate.Sheet) int {
 
 // StretchEnds returns the last hop of each stretch in which workers that share panels are expected to make each hop, if the last node
 // settles after so many. If few is not zero, polynomials then make the others.
-func StretchEnds(last int, p control.Plan) (ends []int, few lsi.Options) {
+func StretchEnds(last int, p plan.Options) (ends []int, few lsi.Options) {
 	o := optionsOfK(p)
 	plain := o.PlainHops()
 	if o.FewExpected(last) {

@@ -6,6 +6,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -33,7 +34,7 @@ func HaveFeatures(cat *catalog.Catalog, s shards.Summary) bool {
 }
 
 // ReadsFeatures reports whether a stage reads tiles of input features under plan p.
-func ReadsFeatures(p control.Plan, s control.Stage) bool {
+func ReadsFeatures(p plan.Options, s control.Stage) bool {
 	onFeatures := strings.HasPrefix(p.LSI.Mode, "feature")
 	switch s {
 	case control.Smooth:

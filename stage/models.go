@@ -12,6 +12,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
+	"ndls/plan"
 	"ndls/train"
 )
 
@@ -35,10 +36,10 @@ type trainedRun struct {
 type trained struct {
 	// Chosen is the run of the first split whose soft labels are best on the validation nodes before smoothing. Ties go to the lowest loss,
 	// then to the first run.
-	Chosen  int                  `json:"chosen"`
-	Classes []string             `json:"classes"`
-	Options control.TrainOptions `json:"options"`
-	Runs    []trainedRun         `json:"runs"`
+	Chosen  int               `json:"chosen"`
+	Classes []string          `json:"classes"`
+	Options plan.TrainOptions `json:"options"`
+	Runs    []trainedRun      `json:"runs"`
 }
 
 // modelPath returns the path of the weights of a run.
@@ -147,7 +148,7 @@ func (f *fault) Read(p []byte) (int, error) {
 }
 
 // chosenRun returns the run whose soft labels are best before smoothing.
-func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, error) {
+func chosenRun(ctx context.Context, p plan.Options, cat *catalog.Catalog) (int, error) {
 	if !ownModel(p) {
 		return 0, nil
 	}
@@ -157,7 +158,7 @@ func chosenRun(ctx context.Context, p control.Plan, cat *catalog.Catalog) (int, 
 
 // WrittenModels returns the models whose predictions, or whose mean, a run writes, with their numbers and the names of the classes. It
 // returns none if the run has no model of its own. The caller frees the models.
-func WrittenModels(ctx context.Context, cat *catalog.Catalog, p control.Plan, budget *mem.Budget) (models []*train.Model,
+func WrittenModels(ctx context.Context, cat *catalog.Catalog, p plan.Options, budget *mem.Budget) (models []*train.Model,
 	numbers []int, classes []string, err error,
 ) {
 	if _, ok := cat.Lookup(modelIndex); !ok || !ownModel(p) {

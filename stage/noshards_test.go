@@ -10,28 +10,29 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 	"ndls/stage/stagetest"
 )
 
 // With --shards none there are no edge shards, and the files of all stages after the partition equal those of a run that has shards.
 func TestShardsThatAreNotWritten(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"ndls":      func(*control.Plan) {},
-		"every hop": func(p *control.Plan) { p.Tolerance, p.LSI.Kmax, p.LSI.Epsilon = 0, 60, 0.01 },
-		"features":  func(p *control.Plan) { p.LSI.Mode = "feature" },
+	for name, change := range map[string]func(*plan.Options){
+		"ndls":      func(*plan.Options) {},
+		"every hop": func(p *plan.Options) { p.Tolerance, p.LSI.Kmax, p.LSI.Epsilon = 0, 60, 0.01 },
+		"features":  func(p *plan.Options) { p.LSI.Mode = "feature" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plan, stages := stagetest.SmallPlan(), stage.Whole()
-			plan.Train.Runs, plan.Labels.Kmax = 1, 2
-			change(&plan)
+			opts, stages := stagetest.SmallPlan(), stage.Whole()
+			opts.Train.Runs, opts.Labels.Kmax = 1, 2
+			change(&opts)
 			m := stagetest.On(t, stagetest.Small)
 			m.BlockColumns = 16
 			with, without := storage.NewMem(), storage.NewMem()
-			stagetest.Run(t, with, plan, m, stages...)
-			plan.Partition.Shards = "none"
-			stagetest.Run(t, without, plan, m, stages...)
+			stagetest.Run(t, with, opts, m, stages...)
+			opts.Partition.Shards = "none"
+			stagetest.Run(t, without, opts, m, stages...)
 			edges := func(path, _ string) bool {
 				return strings.HasPrefix(path, "graph/edges/") || strings.HasPrefix(path, "graph/hops/")
 			}
@@ -51,14 +52,14 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 // the import has to be repeated.
 func TestHopStreamLostWithoutShards(t *testing.T) {
 	for _, written := range []string{"", "none"} {
-		plan, m, store := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small), storage.NewMem()
-		plan.Partition.Shards = written
-		stagetest.Run(t, store, plan, m, control.Partition)
+		opts, m, store := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small), storage.NewMem()
+		opts.Partition.Shards = written
+		stagetest.Run(t, store, opts, m, control.Partition)
 		cat := stagetest.Open(t, store)
 		if err := store.Remove(t.Context(), cat.Entries(catalog.KindHops)[0].Path); err != nil {
 			t.Fatal(err)
 		}
-		_, err := stagetest.Execute(t.Context(), cat, m.Task(control.LSI, plan))
+		_, err := stagetest.Execute(t.Context(), cat, m.Task(control.LSI, opts))
 		switch {
 		case written == "" && err != nil:
 			t.Errorf("with shards: %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/dataset"
@@ -21,11 +22,11 @@ func (partitionStage) Name() control.Stage { return control.Partition }
 
 func (partitionStage) About() string { return "the dataset, cut into shards that workers stream" }
 
-func (partitionStage) Needs(control.Plan) []control.Stage { return nil }
+func (partitionStage) Needs(plan.Options) []control.Stage { return nil }
 
-func (partitionStage) Lacks(control.Plan, estimate.Facts) string { return "" }
+func (partitionStage) Lacks(plan.Options, estimate.Facts) string { return "" }
 
-func (partitionStage) Options(p control.Plan) map[string]any {
+func (partitionStage) Options(p plan.Options) map[string]any {
 	options := map[string]any{"partition": p.Partition}
 	if o := p.Partition; o.Split != "" || o.LabelsPerClass > 0 || o.DropEdges > 0 || o.BlankFeatures > 0 {
 		options["seed"] = p.Seed
@@ -48,14 +49,14 @@ func (partitionStage) Writes() []Kind {
 	}
 }
 
-func (partitionStage) Cut(p control.Plan, _ shards.Summary) Cut {
+func (partitionStage) Cut(p plan.Options, _ shards.Summary) Cut {
 	if dataset.IsKeyed(p.Partition.Dataset) {
 		return Cut{Next: partition.NextNumbered}
 	}
 	return Cut{Next: partition.Next}
 }
 
-func (partitionStage) Shares(control.Plan) bool { return false }
+func (partitionStage) Shares(plan.Options) bool { return false }
 
 // Cost implements estimate.Stage.
 func (partitionStage) Cost(s *estimate.Sheet) {
@@ -100,7 +101,7 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 const orderShare, turnShare = 0.01, 0.1
 
 // PartitionOptions returns the options of package partition under a plan, without resources.
-func PartitionOptions(p control.Plan) partition.Options {
+func PartitionOptions(p plan.Options) partition.Options {
 	o := p.Partition
 	return partition.Options{
 		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed, NoShards: o.NoShards(),

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/stagetest"
@@ -77,46 +78,46 @@ func TestCutsDoNotShow(t *testing.T) {
 	if err := os.WriteFile(soft, []byte(text.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*control.Plan, *stagetest.Setup){
-		"ndls":            func(*control.Plan, *stagetest.Setup) {},
-		"few polynomials": func(p *control.Plan, _ *stagetest.Setup) { p.Tolerance, p.LSI.Epsilon = 0.1, 0.02 },
-		"fastrp":          func(p *control.Plan, _ *stagetest.Setup) { fastRP(p) },
-		"ndls-reference": func(p *control.Plan, _ *stagetest.Setup) {
+	for name, change := range map[string]func(*plan.Options, *stagetest.Setup){
+		"ndls":            func(*plan.Options, *stagetest.Setup) {},
+		"few polynomials": func(p *plan.Options, _ *stagetest.Setup) { p.Tolerance, p.LSI.Epsilon = 0.1, 0.02 },
+		"fastrp":          func(p *plan.Options, _ *stagetest.Setup) { fastRP(p) },
+		"ndls-reference": func(p *plan.Options, _ *stagetest.Setup) {
 			p.Smooth.Rule, p.Labels.Rule = "ndls-reference", "ndls-reference"
 		},
-		"little disk": func(p *control.Plan, m *stagetest.Setup) {
+		"little disk": func(p *plan.Options, m *stagetest.Setup) {
 			p.Partition.Dataset, *m = classes37, stagetest.On(t, classes37)
-			p.Probabilities, p.DropFeatures, p.Labels.Kmax = control.BestProbability, true, 3
+			p.Probabilities, p.DropFeatures, p.Labels.Kmax = plan.BestProbability, true, 3
 			m.BlockColumns = 16
 		},
-		"hops and label columns": func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
-		"sign":                   func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
-		"correct": func(p *control.Plan, _ *stagetest.Setup) {
-			p.Labels.Rule, p.Labels.CorrectHops = control.CorrectSmooth, 4
+		"hops and label columns": func(p *plan.Options, _ *stagetest.Setup) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
+		"sign":                   func(p *plan.Options, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
+		"correct": func(p *plan.Options, _ *stagetest.Setup) {
+			p.Labels.Rule, p.Labels.CorrectHops = plan.CorrectSmooth, 4
 		},
-		"given, correct by node": func(p *control.Plan, m *stagetest.Setup) {
-			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, control.CorrectSmoothByNode
+		"given, correct by node": func(p *plan.Options, m *stagetest.Setup) {
+			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, plan.CorrectSmoothByNode
 		},
-		"nafs": func(p *control.Plan, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 3 },
-		"appnp by node": func(p *control.Plan, _ *stagetest.Setup) {
-			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "appnp", 3, control.NodeDepth
+		"nafs": func(p *plan.Options, _ *stagetest.Setup) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 3 },
+		"appnp by node": func(p *plan.Options, _ *stagetest.Setup) {
+			p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "appnp", 3, plan.NodeDepth
 		},
-		"other epsilon": func(p *control.Plan, _ *stagetest.Setup) { p.Labels.Epsilon = 0.05 },
-		"given":         func(p *control.Plan, m *stagetest.Setup) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
-		"given, reference": func(p *control.Plan, m *stagetest.Setup) {
+		"other epsilon": func(p *plan.Options, _ *stagetest.Setup) { p.Labels.Epsilon = 0.05 },
+		"given":         func(p *plan.Options, m *stagetest.Setup) { p.Labels.SoftLabels, m.SoftLabels = "soft.csv", soft },
+		"given, reference": func(p *plan.Options, m *stagetest.Setup) {
 			p.Labels.SoftLabels, m.SoftLabels, p.Labels.Rule = "soft.csv", soft, "ndls-reference"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-			plan.Train.Runs = 3
-			change(&plan, &m)
+			opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+			opts.Train.Runs = 3
+			change(&opts, &m)
 			stages := slices.Clone(whole)
-			if plan.Labels.SoftLabels != "" {
+			if opts.Labels.SoftLabels != "" {
 				stages = slices.DeleteFunc(stages, func(s control.Stage) bool { return s == control.Train || s == control.Predict })
 			}
 			store := storage.NewMem()
-			stagetest.Run(t, store, plan, m, stages...)
+			stagetest.Run(t, store, opts, m, stages...)
 			want := stagetest.Sums(t, store)
 
 			seed := rand.Uint64()
@@ -141,15 +142,15 @@ func TestCutsDoNotShow(t *testing.T) {
 				return r
 			}
 			for _, s := range stages {
-				task := m.Task(s, plan)
+				task := m.Task(s, opts)
 				panels := map[control.Stage]int{control.Smooth: 3, control.LabelDepth: 3, control.SmoothLabels: 3}[s]
-				if plan.Partition.Dataset == classes37 && panels > 0 && s != control.Smooth {
+				if opts.Partition.Dataset == classes37 && panels > 0 && s != control.Smooth {
 					panels = 9
 				}
-				if plan.Labels.SoftLabels != "" && panels > 0 && s != control.Smooth {
+				if opts.Labels.SoftLabels != "" && panels > 0 && s != control.Smooth {
 					panels = 1
 				}
-				if s == control.Smooth && plan.Smooth.LabelColumns > 0 {
+				if s == control.Smooth && opts.Smooth.LabelColumns > 0 {
 					panels = 4 // features, then labels
 				}
 				if panels == 0 {
@@ -197,18 +198,18 @@ func chosen(t *testing.T, store storage.Store, task control.Task, do func(contro
 // gone: nothing is smoothed again for the other.
 func TestRowsOfIntervals(t *testing.T) {
 	const nodes = packed.BlockRows + 3*packed.StripRows/2
-	plan, m := control.DefaultPlan(), stagetest.On(t, fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=16,classes=2,seed=3", nodes, nodes+nodes/10))
-	plan.Partition.IntervalBlocks, plan.LSI.Probes, plan.LSI.Kmax = 1, 16, 2
-	plan.Partition.Split, plan.Train.Runs, plan.Train.Epochs, plan.Metrics = "random:20,30", 2, 2, "auc"
+	opts, m := plan.Default(), stagetest.On(t, fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=16,classes=2,seed=3", nodes, nodes+nodes/10))
+	opts.Partition.IntervalBlocks, opts.LSI.Probes, opts.LSI.Kmax = 1, 16, 2
+	opts.Partition.Split, opts.Train.Runs, opts.Train.Epochs, opts.Metrics = "random:20,30", 2, 2, "auc"
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 	parts := store.CrashClone()
-	reports := stagetest.Run(t, store, plan, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
+	reports := stagetest.Run(t, store, opts, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
 
 	counting := storage.NewCounting(parts)
 	w := worker.New(counting, stagetest.Open(t, counting))
 	defer w.Close()
-	task := m.Task(control.Smooth, plan)
+	task := m.Task(control.Smooth, opts)
 	for _, c := range []struct {
 		part        control.Part
 		first, last int
@@ -230,14 +231,14 @@ func TestRowsOfIntervals(t *testing.T) {
 		}
 	}
 	whole := func(s control.Stage) control.StageReport {
-		r, err := w.Execute(t.Context(), m.Task(s, plan))
+		r, err := w.Execute(t.Context(), m.Task(s, opts))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
 	whole(control.Train)
-	if tasks := inSteps(t, rand.New(rand.NewPCG(0, 0)), parts, m.Task(control.Predict, plan), func(task control.Task) {
+	if tasks := inSteps(t, rand.New(rand.NewPCG(0, 0)), parts, m.Task(control.Predict, opts), func(task control.Task) {
 		if _, err := w.Execute(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
@@ -252,9 +253,9 @@ func TestRowsOfIntervals(t *testing.T) {
 }
 
 func TestPartsThatAreNone(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 	for _, task := range []control.Task{
 		{Stage: control.LSI, Part: control.Columns, Last: 4},
 		{Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4},
@@ -262,7 +263,7 @@ func TestPartsThatAreNone(t *testing.T) {
 		{Stage: control.Smooth, Part: "diagonal", Last: 1},
 		{Stage: "polish"},
 	} {
-		task.Plan, task.Resources = plan, m.Resources
+		task.Plan, task.Resources = opts, m.Resources
 		if _, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), task); err == nil {
 			t.Errorf("%s is executed", task.ID())
 		}

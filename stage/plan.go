@@ -14,51 +14,30 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/smooth"
 )
 
-// The options that name rules.
-const (
-	ruleOption      = "rule"
-	labelRuleOption = "label-rule"
-)
-
-// OptionValues lists the words that an option accepts, even if it accepts other values too. It is empty for other options.
-func OptionValues(name string) []string {
-	switch name {
-	case ruleOption:
-		return smooth.Names()
-	case labelRuleOption:
-		return append(smooth.DependentNames(), control.CorrectSmooth, control.CorrectSmoothByNode)
-	}
-	return control.OptionValues(name)
-}
-
-// Validate checks all options of a plan. Its error wraps [control.ErrOption] and names the option and the allowed values.
-func Validate(p control.Plan) error {
-	for _, name := range []string{ruleOption, labelRuleOption} {
-		if err := control.OneOf(name, p.Get(name), OptionValues(name)...); err != nil {
-			return err
-		}
-	}
+// Validate checks all options. Its error wraps [failure.ErrOption] and names the option and the allowed values.
+func Validate(p plan.Options) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
 	if _, _, err := partition.Drawn(p.Partition.Split, 1, 1); err != nil {
-		return failure.Of(control.ErrOption, "--%w", err)
+		return failure.Of(failure.ErrOption, "--%w", err)
 	}
 	if p.DropFeatures && p.Embeds() {
-		return failure.Of(control.ErrOption, "--keep-features=false with --rule %s, which reads no features: give --features none, which does not import them", p.Smooth.Rule)
+		return failure.Of(failure.ErrOption, "--keep-features=false with --rule %s, which reads no features: give --features none, which does not import them", p.Smooth.Rule)
 	}
 	if p.DropFeatures && ReadsFeatures(p, control.SmoothLabels) {
-		return failure.Of(control.ErrOption, "--keep-features=false with --lsi %s: label smoothing measures distances on the features again, for its own epsilon or kmax; leave out --keep-features=false, or --label-epsilon and a --label-kmax above --kmax",
+		return failure.Of(failure.ErrOption, "--keep-features=false with --lsi %s: label smoothing measures distances on the features again, for its own epsilon or kmax; leave out --keep-features=false, or --label-epsilon and a --label-kmax above --kmax",
 			p.LSI.Mode)
 	}
 	if p.DropSmoothed && (p.SomeTargets() || directed(p)) {
-		return failure.Of(control.ErrOption, "--keep-smoothed=false removes smoothed rows once labels are smoothed, and label smoothing is left out with --targets other than all, and of a dataset with directed=true: leave --keep-smoothed=false out")
+		return failure.Of(failure.ErrOption, "--keep-smoothed=false removes smoothed rows once labels are smoothed, and label smoothing is left out with --targets other than all, and of a dataset with directed=true: leave --keep-smoothed=false out")
 	}
-	if p.Predictions == control.MeanOfModels && directed(p) {
-		return failure.Of(control.ErrOption, "--predictions mean with directed=true: predictions are made of smoothed soft labels, and label smoothing is left out of a dataset with directions; leave --predictions out")
+	if p.Predictions == plan.MeanOfModels && directed(p) {
+		return failure.Of(failure.ErrOption, "--predictions mean with directed=true: predictions are made of smoothed soft labels, and label smoothing is left out of a dataset with directions; leave --predictions out")
 	}
 	if err := validateEmbedding(p); err != nil {
 		return err
@@ -70,40 +49,40 @@ func Validate(p control.Plan) error {
 	case rule.Weighs():
 		return validateBlend(p)
 	case !rule.Sums() && p.Smooth.KeepHops != "":
-		return failure.Of(control.ErrOption, "--keep-hops with --rule %s, which writes hops 0 to --hops: leave --keep-hops out", p.Smooth.Rule)
+		return failure.Of(failure.ErrOption, "--keep-hops with --rule %s, which writes hops 0 to --hops: leave --keep-hops out", p.Smooth.Rule)
 	}
 	return nil
 }
 
-// RuleOf returns the rule by which a plan smooths features. Its error wraps [control.ErrOption].
-func RuleOf(p control.Plan) (smooth.Rule, error) {
+// RuleOf returns the rule by which a plan smooths features. Its error wraps [failure.ErrOption].
+func RuleOf(p plan.Options) (smooth.Rule, error) {
 	o := p.Smooth
 	rule, err := smooth.NewRule(o.Rule, o.Alpha, o.Hops)
 	if err != nil {
-		return rule, failure.Of(control.ErrOption, "--rule %s with --hops %d: %w", o.Rule, o.Hops, err)
+		return rule, failure.Of(failure.ErrOption, "--rule %s with --hops %d: %w", o.Rule, o.Hops, err)
 	}
 	if o.Residual != 0 {
 		if rule, err = rule.WithResidual(o.Residual); err != nil {
-			return rule, failure.Of(control.ErrOption, "--residual with --rule %s: %w; the share of a node's own row is --alpha in ndls-reference, s2gc and appnp", o.Rule, err)
+			return rule, failure.Of(failure.ErrOption, "--residual with --rule %s: %w; the share of a node's own row is --alpha in ndls-reference, s2gc and appnp", o.Rule, err)
 		}
 	}
-	if o.Depth == control.NodeDepth {
+	if o.Depth == plan.NodeDepth {
 		if rule, err = rule.ByNode(); err != nil {
-			return rule, failure.Of(control.ErrOption, "--depth %s with --rule %s, %w: leave --depth out", o.Depth, o.Rule, err)
+			return rule, failure.Of(failure.ErrOption, "--depth %s with --rule %s, %w: leave --depth out", o.Depth, o.Rule, err)
 		}
 	}
 	return rule, nil
 }
 
 // validateBlend refuses options that do not fit a rule which makes rows once all their hops exist.
-func validateBlend(p control.Plan) error {
+func validateBlend(p plan.Options) error {
 	switch {
 	case p.Smooth.KeepHops != "":
-		return failure.Of(control.ErrOption, "--keep-hops with --rule %s, whose hops go once rows are made of them: leave --keep-hops out, or write the hops in a run with --rule sign", p.Smooth.Rule)
+		return failure.Of(failure.ErrOption, "--keep-hops with --rule %s, whose hops go once rows are made of them: leave --keep-hops out, or write the hops in a run with --rule sign", p.Smooth.Rule)
 	case p.Smooth.LabelColumns != 0:
-		return failure.Of(control.ErrOption, "--label-columns with --rule %s, whose weights are made of the distances of features: leave --label-columns out", p.Smooth.Rule)
+		return failure.Of(failure.ErrOption, "--label-columns with --rule %s, whose weights are made of the distances of features: leave --label-columns out", p.Smooth.Rule)
 	case p.DropFeatures:
-		return failure.Of(control.ErrOption, "--keep-features=false with --rule %s, which reads the features again for the stationary rows when hops are there: leave --keep-features=false out", p.Smooth.Rule)
+		return failure.Of(failure.ErrOption, "--keep-features=false with --rule %s, which reads the features again for the stationary rows when hops are there: leave --keep-features=false out", p.Smooth.Rule)
 	}
 	return nil
 }
@@ -111,13 +90,13 @@ func validateBlend(p control.Plan) error {
 // later holds options that were added after run directories existed, with the values at which they decide nothing. A hash leaves out
 // options at these values.
 var later = map[string]any{
-	"probabilities": control.AllProbabilities, "tolerance": 0.0, "drop_features": false,
-	"drop_smoothed": false, "auc": false, "metrics": "", "measure": control.Accuracy, "predictions": control.AutoPredictions,
+	"probabilities": plan.AllProbabilities, "tolerance": 0.0, "drop_features": false,
+	"drop_smoothed": false, "auc": false, "metrics": "", "measure": plan.Accuracy, "predictions": plan.AutoPredictions,
 }
 
 // Hashes returns, for each stage, the hash of the part of the plan that decides its output: its own options and those of all stages that it
 // reads, directly or indirectly.
-func Hashes(p control.Plan) map[string]string {
+func Hashes(p plan.Options) map[string]string {
 	hashes := map[string]string{}
 	for _, s := range All {
 		read := map[string]string{}
@@ -137,7 +116,7 @@ func Hashes(p control.Plan) map[string]string {
 }
 
 // Binding binds the files of a run directory to a plan.
-func Binding(p control.Plan) catalog.Binding {
+func Binding(p plan.Options) catalog.Binding {
 	b := catalog.Binding{Stages: map[string]string{}, Plans: Hashes(p)}
 	for name, k := range kinds {
 		b.Stages[name] = string(k.Stage)
@@ -146,7 +125,7 @@ func Binding(p control.Plan) catalog.Binding {
 }
 
 // options returns the options of a stage and the version of the format.
-func options(s Stage, p control.Plan) map[string]any {
+func options(s Stage, p plan.Options) map[string]any {
 	o := s.Options(p)
 	if o == nil {
 		o = map[string]any{}
@@ -157,7 +136,7 @@ func options(s Stage, p control.Plan) map[string]any {
 
 // Diff names the fields in which plan here differs from plan there, which belongs to the run directory, if they decide the output of these
 // stages; no stages mean all. A line reads "lsi.epsilon: 0.03 here, 0.05 in the run directory".
-func Diff(here, there control.Plan, stages ...control.Stage) []string {
+func Diff(here, there plan.Options, stages ...control.Stage) []string {
 	if len(stages) == 0 {
 		stages = Names()
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/plan"
 )
 
 // leaves sets each leaf field of v in turn and calls visit with its name.
@@ -37,7 +39,7 @@ func leaves(v reflect.Value, name string, visit func(string)) {
 // TestEveryFieldIsOfAStage: a field that no stage names would change results without a
 // word, since what another plan made would be taken for this one's.
 func TestEveryFieldIsOfAStage(t *testing.T) {
-	p, last := control.DefaultPlan(), control.DefaultPlan()
+	p, last := plan.Default(), plan.Default()
 	leaves(reflect.ValueOf(&p).Elem(), "", func(field string) {
 		d := Diff(p, last)
 		if field == "metrics" { // which train takes as the measure that decides
@@ -54,7 +56,7 @@ func TestEveryFieldIsOfAStage(t *testing.T) {
 }
 
 func TestDiffOfStages(t *testing.T) {
-	a, b := control.DefaultPlan(), control.DefaultPlan()
+	a, b := plan.Default(), plan.Default()
 	a.LSI.Epsilon, a.Train.Hidden = 0.05, 128
 	want := []string{"lsi.epsilon: 0.05 here, 0.03 in the run directory"}
 	if got := Diff(a, b, control.Partition, control.LSI, control.Smooth); !slices.Equal(got, want) {
@@ -72,7 +74,7 @@ func TestDiffOfStages(t *testing.T) {
 
 func TestNeedsComeEarlier(t *testing.T) {
 	for _, labels := range []string{"", "other.arrow"} {
-		p := control.DefaultPlan()
+		p := plan.Default()
 		p.Labels.SoftLabels = labels
 		for i, s := range All {
 			for _, need := range s.Needs(p) {
@@ -89,68 +91,38 @@ func TestNeedsComeEarlier(t *testing.T) {
 
 func TestValidateRules(t *testing.T) {
 	for _, tc := range []struct {
-		change func(*control.Plan)
+		change func(*plan.Options)
 		want   string
 	}{
-		{func(p *control.Plan) { p.Smooth.Rule = "mean" }, `--rule "mean" is none of ndls, ndls-reference, sgc, s2gc, gbp, appnp, sign, nafs, fastrp`},
-		{func(p *control.Plan) { p.Labels.Rule = "sgc" }, `--label-rule "sgc" is none of ndls, ndls-reference, cs, cs-nd`},
-		{func(p *control.Plan) { p.Labels.CorrectHops = 5 }, "--cs-correct-hops with --label-rule ndls: only --label-rule cs and cs-nd have it"},
-		{func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectScale = "cs", "0" }, `--cs-scale "0" is neither auto nor a number above 0`},
-		{func(p *control.Plan) { p.Labels.Rule, p.Labels.SmoothAlpha = "cs-nd", 1.5 }, "--cs-smooth-alpha 1.5 is outside [0, 1]"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "s2gc", 0 }, "--rule s2gc with --hops 0: 0 hops are too few"},
-		{func(p *control.Plan) { p.Smooth.Dimensions = 64 }, "--dimensions with --rule ndls: only --rule fastrp has it"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.HopWeights = "fastrp", "0,0" }, "--hop-weights 0,0: all weights are 0"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Sparsity = "fastrp", 0.5 }, "--sparsity 0.5 is below 1"},
-		{func(p *control.Plan) { p.Partition.Split = "share:0.9,0.2" }, `--split "share:0.9,0.2": write share:T,V with shares of the labelled nodes`},
-		{func(p *control.Plan) { p.LSI.R = 2 }, "--r 2 is outside"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.KeepHops = "sign", "0..3" }, "--keep-hops with --rule sign, which writes hops 0 to --hops"},
-		{func(p *control.Plan) { p.Smooth.Depth = "K" }, `--depth "K" is none of node`},
-		{func(p *control.Plan) { p.Smooth.Depth = control.NodeDepth }, "--depth node with --rule ndls, which counts K hops of each node in any case: leave --depth out"},
-		{func(p *control.Plan) { p.Smooth.Depth, p.Smooth.Rule = control.NodeDepth, "fastrp" }, "leave --depth out"},
-		{func(p *control.Plan) { p.Smooth.Residual, p.Smooth.Rule = 0.1, "ndls-reference" }, "--residual with --rule ndls-reference: only ndls takes it"},
-		{func(p *control.Plan) { p.Smooth.Residual = 1.5 }, "--residual 1.5 is outside [0, 1]"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.KeepHops = "nafs", "0..3" }, "leave --keep-hops out"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.Smooth.LabelColumns = "nafs", 2 }, "leave --label-columns out"},
-		{func(p *control.Plan) { p.Smooth.Rule, p.DropFeatures = "nafs", true }, "leave --keep-features=false out"},
-		{func(p *control.Plan) { p.Smooth.LabelColumns = 1 }, "--label-columns 1 is neither 0, for none, nor a number of parts from 2 to 64"},
+		{func(p *plan.Options) { p.Smooth.Rule = "mean" }, `--rule "mean" is none of ndls, ndls-reference, sgc, s2gc, gbp, appnp, sign, nafs, fastrp`},
+		{func(p *plan.Options) { p.Labels.Rule = "sgc" }, `--label-rule "sgc" is none of ndls, ndls-reference, cs, cs-nd`},
+		{func(p *plan.Options) { p.Labels.CorrectHops = 5 }, "--cs-correct-hops with --label-rule ndls: only --label-rule cs and cs-nd have it"},
+		{func(p *plan.Options) { p.Labels.Rule, p.Labels.CorrectScale = "cs", "0" }, `--cs-scale "0" is neither auto nor a number above 0`},
+		{func(p *plan.Options) { p.Labels.Rule, p.Labels.SmoothAlpha = "cs-nd", 1.5 }, "--cs-smooth-alpha 1.5 is outside [0, 1]"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops = "s2gc", 0 }, "--rule s2gc with --hops 0: 0 hops are too few"},
+		{func(p *plan.Options) { p.Smooth.Dimensions = 64 }, "--dimensions with --rule ndls: only --rule fastrp has it"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.HopWeights = "fastrp", "0,0" }, "--hop-weights 0,0: all weights are 0"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Sparsity = "fastrp", 0.5 }, "--sparsity 0.5 is below 1"},
+		{func(p *plan.Options) { p.Partition.Split = "share:0.9,0.2" }, `--split "share:0.9,0.2": write share:T,V with shares of the labelled nodes`},
+		{func(p *plan.Options) { p.LSI.R = 2 }, "--r 2 is outside"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.KeepHops = "sign", "0..3" }, "--keep-hops with --rule sign, which writes hops 0 to --hops"},
+		{func(p *plan.Options) { p.Smooth.Depth = "K" }, `--depth "K" is none of node`},
+		{func(p *plan.Options) { p.Smooth.Depth = plan.NodeDepth }, "--depth with --rule ndls: --rule ndls takes K hops of each node, and only"},
+		{func(p *plan.Options) { p.Smooth.Depth, p.Smooth.Rule = plan.NodeDepth, "fastrp" }, "leave --depth out"},
+		{func(p *plan.Options) { p.Smooth.Residual, p.Smooth.Rule = 0.1, "ndls-reference" }, "--residual with --rule ndls-reference: only --rule ndls has it"},
+		{func(p *plan.Options) { p.Smooth.Residual = 1.5 }, "--residual 1.5 is outside [0, 1]"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.KeepHops = "nafs", "0..3" }, "leave --keep-hops out"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.LabelColumns = "nafs", 2 }, "leave --label-columns out"},
+		{func(p *plan.Options) { p.Smooth.Rule, p.DropFeatures = "nafs", true }, "leave --keep-features=false out"},
+		{func(p *plan.Options) { p.Smooth.LabelColumns = 1 }, "--label-columns 1 is neither 0, for none, nor a number of parts from 2 to 64"},
 	} {
-		p := control.DefaultPlan()
+		p := plan.Default()
 		tc.change(&p)
-		if err := Validate(p); !errors.Is(err, control.ErrOption) || !strings.Contains(err.Error(), tc.want) {
+		if err := Validate(p); !errors.Is(err, failure.ErrOption) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%v, want %q", err, tc.want)
 		}
 	}
-	if err := Validate(control.DefaultPlan()); err != nil {
+	if err := Validate(plan.Default()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestOptionValues: the words that an option may be are those that Validate allows.
-func TestOptionValues(t *testing.T) {
-	lists := 0
-	for _, name := range control.OptionNames() {
-		values := OptionValues(name)
-		for _, value := range values {
-			p := control.DefaultPlan()
-			if err := p.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
-			if err := Validate(p); err != nil && strings.Contains(err.Error(), "--"+name+" \""+value+"\" is n") {
-				t.Errorf("%v", err)
-			}
-		}
-		p := control.DefaultPlan()
-		if err := p.Set(name, "?"); err != nil {
-			continue // no words
-		}
-		if err := Validate(p); err != nil && strings.Contains(err.Error(), "is none of") {
-			lists++
-			if want := "is none of " + strings.Join(values, ", "); !strings.HasSuffix(err.Error(), want) {
-				t.Errorf("%v; its words are %v", err, values)
-			}
-		}
-	}
-	if lists < 13 {
-		t.Errorf("%d options are one of some words", lists)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -23,14 +24,14 @@ func (predictStage) Name() control.Stage { return control.Predict }
 
 func (predictStage) About() string { return "soft labels: what the models say of the smoothed rows" }
 
-func (predictStage) Needs(control.Plan) []control.Stage {
+func (predictStage) Needs(plan.Options) []control.Stage {
 	return []control.Stage{control.Partition, control.Smooth, control.Train}
 }
 
-func (predictStage) Lacks(p control.Plan, f estimate.Facts) string { return trainStage{}.Lacks(p, f) }
+func (predictStage) Lacks(p plan.Options, f estimate.Facts) string { return trainStage{}.Lacks(p, f) }
 
-func (predictStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "auc": p.WantsAUC()}
+func (predictStage) Options(p plan.Options) map[string]any {
+	return map[string]any{"probabilities": cmp.Or(p.Probabilities, plan.AllProbabilities), "auc": p.WantsAUC()}
 }
 
 func (predictStage) Writes() []Kind {
@@ -41,14 +42,14 @@ func (predictStage) Writes() []Kind {
 	}
 }
 
-func (predictStage) Cut(_ control.Plan, sum shards.Summary) Cut {
+func (predictStage) Cut(_ plan.Options, sum shards.Summary) Cut {
 	return Cut{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		done := intervalsOf(cat, catalog.KindTally)
 		return leftOf(control.Rows, intervals(sum), func(i int) bool { return done[i] }), nil
 	}}
 }
 
-func (predictStage) Shares(control.Plan) bool { return false }
+func (predictStage) Shares(plan.Options) bool { return false }
 
 // Cost implements estimate.Stage: every row passes through all models.
 func (predictStage) Cost(s *estimate.Sheet) {

@@ -7,11 +7,11 @@ import (
 	"fmt"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/share"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/tiles"
@@ -137,7 +137,7 @@ func (p predictions) count(ctx context.Context, i int) error {
 	}
 	defer tally.Free()
 	losses := make([]float64, sets)
-	all := p.Plan.Probabilities != control.BestProbability
+	all := p.Plan.Probabilities != plan.BestProbability
 	visit := func(set int, row int64, labels []int32, values []float32) error {
 		end := row + int64(len(labels))
 		label, split := p.truth.label.S[row:end], p.truth.split(splitCounted(p.Plan, set))[row:end]
@@ -170,7 +170,7 @@ func (p predictions) count(ctx context.Context, i int) error {
 
 // readAll visits all sets of smoothed soft labels of an interval.
 func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row int64, labels []int32, soft []float32) error) error {
-	if p.Plan.Probabilities == control.BestProbability {
+	if p.Plan.Probabilities == plan.BestProbability {
 		for run := range p.depths {
 			if err := p.readBest(ctx, i, run, func(row int64, labels []int32,
 				values []float32,
@@ -200,7 +200,7 @@ func (p predictions) readAll(ctx context.Context, i int, visit func(set int, row
 
 // width returns the number of probabilities written per node.
 func (p predictions) width() int {
-	if p.Plan.Probabilities == control.BestProbability {
+	if p.Plan.Probabilities == plan.BestProbability {
 		return 1
 	}
 	return len(p.Summary.Classes)
@@ -258,17 +258,17 @@ func (p predictions) batch() int {
 }
 
 // writingBytes returns the memory for reading tiles and writing predictions of an interval with this number of rows.
-func writingBytes(plan control.Plan, classes int, rows int64) int64 {
-	if plan.Probabilities == control.BestProbability {
+func writingBytes(opts plan.Options, classes int, rows int64) int64 {
+	if opts.Probabilities == plan.BestProbability {
 		return bestRows*8 + 4096 + bestBytes(packed.Panels(classes), bestRows)
 	}
 	batch := int64(shards.BatchRows(classes))
 	held := batch*(8+4) + 2*4096
 	one := held + tiles.ReadBytes(classes, int(min(batch, max(rows, 1))), int64(shards.TileRowBytes(false)))
-	if !countsMean(plan, classes) {
+	if !countsMean(opts, classes) {
 		return one
 	}
-	models := modelsOfSplit(plan)
+	models := modelsOfSplit(opts)
 	width := models * packed.Panels(classes) * packed.PanelColumns
 	mean := held + min(batch, rows)*4*int64(classes) + 4096 + sideBySideBytes(models, classes, rows) + tiles.ReadBytes(width,
 		sideBySideRows(models, classes, rows), int64(shards.TileRowBytes(false)))
@@ -278,9 +278,9 @@ func writingBytes(plan control.Plan, classes int, rows int64) int64 {
 // read visits the predictions to write for the nodes of an interval, one record batch at a time.
 func (p predictions) read(ctx context.Context, i int, visit func(row int64, labels []int32, values []float32) error) error {
 	switch {
-	case p.Plan.Probabilities == control.BestProbability:
+	case p.Plan.Probabilities == plan.BestProbability:
 		return p.readBest(ctx, i, p.written.Model, visit)
-	case p.written.Predictions == control.MeanOfModels:
+	case p.written.Predictions == plan.MeanOfModels:
 		return p.readMean(ctx, i, visit)
 	}
 	run := p.written.Model
@@ -360,12 +360,12 @@ func (p predictions) averagesLogs(run int) bool { return averagesLogs(p.Plan, p.
 
 // averagesLogs reports whether smoothing to a depth averages logarithms of probabilities. The rule of the authors' code does; depth 0
 // averages nothing.
-func averagesLogs(p control.Plan, depth int) bool {
+func averagesLogs(p plan.Options, depth int) bool {
 	return p.Labels.Rule == "ndls-reference" && depth > 0
 }
 
 // signed reports whether smoothing to a depth may yield negative values, as corrected soft labels do.
-func signed(p control.Plan, depth int) bool { return corrects(p) && depth > 0 }
+func signed(p plan.Options, depth int) bool { return corrects(p) && depth > 0 }
 
 // normalise turns a row of smoothed soft labels into probabilities that sum to 1: it divides averages of probabilities by their sum, and
 // applies softmax to averages of logarithms.

@@ -10,13 +10,14 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage/stagetest"
 	"ndls/train"
 )
 
 // pickPlan is a plan with several models, which differ.
-func pickPlan(predictions string) control.Plan {
+func pickPlan(predictions string) plan.Options {
 	p := stagetest.SmallPlan()
 	p.Train.Runs, p.Train.Epochs, p.Predictions, p.Labels.Kmax = 5, 12, predictions, 6
 	return p
@@ -55,17 +56,17 @@ func pickedAccuracy(t *testing.T, store storage.Store, part uint8) float64 {
 func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 	last := func(r []control.StageReport) *control.AccuracyReport { return r[len(r)-1].Accuracy }
 	var means, picked float64
-	for _, predictions := range []string{control.MeanOfModels, control.OfModel, control.AutoPredictions, ""} {
-		plan, store := pickPlan(predictions), storage.NewMem()
-		a := last(stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...))
+	for _, predictions := range []string{plan.MeanOfModels, plan.OfModel, plan.AutoPredictions, ""} {
+		opts, store := pickPlan(predictions), storage.NewMem()
+		a := last(stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), whole...))
 		w := a.Predictions
 		for part, x := range map[uint8]*float64{train.Valid: w.Accuracy.Valid, train.Test: w.Accuracy.Test} {
 			if got := pickedAccuracy(t, store, part); x == nil || math.Abs(got-*x) > 1e-12 {
 				t.Errorf("%q: the files have accuracy %v in split %d, the report says %v", predictions, got, part, x)
 			}
 		}
-		if predictions == control.MeanOfModels {
-			if means = *w.Accuracy.Valid; w.Kind != control.MeanOfModels || w.Models != 5 || w.Model != nil {
+		if predictions == plan.MeanOfModels {
+			if means = *w.Accuracy.Valid; w.Kind != plan.MeanOfModels || w.Models != 5 || w.Model != nil {
 				t.Errorf("%+v is written, want the mean", w)
 			}
 			continue
@@ -79,8 +80,8 @@ func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 			t.Errorf("%q: model %d has %v on the test nodes, what is written %v", predictions, *w.Model, *a.Models[*w.Model].Smoothed.Test, *w.Accuracy.Test)
 		}
 		switch {
-		case predictions == control.OfModel:
-			if picked = *w.Accuracy.Valid; w.Kind != control.OfModel {
+		case predictions == plan.OfModel:
+			if picked = *w.Accuracy.Valid; w.Kind != plan.OfModel {
 				t.Errorf("%+v is written, want a model", w)
 			}
 		case *w.Accuracy.Valid != max(picked, means):
@@ -91,10 +92,10 @@ func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 
 // TestMeanOfModels compares the mean that is written, without label smoothing, with that of what each model says.
 func TestMeanOfModels(t *testing.T) {
-	plan, store := pickPlan(control.MeanOfModels), storage.NewMem()
-	plan.Labels.Depth = "0"
+	opts, store := pickPlan(plan.MeanOfModels), storage.NewMem()
+	opts.Labels.Depth = "0"
 	stages := []control.Stage{control.Partition, control.LSI, control.Smooth, control.Train, control.Predict, control.SmoothLabels, control.Evaluate}
-	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), stages...)
+	stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), stages...)
 	ctx, cat := context.Background(), stagetest.Open(t, store)
 	b, err := mem.NewBudget(256 << 20)
 	if err != nil {
@@ -118,7 +119,7 @@ func TestMeanOfModels(t *testing.T) {
 			_ = r.Close()
 		}
 	}
-	if len(models) != plan.Train.Runs {
+	if len(models) != opts.Train.Runs {
 		t.Fatalf("%d models", len(models))
 	}
 	want := map[int64][]float64{}
@@ -156,10 +157,10 @@ func TestMeanOfModels(t *testing.T) {
 // the rows are written: whatever was done before, with other threads and less memory, the files are the same.
 func TestPredictionsInParts(t *testing.T) {
 	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
-	for _, predictions := range []string{control.MeanOfModels, control.AutoPredictions} {
-		plan := pickPlan(predictions)
+	for _, predictions := range []string{plan.MeanOfModels, plan.AutoPredictions} {
+		opts := pickPlan(predictions)
 		store := storage.NewMem()
-		stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), whole...)
+		stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), whole...)
 		want := stagetest.Sums(t, store)
 		for _, parts := range [][]control.Task{
 			nil,
@@ -172,16 +173,16 @@ func TestPredictionsInParts(t *testing.T) {
 			res := stagetest.On(t, stagetest.Small)
 			res.Threads, res.Memory = 1, 128<<20
 			before := len(whole) - 2 // smooth-labels and evaluate
-			stagetest.Run(t, again, plan, res, whole[:before]...)
+			stagetest.Run(t, again, opts, res, whole[:before]...)
 			cat := stagetest.Open(t, again)
 			for _, part := range parts {
-				task := res.Task(control.SmoothLabels, plan)
+				task := res.Task(control.SmoothLabels, opts)
 				task.Part, task.First, task.Last = part.Part, part.First, part.Last
 				if _, err := stagetest.Execute(context.Background(), cat, task); err != nil {
 					t.Fatalf("%s: %v", task.ID(), err)
 				}
 			}
-			stagetest.Run(t, again, plan, res, whole[before:]...)
+			stagetest.Run(t, again, opts, res, whole[before:]...)
 			stagetest.Compare(t, predictions, stagetest.Sums(t, again), want)
 		}
 	}
@@ -191,12 +192,12 @@ func TestPredictionsInParts(t *testing.T) {
 func TestMeanOfTooManyModels(t *testing.T) {
 	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	const tiny = "synthetic:nodes=200,edges=600,features=8,classes=4,seed=3"
-	plan, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storage.NewMem()
-	plan.Partition.Dataset, plan.Train.Runs, plan.Train.Epochs, plan.Train.Hidden, plan.Labels.Depth = tiny, 1025, 1, 1, "0"
-	stagetest.Run(t, trained, plan, m, control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
-	for predictions, fails := range map[string]bool{control.MeanOfModels: true, control.AutoPredictions: false} {
-		plan.Predictions = predictions
-		_, err := stagetest.Execute(t.Context(), stagetest.Open(t, trained.CrashClone()), m.Task(control.SmoothLabels, plan))
+	opts, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storage.NewMem()
+	opts.Partition.Dataset, opts.Train.Runs, opts.Train.Epochs, opts.Train.Hidden, opts.Labels.Depth = tiny, 1025, 1, 1, "0"
+	stagetest.Run(t, trained, opts, m, control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
+	for predictions, fails := range map[string]bool{plan.MeanOfModels: true, plan.AutoPredictions: false} {
+		opts.Predictions = predictions
+		_, err := stagetest.Execute(t.Context(), stagetest.Open(t, trained.CrashClone()), m.Task(control.SmoothLabels, opts))
 		if fails != (err != nil) {
 			t.Errorf("--predictions %s of 1025 models: %v", predictions, err)
 		}

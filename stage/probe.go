@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"ndls/hops"
-	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/lsi"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -32,7 +32,7 @@ const (
 
 // sized returns o for a graph of this size, with the numbers of probes and directions chosen if the plan leaves them open. It replaces a
 // sketch by the exact mode if the sketch would be at least as wide.
-func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOptions {
+func sized(o plan.LSIOptions, nodes, edges int64, features int) plan.LSIOptions {
 	if o.Probes > 0 || !sketches(o) {
 		return o
 	}
@@ -59,10 +59,10 @@ func sized(o control.LSIOptions, nodes, edges int64, features int) control.LSIOp
 }
 
 // sketches reports whether random probes measure the distances.
-func sketches(o control.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sketch") }
+func sketches(o plan.LSIOptions) bool { return strings.HasSuffix(o.Mode, "-sketch") }
 
 // LSIOptions returns the options with which K is found in a graph: see sized. Exact modes have no probes.
-func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
+func LSIOptions(p plan.Options, s shards.Summary) plan.LSIOptions {
 	o := sized(p.LSI, s.Nodes, s.Edges, s.Features)
 	if !sketches(o) {
 		o.Probes, o.Directions = 0, 0
@@ -71,7 +71,7 @@ func LSIOptions(p control.Plan, s shards.Summary) control.LSIOptions {
 }
 
 // lsiOptions returns the plan's options for the graph.
-func (env *Env) lsiOptions() control.LSIOptions { return LSIOptions(env.Plan, env.Summary) }
+func (env *Env) lsiOptions() plan.LSIOptions { return LSIOptions(env.Plan, env.Summary) }
 
 // probe builds the probe of the plan's mode; free returns its memory.
 func (g engine) probe(ctx context.Context, ids []uint32) (p lsi.Probe, free func(), err error) {
@@ -106,19 +106,19 @@ func (g engine) probe(ctx context.Context, ids []uint32) (p lsi.Probe, free func
 }
 
 // directions finds the slow directions of the plan's probe.
-func (g engine) directions(ctx context.Context, ids []uint32, o control.LSIOptions) (p lsi.Probe, free func(), err error) {
+func (g engine) directions(ctx context.Context, ids []uint32, o plan.LSIOptions) (p lsi.Probe, free func(), err error) {
 	state, err := g.state(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer state.Free()
 	held := lsi.DirectionsBytes(o.Directions, o.Probes)
-	plan := func(c hops.Capacity) (spmv.Layout, error) {
+	opts := func(c hops.Capacity) (spmv.Layout, error) {
 		c.Free -= held
 		l, _, err := lsi.DirectionsPlan(c, o.Directions)
 		return l, err
 	}
-	fits, err := g.agree(ctx, g.capacity(o.Directions), plan)
+	fits, err := g.agree(ctx, g.capacity(o.Directions), opts)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,7 @@ package stage
 import (
 	"testing"
 
-	"ndls/internal/control"
+	"ndls/plan"
 )
 
 // TestProbesFitTheGraph: how many columns a sketch has where the plan leaves that open.
@@ -33,7 +33,7 @@ func TestProbesFitTheGraph(t *testing.T) {
 		{"all probes are the features", "feature", 0, 2708, 5278, 1433, "feature", 0, 0},
 		{"the definition", "influence-exact", 0, 2708, 5278, 1433, "influence-exact", 0, 0},
 	} {
-		o := sized(control.LSIOptions{Mode: c.mode, Probes: c.asked}, c.nodes, c.edges, c.features)
+		o := sized(plan.LSIOptions{Mode: c.mode, Probes: c.asked}, c.nodes, c.edges, c.features)
 		if o.Mode != c.want || o.Probes != c.probes || o.Directions != c.directions {
 			t.Errorf("%s: %s with %d probes and %d directions, want %s with %d and %d", c.name, o.Mode, o.Probes, o.Directions, c.want, c.probes, c.directions)
 		}

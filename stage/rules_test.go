@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -79,41 +80,41 @@ func TestNAFSEqualsTheOracle(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		weighted bool
-		change   func(*control.Plan)
+		change   func(*plan.Options)
 	}{
-		{"component", false, func(*control.Plan) {}},
-		{"global", false, func(p *control.Plan) { p.LSI.Stationary, p.LSI.R = "global", 0.8 }},
-		{"weights, some targets", true, func(p *control.Plan) { p.Smooth.Targets, p.LSI.R = control.LabelledTargets, 0 }},
-		{"by node, some targets", false, func(p *control.Plan) { p.Smooth.Depth, p.Smooth.Targets = control.NodeDepth, control.LabelledTargets }},
-		{"weights, by node", true, func(p *control.Plan) { p.Smooth.Depth, p.LSI.R = control.NodeDepth, 1 }},
+		{"component", false, func(*plan.Options) {}},
+		{"global", false, func(p *plan.Options) { p.LSI.Stationary, p.LSI.R = "global", 0.8 }},
+		{"weights, some targets", true, func(p *plan.Options) { p.Smooth.Targets, p.LSI.R = plan.LabelledTargets, 0 }},
+		{"by node, some targets", false, func(p *plan.Options) { p.Smooth.Depth, p.Smooth.Targets = plan.NodeDepth, plan.LabelledTargets }},
+		{"weights, by node", true, func(p *plan.Options) { p.Smooth.Depth, p.LSI.R = plan.NodeDepth, 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := draw(t, 300, 21)
-			plan := control.DefaultPlan()
-			plan.Partition.Dataset, plan.Partition.Normalize = "edges:drawn", "none"
+			opts := plan.Default()
+			opts.Partition.Dataset, opts.Partition.Normalize = "edges:drawn", "none"
 			if c.weighted {
 				d.weigh(t, 10)
-				plan.Partition.Dataset += "?weight=w"
+				opts.Partition.Dataset += "?weight=w"
 			}
-			plan.LSI.Mode, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", 0.2, 12
-			plan.Smooth.Rule, plan.Smooth.Hops = "nafs", 4
-			c.change(&plan)
+			opts.LSI.Mode, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0.2, 12
+			opts.Smooth.Rule, opts.Smooth.Hops = "nafs", 4
+			c.change(&opts)
 			store := storage.NewMem()
 			m := stagetest.On(t, d.uri)
 			m.BlockColumns = 16
-			stagetest.Run(t, store, plan, m, control.Partition, control.LSI, control.Smooth)
+			stagetest.Run(t, store, opts, m, control.Partition, control.LSI, control.Smooth)
 			var k map[int64]int
-			if plan.Smooth.Depth == control.NodeDepth {
+			if opts.Smooth.Depth == plan.NodeDepth {
 				k = kOf(t, store)
 				if all := slices.Sorted(maps.Values(k)); all[0] >= 4 || all[len(all)-1] <= 4 {
 					t.Fatalf("K from %d to %d does not show whether --hops bounds it", all[0], all[len(all)-1])
 				}
 			}
-			want := d.nafsRows(testgraph.NewOracle(d.graph, plan.LSI.R, plan.LSI.Stationary == "component"), 4, k)
+			want := d.nafsRows(testgraph.NewOracle(d.graph, opts.LSI.R, opts.LSI.Stationary == "component"), 4, k)
 			got := rows(t, store, catalog.KindSmoothed)
 			stored := 0
 			for i, label := range d.label {
-				if plan.Smooth.Targets == control.LabelledTargets && label < 0 {
+				if opts.Smooth.Targets == plan.LabelledTargets && label < 0 {
 					continue
 				}
 				stored++

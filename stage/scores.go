@@ -10,9 +10,9 @@ import (
 
 	"ndls/catalog"
 	"ndls/estimate"
-	"ndls/internal/control"
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
+	"ndls/plan"
 	"ndls/train"
 )
 
@@ -33,7 +33,7 @@ const (
 )
 
 // scoredBytes returns the memory for passing scores on under a plan.
-func scoredBytes(p control.Plan) int64 {
+func scoredBytes(p plan.Options) int64 {
 	if !p.WantsAUC() {
 		return 0
 	}

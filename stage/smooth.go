@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -27,7 +28,7 @@ func (smoothStage) Name() control.Stage { return control.Smooth }
 
 func (smoothStage) About() string { return "the features of every node, smoothed over its K hops" }
 
-func (smoothStage) Needs(p control.Plan) []control.Stage {
+func (smoothStage) Needs(p plan.Options) []control.Stage {
 	if followsLSI(p) {
 		return []control.Stage{control.Partition, control.LSI}
 	}
@@ -36,12 +37,12 @@ func (smoothStage) Needs(p control.Plan) []control.Stage {
 
 // followsLSI reports whether the rule of features reads K of each node, or weighs hops by distances from the stationary state that options
 // of lsi choose.
-func followsLSI(p control.Plan) bool {
+func followsLSI(p plan.Options) bool {
 	rule, err := RuleOf(p)
 	return err == nil && !directed(p) && (rule.NodeDependent || rule.Weighs())
 }
 
-func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
+func (smoothStage) Lacks(p plan.Options, f estimate.Facts) string {
 	switch lack := cmp.Or(LacksDirection(p, f.Directed), lacksFeatures(p, f)); {
 	case lack != "":
 		return lack
@@ -53,7 +54,7 @@ func (smoothStage) Lacks(p control.Plan, f estimate.Facts) string {
 	return ""
 }
 
-func (smoothStage) Options(p control.Plan) map[string]any {
+func (smoothStage) Options(p plan.Options) map[string]any {
 	o := map[string]any{
 		"smooth": p.Smooth, "precision": p.Precision, "tolerance": p.Tolerance, "drop_features": p.DropFeatures,
 	}
@@ -75,7 +76,7 @@ func (smoothStage) Writes() []Kind {
 	}
 }
 
-func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
+func (smoothStage) Cut(p plan.Options, sum shards.Summary) Cut {
 	out := estimate.OutputOf(p, sum.Features, len(sum.Classes))
 	return Cut{
 		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
@@ -86,12 +87,12 @@ func (smoothStage) Cut(p control.Plan, sum shards.Summary) Cut {
 
 // halvable reports whether a task can take one half of each panel: every hop computes all rows in float32, and tiles hold only sums of
 // features.
-func halvable(p control.Plan, out estimate.Output) bool {
+func halvable(p plan.Options, out estimate.Output) bool {
 	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && p.Precision != "float16"
 }
 
 // Shares implements estimate.Stage.
-func (smoothStage) Shares(control.Plan) bool { return true }
+func (smoothStage) Shares(plan.Options) bool { return true }
 
 // Cost implements estimate.Stage.
 func (smoothStage) Cost(s *estimate.Sheet) {
@@ -111,7 +112,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	last := s.Plan.Smooth.Hops
 	if rule.NodeDependent {
 		last = s.Hops
-		if s.LabelledHops > 0 && s.Plan.Smooth.Targets == control.LabelledTargets {
+		if s.LabelledHops > 0 && s.Plan.Smooth.Targets == plan.LabelledTargets {
 			last = s.LabelledHops
 		}
 		last = rule.Hops(min(last, s.Plan.LSI.Kmax))
@@ -200,7 +201,7 @@ func (env smoothRun) run(ctx context.Context) error {
 	s := env.Summary
 	out := env.output()
 	if n := out.Trained(); n > shards.MaxValues {
-		return failure.Of(control.ErrOption, "%d hops of %d values make rows of %d values, and a row has %d at most: write fewer hops", out.Lists(), out.Width(), n, shards.MaxValues)
+		return failure.Of(failure.ErrOption, "%d hops of %d values make rows of %d values, and a row has %d at most: write fewer hops", out.Lists(), out.Width(), n, shards.MaxValues)
 	}
 	targets, err := env.targets(ctx, s)
 	if err != nil {
@@ -235,7 +236,7 @@ func trainedKind(out estimate.Output) string {
 }
 
 // ReadsRows reports whether a stage reads smoothed rows under plan p.
-func ReadsRows(p control.Plan, s control.Stage) bool {
+func ReadsRows(p plan.Options, s control.Stage) bool {
 	switch s {
 	case control.Train:
 		return p.Train.On == ""
@@ -248,10 +249,10 @@ func ReadsRows(p control.Plan, s control.Stage) bool {
 }
 
 // RowsKind returns the kind of the smoothed rows that models read, whatever the graph.
-func RowsKind(p control.Plan) string { return trainedKind(estimate.OutputOf(p, 0, 0)) }
+func RowsKind(p plan.Options) string { return trainedKind(estimate.OutputOf(p, 0, 0)) }
 
 // RemovedAfter reports whether the files of a kind are removed once a stage is complete, because no later stage reads them.
-func RemovedAfter(p control.Plan, kind string, s control.Stage) bool {
+func RemovedAfter(p plan.Options, kind string, s control.Stage) bool {
 	return KindOf(kind).Until == s || s == control.SmoothLabels && p.DropSmoothed && kind == RowsKind(p)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/hops"
@@ -37,17 +38,17 @@ func (smoothLabelsStage) About() string {
 	return "the soft labels, smoothed as features are, and predictions"
 }
 
-func (smoothLabelsStage) Needs(p control.Plan) []control.Stage {
+func (smoothLabelsStage) Needs(p plan.Options) []control.Stage {
 	needs := labelDepthStage{}.Needs(p)
-	if p.Labels.Depth == control.AutoDepth {
+	if p.Labels.Depth == plan.AutoDepth {
 		needs = append(needs, control.LabelDepth)
 	}
 	return needs
 }
 
-func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
+func (smoothLabelsStage) Lacks(p plan.Options, f estimate.Facts) string {
 	switch {
-	case f.Directed && p.Labels.Rule == control.CorrectSmooth:
+	case f.Directed && p.Labels.Rule == plan.CorrectSmooth:
 		return directedCorrection
 	case f.Directed:
 		return directedK
@@ -61,8 +62,8 @@ func (smoothLabelsStage) Lacks(p control.Plan, f estimate.Facts) string {
 	return ""
 }
 
-func (smoothLabelsStage) Options(p control.Plan) map[string]any {
-	return map[string]any{"labels": p.Labels, "precision": p.Precision, "tolerance": p.Tolerance, "probabilities": cmp.Or(p.Probabilities, control.AllProbabilities), "predictions": cmp.Or(p.Predictions, control.AutoPredictions), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
+func (smoothLabelsStage) Options(p plan.Options) map[string]any {
+	return map[string]any{"labels": p.Labels, "precision": p.Precision, "tolerance": p.Tolerance, "probabilities": cmp.Or(p.Probabilities, plan.AllProbabilities), "predictions": cmp.Or(p.Predictions, plan.AutoPredictions), "auc": p.WantsAUC(), "drop_smoothed": p.DropSmoothed}
 }
 
 func (smoothLabelsStage) Writes() []Kind {
@@ -82,7 +83,7 @@ func (smoothLabelsStage) Writes() []Kind {
 	}
 }
 
-func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
+func (smoothLabelsStage) Cut(p plan.Options, sum shards.Summary) Cut {
 	each := packed.Panels(len(sum.Classes))
 	c := Cut{
 		Panels: labelRuns(p) * each, Intervals: intervals(sum), Together: 1,
@@ -100,11 +101,11 @@ func (smoothLabelsStage) Cut(p control.Plan, sum shards.Summary) Cut {
 }
 
 // Shares implements estimate.Stage. The soft labels of another model, and corrections, need all rows in one place.
-func (smoothLabelsStage) Shares(p control.Plan) bool { return ownModel(p) && !corrects(p) }
+func (smoothLabelsStage) Shares(p plan.Options) bool { return ownModel(p) && !corrects(p) }
 
 // Cost implements estimate.Stage: the soft labels of all runs are smoothed side by side.
 func (smoothLabelsStage) Cost(s *estimate.Sheet) {
-	chooses, most := s.Plan.Labels.Depth == control.AutoDepth, s.Plan.Labels.Hops()
+	chooses, most := s.Plan.Labels.Depth == plan.AutoDepth, s.Plan.Labels.Hops()
 	switch {
 	case !chooses:
 	case s.LabelDepth > 0:
@@ -117,7 +118,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 		correctionCost(s)
 	}
 	corrections := s.PeakDiskBytes
-	best, alone := s.Plan.Probabilities == control.BestProbability, s.Workers == 1 && s.Part == s.Nodes
+	best, alone := s.Plan.Probabilities == plan.BestProbability, s.Workers == 1 && s.Part == s.Nodes
 	held := int64(0)
 	if best && s.Part == s.Nodes {
 		held = mergeBytes()
@@ -187,7 +188,7 @@ func readsAhead(s *estimate.Sheet, least, more int64) {
 func pickingCost(s *estimate.Sheet, sets int) {
 	held := train.TalliesBytes(sets, s.Classes) + train.TalliesBytes(1, s.Classes)
 	s.Takes(held, held)
-	if s.Plan.Measure() == control.AUC {
+	if s.Plan.Measure() == plan.AUC {
 		sortingCost(s, held, smoothedScores(s))
 	}
 }
@@ -201,7 +202,7 @@ func countBytes(s *estimate.Sheet, sets int) int64 {
 // labelTileBytes returns the size of the smoothed soft labels of all runs in tiles.
 func labelTileBytes(s *estimate.Sheet) int64 {
 	runs := int64(labelRuns(s.Plan))
-	if s.Plan.Probabilities == control.BestProbability {
+	if s.Plan.Probabilities == plan.BestProbability {
 		return runs * int64(packed.Panels(s.Classes)) * s.Nodes * bestRow
 	}
 	return runs * estimate.TileBytes(s.Nodes, s.Classes, false)
@@ -239,7 +240,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 	}
 	predicts := ownModel(s.Plan) && (uncorrected || !isCorrected)
 	last := most
-	if l.Rule != control.CorrectSmooth {
+	if l.Rule != plan.CorrectSmooth {
 		last = min(s.Hops, most)
 	}
 	if l.Rule == "ndls-reference" {
@@ -260,7 +261,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		}
 		s.Takes(peak, least)
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
-	case l.Rule == control.CorrectSmooth:
+	case l.Rule == plan.CorrectSmooth:
 		s.Columns(o, runs*per, last, held, false)
 	case l.Rule == "ndls-reference":
 		for range runs {
@@ -488,7 +489,7 @@ func (s *shifted) Rows(ctx context.Context, first, columns int, put func([]float
 // it comes from that table, since K is a first passage. Otherwise it comes from the table that the LSI stage found on the way, or from a
 // run of its own.
 func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array[uint16], error) {
-	if env.Plan.Labels.Rule == control.CorrectSmooth {
+	if env.Plan.Labels.Rule == plan.CorrectSmooth {
 		return env.constantK(most)
 	}
 	if !ownLabelEpsilon(env.Plan) && most <= env.Plan.LSI.Kmax {
@@ -514,12 +515,12 @@ func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array
 
 // findsLabelK reports whether label smoothing over this number of hops needs a K table that the LSI stage does not make. Workers that share
 // rows make only the table of features.
-func findsLabelK(p control.Plan, most int) bool {
+func findsLabelK(p plan.Options, most int) bool {
 	return ownLabelEpsilon(p) && looserEpsilon(p) == 0 || most > p.LSI.Kmax
 }
 
 // ownLabelEpsilon reports whether the ε of label smoothing differs from that of the K table.
-func ownLabelEpsilon(p control.Plan) bool {
+func ownLabelEpsilon(p plan.Options) bool {
 	return p.Labels.Epsilon != 0 && p.Labels.Epsilon != p.LSI.Epsilon
 }
 

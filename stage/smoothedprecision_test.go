@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/half"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -17,19 +18,19 @@ import (
 // a feature rounded once, whatever rows between hops are. K is the same. Without the option, rows are written
 // as they are between hops.
 func TestSmoothedPrecision(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"ndls":                   func(*control.Plan) {},
-		"hops and label columns": func(p *control.Plan) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
-		"sign":                   func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
+	for name, change := range map[string]func(*plan.Options){
+		"ndls":                   func(*plan.Options) {},
+		"hops and label columns": func(p *plan.Options) { p.Smooth.KeepHops, p.Smooth.LabelColumns = "1,3", 2 },
+		"sign":                   func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops = "sign", 2 },
 	} {
 		for _, precision := range []string{"float32", "float16"} {
 			t.Run(name+", hops of "+precision, func(t *testing.T) {
 				t.Parallel()
 				written := func(smoothed string) storage.Store {
-					plan, store := stagetest.SmallPlan(), storage.NewMem()
-					change(&plan)
-					plan.Precision, plan.Smooth.SmoothedPrecision = precision, smoothed
-					stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth)
+					opts, store := stagetest.SmallPlan(), storage.NewMem()
+					change(&opts)
+					opts.Precision, opts.Smooth.SmoothedPrecision = precision, smoothed
+					stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth)
 					return store
 				}
 				full, halves, same := written("float32"), written("float16"), written("")

@@ -2,8 +2,8 @@ package stage
 
 import (
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/plan"
 	"ndls/tiles"
 )
 
@@ -14,7 +14,7 @@ func givenTiles(env *Env) *tiles.Matrix {
 
 // labelRuns returns the number of sets of soft labels under a plan: one per model of each split, split by split, or the one that the user
 // gave.
-func labelRuns(p control.Plan) int {
+func labelRuns(p plan.Options) int {
 	if !ownModel(p) {
 		return 1
 	}
@@ -28,7 +28,7 @@ func smoothedSoft(env *Env) *tiles.Matrix {
 		Kind: catalog.KindSmoothedSoftTile, PartKind: catalog.KindSmoothedSoftPart, Prefix: smoothedSoftPrefix,
 		Width: softPanels(env) * packed.PanelColumns,
 	}
-	if env.Plan.Probabilities == control.BestProbability {
+	if env.Plan.Probabilities == plan.BestProbability {
 		l.Row = bestRow
 	}
 	done := intervalsOf(env.Catalog, catalog.KindPredictions) // written last

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/lsi"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -63,7 +64,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 		t.Fatal(err)
 	}
 	env := &Env{
-		Session: &Session{Budget: budget}, Catalog: cat, Plan: control.DefaultPlan(), Disk: noDisk{}, Group: group.Solo(n),
+		Session: &Session{Budget: budget}, Catalog: cat, Plan: plan.Default(), Disk: noDisk{}, Group: group.Solo(n),
 		Summary:   shards.Summary{Nodes: n, IntervalRows: 1 << 20, Features: width, Classes: make([]string, classes)},
 		Resources: control.Resources{Threads: 3, Scratch: t.TempDir()},
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/mem"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -30,23 +30,23 @@ type softRows struct {
 }
 
 // softSchema returns the schema of soft labels in Arrow rows.
-func softSchema(p control.Plan, classes int) shards.RowSchema {
-	if p.Probabilities == control.BestProbability {
+func softSchema(p plan.Options, classes int) shards.RowSchema {
+	if p.Probabilities == plan.BestProbability {
 		return shards.RowSchema{Column: "probability", Width: 1, Label: true}
 	}
 	return shards.RowSchema{Column: "probability", Width: classes}
 }
 
 // softBatch returns the number of soft labels in a record batch.
-func softBatch(p control.Plan, classes int) int {
-	if p.Probabilities == control.BestProbability {
+func softBatch(p plan.Options, classes int) int {
+	if p.Probabilities == plan.BestProbability {
 		return bestRows
 	}
 	return shards.BatchRows(classes)
 }
 
 // softRow returns the size of a row.
-func softRow(p control.Plan, classes int) int64 {
+func softRow(p plan.Options, classes int) int64 {
 	s := softSchema(p, classes)
 	if s.Label {
 		return 12 + 4*int64(s.Width)

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/share"
 	"ndls/lsi"
+	"ndls/plan"
 	"ndls/shards"
 )
 
@@ -29,24 +30,24 @@ func (spectrumStage) About() string {
 
 func (spectrumStage) Always() bool { return false }
 
-func (spectrumStage) Needs(control.Plan) []control.Stage {
+func (spectrumStage) Needs(plan.Options) []control.Stage {
 	return []control.Stage{control.Partition, control.LSI}
 }
 
-func (spectrumStage) Lacks(_ control.Plan, f estimate.Facts) string {
+func (spectrumStage) Lacks(_ plan.Options, f estimate.Facts) string {
 	if f.Directed {
 		return directedK
 	}
 	return ""
 }
 
-func (spectrumStage) Options(p control.Plan) map[string]any { return map[string]any{"seed": p.Seed} }
+func (spectrumStage) Options(p plan.Options) map[string]any { return map[string]any{"seed": p.Seed} }
 
 func (spectrumStage) Writes() []Kind { return nil }
 
-func (spectrumStage) Cut(control.Plan, shards.Summary) Cut { return Cut{} }
+func (spectrumStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
 
-func (spectrumStage) Shares(control.Plan) bool { return false }
+func (spectrumStage) Shares(plan.Options) bool { return false }
 
 // Cost implements estimate.Stage: hops of 16 columns.
 func (spectrumStage) Cost(s *estimate.Sheet) {
@@ -120,7 +121,7 @@ func (env *Env) largestComponent(component []uint32, count int64) (number uint32
 }
 
 // withoutBound returns why theorem 3.1 does not apply to a K table, "" if it does.
-func withoutBound(p control.Plan, s shards.Summary, found lsi.Spectrum) string {
+func withoutBound(p plan.Options, s shards.Summary, found lsi.Spectrum) string {
 	switch {
 	case p.LSI.R != 0:
 		return "the theorem is about --r 0"

@@ -16,6 +16,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage/stagetest"
 )
@@ -98,16 +99,16 @@ func masked(t *testing.T) string {
 // models, their depths of label smoothing and all of their measures are the same, and the predictions equal those of the first split. Neither threads nor memory show. Correct & Smooth
 // starts from the labels of the training nodes of each split.
 func TestSplits(t *testing.T) {
-	for _, rule := range []string{"ndls", control.CorrectSmooth} {
+	for _, rule := range []string{"ndls", plan.CorrectSmooth} {
 		t.Run(rule, func(t *testing.T) { splitsAreAlone(t, rule) })
 	}
 }
 
 func splitsAreAlone(t *testing.T, rule string) {
 	path := masked(t)
-	plan := stagetest.SmallPlan()
-	plan.Labels.Rule = rule
-	plan.LSI.Kmax, plan.Labels.Kmax, plan.Train.Epochs, plan.Train.Runs, plan.Metrics = 8, 5, 12, 2, "f1,auc"
+	opts := stagetest.SmallPlan()
+	opts.Labels.Rule = rule
+	opts.LSI.Kmax, opts.Labels.Kmax, opts.Train.Epochs, opts.Train.Runs, opts.Metrics = 8, 5, 12, 2, "f1,auc"
 	accuracy := func(reports []control.StageReport) (a *control.AccuracyReport, d *control.LabelDepthReport) {
 		for _, r := range reports {
 			if r.Accuracy != nil {
@@ -120,7 +121,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 		return a, d
 	}
 	uri := "npz:" + path
-	all := plan
+	all := opts
 	all.Partition.Dataset, all.Partition.Splits = uri, 3
 	store := storage.NewMem()
 	got, depth := accuracy(stagetest.Run(t, store, all, stagetest.On(t, uri), whole...))
@@ -136,7 +137,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 	}
 	files := stagetest.Sums(t, store)
 	for split := range 3 {
-		one := plan
+		one := opts
 		uri := fmt.Sprintf("%s?split=%d", uri, split)
 		one.Partition.Dataset = uri
 		alone := storage.NewMem()

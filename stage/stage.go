@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/internal/control"
@@ -20,13 +21,13 @@ type Stage interface {
 	// Always reports whether a whole run executes the stage. Other stages run only when they are asked for by name.
 	Always() bool
 	// Needs lists the stages whose output the stage reads under plan p. All of them stand before it in [All].
-	Needs(p control.Plan) []control.Stage
+	Needs(p plan.Options) []control.Stage
 	// Options returns the fields of the plan that decide the bytes of the stage's output, by the names that [Diff] gives them.
-	Options(p control.Plan) map[string]any
+	Options(p plan.Options) map[string]any
 	// Writes lists the kinds of files that the stage commits.
 	Writes() []Kind
 	// Cut returns how the stage is cut into tasks.
-	Cut(p control.Plan, sum shards.Summary) Cut
+	Cut(p plan.Options, sum shards.Summary) Cut
 	// Run executes the task of env and returns when its output is committed. After an error or a cancelled context, the same task continues
 	// from what the catalogue holds.
 	Run(ctx context.Context, env *Env) error
@@ -106,7 +107,7 @@ func Names() []control.Stage { return names(func(Stage) bool { return true }) }
 func Whole() []control.Stage { return names(Stage.Always) }
 
 // Possible lists the stages of a whole run whose needs a graph with these counts meets.
-func Possible(p control.Plan, c estimate.Counts) []control.Stage {
+func Possible(p plan.Options, c estimate.Counts) []control.Stage {
 	return names(func(s Stage) bool { return s.Always() && s.Lacks(p, c.Facts(p)) == "" })
 }
 
@@ -120,7 +121,7 @@ func names(match func(Stage) bool) (list []control.Stage) {
 }
 
 // Needs lists the stages whose output a stage reads under plan p.
-func Needs(p control.Plan, name control.Stage) []control.Stage {
+func Needs(p plan.Options, name control.Stage) []control.Stage {
 	for _, s := range Of(name) {
 		return s.Needs(p)
 	}
@@ -128,7 +129,7 @@ func Needs(p control.Plan, name control.Stage) []control.Stage {
 }
 
 // Readers lists the given stages and all stages that read their output, directly or indirectly.
-func Readers(p control.Plan, of ...control.Stage) []control.Stage {
+func Readers(p plan.Options, of ...control.Stage) []control.Stage {
 	all := slices.Clone(of)
 	for _, s := range All {
 		reads := slices.ContainsFunc(s.Needs(p), func(n control.Stage) bool { return slices.Contains(all, n) })

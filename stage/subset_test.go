@@ -15,6 +15,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage/stagetest"
 )
@@ -22,8 +23,8 @@ import (
 // sparse is a graph of which 1.4 % of the nodes are labelled.
 const sparse = "papers100m:scale=1/4096,seed=1,tails=0"
 
-func sparsePlan() control.Plan {
-	p := control.DefaultPlan()
+func sparsePlan() plan.Options {
+	p := plan.Default()
 	p.Partition.Dataset = sparse
 	p.LSI.Probes, p.LSI.Kmax, p.LSI.Epsilon = 16, 3, 0.1
 	p.Train.Epochs, p.Train.Runs, p.Train.Hidden = 3, 2, 16
@@ -114,27 +115,27 @@ func models(t *testing.T, store storage.Store) map[string]string {
 // others. Rows are matched by id, so models and accuracies equal those of all rows.
 func TestSomeRowsAreStored(t *testing.T) {
 	testkit.Slow(t, "whole runs by every rule")
-	plan, res := sparsePlan(), stagetest.On(t, sparse)
+	opts, res := sparsePlan(), stagetest.On(t, sparse)
 	full, some := storage.NewMem(), storage.NewMem()
 	upTo := []control.Stage{control.Partition, control.LSI, control.Smooth}
 	after := []control.Stage{control.Train, control.Predict, control.Evaluate}
-	stagetest.Run(t, full, plan, res, upTo...)
-	stagetest.Run(t, some, plan, res, upTo...)
+	stagetest.Run(t, full, opts, res, upTo...)
+	stagetest.Run(t, some, opts, res, upTo...)
 	all := storedRows(t, some)
 	kept := slices.DeleteFunc(slices.Clone(all), func(r smoothedRow) bool { return r.labels < 0 && r.id%50 != 0 })
 	if len(kept) < 500 || len(kept) > 1500 {
 		t.Fatalf("%d of %d rows kept", len(kept), len(all))
 	}
 
-	plan.Smooth.Targets = "ids.txt"
+	opts.Smooth.Targets = "ids.txt"
 	replaceRows(t, some, nil, kept[:250], nil, kept[250:], nil)
-	reports := stagetest.Run(t, some, plan, res, after...)
+	reports := stagetest.Run(t, some, opts, res, after...)
 
-	plan.Smooth.Targets = control.AllTargets
+	opts.Smooth.Targets = plan.AllTargets
 	tight := res
 	tight.Memory = mem.MinBudget
-	want := stagetest.Run(t, full, plan, tight, control.Train, control.Predict)
-	want = append(want, stagetest.Run(t, full, plan, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
+	want := stagetest.Run(t, full, opts, tight, control.Train, control.Predict)
+	want = append(want, stagetest.Run(t, full, opts, res, control.LabelDepth, control.SmoothLabels, control.Evaluate)...)
 	// Tallies differ: soft labels of some nodes are the predictions, and are broken down by degree and K.
 	trained := func(all map[string]string) map[string]string {
 		maps.DeleteFunc(all, func(path, _ string) bool { return strings.HasPrefix(path, "model/tally-") })
@@ -165,10 +166,10 @@ func TestSomeRowsAreStored(t *testing.T) {
 
 func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 	testkit.Slow(t, "seven damaged runs")
-	plan, res := sparsePlan(), stagetest.On(t, sparse)
+	opts, res := sparsePlan(), stagetest.On(t, sparse)
 
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+	stagetest.Run(t, store, opts, res, control.Partition, control.LSI, control.Smooth)
 	all := storedRows(t, store)
 	without := func(split uint8) []smoothedRow {
 		i := slices.IndexFunc(all, func(r smoothedRow) bool { return r.split == split && r.labels >= 0 })
@@ -190,14 +191,14 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 		{"a test row is missing", "ids.txt", without(3), "--targets all or labelled", nil},
 		{"rows out of order", "ids.txt", swapped, "run ndls smooth again", seal.ErrCorrupt},
 		{"an id of no node", "ids.txt", stranger, "run ndls smooth again", seal.ErrCorrupt},
-		{"fewer rows than nodes", control.AllTargets, all[:len(all)-1], "run ndls smooth again", seal.ErrCorrupt},
+		{"fewer rows than nodes", plan.AllTargets, all[:len(all)-1], "run ndls smooth again", seal.ErrCorrupt},
 		{"a row too many", "ids.txt", append(slices.Clone(all), all[0]), "run ndls smooth again", seal.ErrCorrupt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			replaceRows(t, store, c.rows)
-			plan := plan
-			plan.Smooth.Targets = c.targets
-			_, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), res.Task(control.Train, plan))
+			opts := opts
+			opts.Smooth.Targets = c.targets
+			_, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), res.Task(control.Train, opts))
 			if err == nil || !strings.Contains(err.Error(), c.text) || c.kind != nil && !errors.Is(err, c.kind) {
 				t.Errorf("%v, want %q", err, c.text)
 			}

@@ -7,16 +7,16 @@ import (
 	"io"
 
 	"ndls/dataset"
-	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/smooth"
 )
 
 // findTargets returns the rows of smoothed features that the plan asks for.
 func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
-	if env.Plan.Smooth.Targets == control.AllTargets {
+	if env.Plan.Smooth.Targets == plan.AllTargets {
 		return smooth.AllTargets(s.Nodes), nil
 	}
 	if t, err = smooth.NewTargets(env.Budget, s.Nodes); err != nil {
@@ -27,7 +27,7 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 			t.Free()
 		}
 	}()
-	if env.Plan.Smooth.Targets == control.LabelledTargets {
+	if env.Plan.Smooth.Targets == plan.LabelledTargets {
 		err = env.labelledTargets(ctx, t, nil)
 	} else {
 		err = env.listedTargets(ctx, s.Nodes, t)

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -16,13 +17,13 @@ import (
 // have rows of another hop.
 func TestTolerance(t *testing.T) {
 	uri := "planetoid:" + testgraph.Published(t, "data/cora") + "/cora"
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset, plan.LSI.Probes, plan.LSI.Epsilon = "planetoid:cora", 16, 0.02
+	opts := plan.Default()
+	opts.Partition.Dataset, opts.LSI.Probes, opts.LSI.Epsilon = "planetoid:cora", 16, 0.02
 	stages := []control.Stage{control.Partition, control.LSI, control.Smooth}
 	made := func(tolerance float64) (storage.Store, control.StageReport, control.StageReport) {
-		plan.Tolerance = tolerance
+		opts.Tolerance = tolerance
 		store := storage.NewMem()
-		reports := stagetest.Run(t, store, plan, stagetest.On(t, uri), stages...)
+		reports := stagetest.Run(t, store, opts, stagetest.On(t, uri), stages...)
 		return store, reports[1], reports[2]
 	}
 	exact, foundAll, all := made(0)

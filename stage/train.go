@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"ndls/estimate"
+	"ndls/plan"
 
 	"ndls/catalog"
 	"ndls/group"
@@ -24,31 +25,31 @@ func (trainStage) Name() control.Stage { return control.Train }
 
 func (trainStage) About() string { return "an MLP on the smoothed features, several runs of it" }
 
-func (trainStage) Needs(control.Plan) []control.Stage {
+func (trainStage) Needs(plan.Options) []control.Stage {
 	return []control.Stage{control.Partition, control.Smooth}
 }
 
-func (trainStage) Lacks(p control.Plan, f estimate.Facts) string {
+func (trainStage) Lacks(p plan.Options, f estimate.Facts) string {
 	if !ownModel(p) {
 		return otherModel
 	}
 	return lacksModel(p, f)
 }
 
-func (trainStage) Options(p control.Plan) map[string]any {
+func (trainStage) Options(p plan.Options) map[string]any {
 	return map[string]any{"train": p.Train, "seed": p.Seed, "measure": p.Measure()}
 }
 
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
-func (trainStage) Cut(p control.Plan, sum shards.Summary) Cut {
+func (trainStage) Cut(p plan.Options, sum shards.Summary) Cut {
 	return Cut{Once: true, Models: labelRuns(p), Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }
 
 // leftOfTraining returns the models that the catalogue lacks. The task of the whole stage trains a single one.
-func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+func leftOfTraining(p plan.Options, sum shards.Summary, cat *catalog.Catalog) partition.Left {
 	if _, there := cat.Lookup(modelIndex); there {
 		return partition.Left{}
 	}
@@ -67,7 +68,7 @@ func leftOfTraining(p control.Plan, sum shards.Summary, cat *catalog.Catalog) pa
 const usualThreads = 16
 
 // Shares implements estimate.Stage. Workers share the rows of each step.
-func (trainStage) Shares(control.Plan) bool { return true }
+func (trainStage) Shares(plan.Options) bool { return true }
 
 // Cost implements estimate.Stage.
 func (trainStage) Cost(s *estimate.Sheet) {
@@ -102,7 +103,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 }
 
 // TrainedEpochs returns the expected number of epochs of a model with this number of validation nodes.
-func TrainedEpochs(p control.Plan, validation int64) int {
+func TrainedEpochs(p plan.Options, validation int64) int {
 	o := p.Train
 	if o.Patience == 0 || validation == 0 {
 		return o.Epochs
@@ -114,7 +115,7 @@ func TrainedEpochs(p control.Plan, validation int64) int {
 const bestEpoch = 100
 
 // trainOptions returns the options of package train.
-func trainOptions(p control.Plan) train.Options {
+func trainOptions(p plan.Options) train.Options {
 	o := p.Train
 	return train.Options{
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,

@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -19,9 +20,9 @@ import (
 func TestTrainingGoesOn(t *testing.T) {
 	ctx := context.Background()
 	const runs = 3
-	plan := control.DefaultPlan()
-	plan.Partition.Dataset = "toy"
-	plan.Train.Runs, plan.Train.Epochs = runs, 5
+	opts := plan.Default()
+	opts.Partition.Dataset = "toy"
+	opts.Train.Runs, opts.Train.Epochs = runs, 5
 	res := stagetest.On(t, "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1")
 	res.Threads = 1 // one model after the other
 
@@ -39,12 +40,12 @@ func TestTrainingGoesOn(t *testing.T) {
 			}
 			return owner.Apply(ctx, a, removed, del)
 		})
-		_, err = stagetest.Execute(ctx, view, res.Task(control.Train, plan))
+		_, err = stagetest.Execute(ctx, view, res.Task(control.Train, opts))
 		return added, err
 	}
 	prepared := func() storage.Store {
 		store := storage.NewMem()
-		stagetest.Run(t, store, plan, res, control.Partition, control.LSI, control.Smooth)
+		stagetest.Run(t, store, opts, res, control.Partition, control.LSI, control.Smooth)
 		return store
 	}
 

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -105,7 +106,7 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 		if other.Summary.Normalized != s.Normalized {
 			return fmt.Errorf("the features of %s and of this run were normalised differently: import both with the same --normalize", dir)
 		}
-		other.Plan.Smooth.Targets = control.LabelledTargets // it accepts fewer rows than nodes
+		other.Plan.Smooth.Targets = plan.LabelledTargets // it accepts fewer rows than nodes
 		src, l, err := other.addRows(ctx, other.Summary, r)
 		if err != nil {
 			return err
@@ -146,7 +147,7 @@ func openOther(ctx context.Context, dir string) (*catalog.Catalog, *storage.Coun
 }
 
 // RowsHash returns the hash of the smoothed rows, labels and splits of the run directories that --train-on names.
-func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error) {
+func RowsHash(ctx context.Context, dirs []string, p plan.Options) (string, error) {
 	sum := sha256.New()
 	err := eachOther(ctx, dirs, p, func(_ int, _ shards.Summary, nodes, rows []catalog.Entry) {
 		for _, e := range append(nodes, rows...) {
@@ -159,7 +160,7 @@ func RowsHash(ctx context.Context, dirs []string, p control.Plan) (string, error
 
 // TrainedOn returns the counts of the run directories on whose rows models are trained: the training nodes of the first and the validation
 // nodes of the last.
-func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.OtherRows, err error) {
+func TrainedOn(ctx context.Context, dirs []string, p plan.Options) (o estimate.OtherRows, err error) {
 	err = eachOther(ctx, dirs, p, func(i int, s shards.Summary, nodes, rows []catalog.Entry) {
 		for _, e := range nodes {
 			o.NodeBytes += e.Bytes
@@ -177,7 +178,7 @@ func TrainedOn(ctx context.Context, dirs []string, p control.Plan) (o estimate.O
 }
 
 // eachOther visits run directories, with the files of their node tables and of their smoothed rows.
-func eachOther(ctx context.Context, dirs []string, p control.Plan, visit func(i int, s shards.Summary, nodes, rows []catalog.Entry)) error {
+func eachOther(ctx context.Context, dirs []string, p plan.Options, visit func(i int, s shards.Summary, nodes, rows []catalog.Entry)) error {
 	for i, dir := range dirs {
 		cat, _, err := openOther(ctx, dir)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/train"
 )
@@ -15,12 +16,12 @@ import (
 var ErrDiverged = train.ErrDiverged
 
 // Trial lists the stages that a trial executes once rows are smoothed: training and, if smoothed, label smoothing.
-func Trial(p control.Plan, smoothed bool) []control.Stage {
+func Trial(p plan.Options, smoothed bool) []control.Stage {
 	stages := []control.Stage{control.Train}
 	if !smoothed {
 		return stages
 	}
-	if p.Labels.Depth == control.AutoDepth {
+	if p.Labels.Depth == plan.AutoDepth {
 		stages = append(stages, control.LabelDepth)
 	}
 	return append(stages, control.SmoothLabels)
@@ -29,7 +30,7 @@ func Trial(p control.Plan, smoothed bool) []control.Stage {
 // Try executes the stages of trials whose plans differ only in the options of label smoothing. It calls found with the figures of each
 // trial's models on the validation nodes: before label smoothing and, if smoothed, after it. The trials share the models, which equal those
 // of a run with the same plan. Try commits to files, which nobody else reads; the caller removes them.
-func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []control.Plan,
+func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans []plan.Options,
 	found func(i int, r *control.AccuracyReport) error,
 ) error {
 	below := env.Catalog
@@ -46,16 +47,16 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 		})
 	env.Blind = true
 	defer env.Release()
-	for i, plan := range plans {
-		plan.Predictions = control.OfModel // trials are compared by their models, without a mean
-		env.Plan = plan
-		env.Catalog.Bind(Binding(plan))
-		stages := Trial(plan, smoothed)
+	for i, opts := range plans {
+		opts.Predictions = plan.OfModel // trials are compared by their models, without a mean
+		env.Plan = opts
+		env.Catalog.Bind(Binding(opts))
+		stages := Trial(opts, smoothed)
 		if i > 0 {
 			stages = stages[1:] // the models exist
 		}
 		for _, s := range stages {
-			env.Task = control.Task{Stage: s, Part: control.Whole, Plan: plan, Inputs: env.Inputs, Resources: env.Resources}
+			env.Task = control.Task{Stage: s, Part: control.Whole, Plan: opts, Inputs: env.Inputs, Resources: env.Resources}
 			if err := Execute(ctx, &env); err != nil {
 				return failure.InStage(string(s), err)
 			}
@@ -78,12 +79,12 @@ func Try(ctx context.Context, env Env, files storage.Store, smoothed bool, plans
 }
 
 // TrainedWidth returns the number of values per row that models read.
-func TrainedWidth(p control.Plan, s shards.Summary) int {
+func TrainedWidth(p plan.Options, s shards.Summary) int {
 	return (&Env{Plan: p, Summary: s}).output().Trained()
 }
 
 // StoredRows returns the number of smoothed rows that a run has in files.
-func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows int64) {
+func StoredRows(cat *catalog.Catalog, p plan.Options, s shards.Summary) (rows int64) {
 	for _, e := range cat.Entries(trainedKind((&Env{Plan: p, Summary: s}).output())) {
 		rows += e.Rows
 	}
@@ -92,7 +93,7 @@ func StoredRows(cat *catalog.Catalog, p control.Plan, s shards.Summary) (rows in
 
 // ModelsAtATime returns the number of models that threads train at the same time under a plan, with this number of training rows of width
 // values.
-func ModelsAtATime(p control.Plan, training int64, width, threads int) int {
+func ModelsAtATime(p plan.Options, training int64, width, threads int) int {
 	if n := int64(p.Train.BatchSize); n > 0 {
 		training = min(training, n)
 	}
@@ -107,11 +108,11 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	}
 	after := figures{}
 	if smoothed {
-		if after, err = env.smoothed(ctx, written{Predictions: control.OfModel, Model: index.Chosen}); err != nil {
+		if after, err = env.smoothed(ctx, written{Predictions: plan.OfModel, Model: index.Chosen}); err != nil {
 			return nil, err
 		}
 	}
-	measured := map[string]figure{control.Accuracy: after.accuracy, control.MacroF1: after.macroF1, control.AUC: after.auc}[env.Plan.Measure()]
+	measured := map[string]figure{plan.Accuracy: after.accuracy, plan.MacroF1: after.macroF1, plan.AUC: after.auc}[env.Plan.Measure()]
 	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Measured, split == train.Valid }
 	afterwards := func(model int, split uint8) (float64, bool) {
 		x, ok := measured(model, split)

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/stage/stagetest"
 )
 
@@ -26,10 +27,10 @@ func TestWeightsEqualTheDefinition(t *testing.T) {
 			t.Run(fmt.Sprintf("r=%g/%s", r, stationary), func(t *testing.T) {
 				o := testgraph.NewOracle(d.graph, r, stationary == "component")
 				k, _ := testgraph.LSI(o.Distances(o.Identity(), n, kmax), epsilon)
-				plan, store := control.DefaultPlan(), storage.NewMem()
-				plan.Partition.Dataset, plan.Partition.Normalize, plan.Tolerance = "edges:drawn?weight=w", "none", 0
-				plan.LSI.Mode, plan.LSI.R, plan.LSI.Stationary, plan.LSI.Epsilon, plan.LSI.Kmax = "influence-exact", r, stationary, epsilon, kmax
-				stagetest.Run(t, store, plan, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
+				opts, store := plan.Default(), storage.NewMem()
+				opts.Partition.Dataset, opts.Partition.Normalize, opts.Tolerance = "edges:drawn?weight=w", "none", 0
+				opts.LSI.Mode, opts.LSI.R, opts.LSI.Stationary, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", r, stationary, epsilon, kmax
+				stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 				got := kOf(t, store)
 				for i, want := range k {
 					if found, ok := got[int64(i)]; !ok || found != want {

@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"ndls/catalog"
-	"ndls/internal/control"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/internal/share"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/tiles"
 	"ndls/train"
@@ -28,7 +28,7 @@ const writtenPath = "predictions/written.json"
 
 // written is the content of predictions/written.json.
 type written struct {
-	// Predictions is control.OfModel or control.MeanOfModels; Model is the number of the model.
+	// Predictions is plan.OfModel or plan.MeanOfModels; Model is the number of the model.
 	Predictions string `json:"predictions"`
 	Model       int    `json:"model,omitempty"`
 	// Measure decided the choice. Candidates holds its values on the validation nodes, by number of the model; the mean comes last.
@@ -52,10 +52,10 @@ func (a candidate) better(b candidate) bool {
 const groupPanels = 1024
 
 // modelsOfSplit returns the number of sets of soft labels of each split.
-func modelsOfSplit(p control.Plan) int { return labelRuns(p) / splitsOfLabels(p) }
+func modelsOfSplit(p plan.Options) int { return labelRuns(p) / splitsOfLabels(p) }
 
 // splitsOfLabels returns the number of splits with soft labels of their own.
-func splitsOfLabels(p control.Plan) int {
+func splitsOfLabels(p plan.Options) int {
 	if !ownModel(p) {
 		return 1
 	}
@@ -63,17 +63,17 @@ func splitsOfLabels(p control.Plan) int {
 }
 
 // countsMean reports whether the mean of all models of the first split is counted.
-func countsMean(p control.Plan, classes int) bool {
-	return p.Predictions != control.OfModel && p.Probabilities != control.BestProbability && fitsMean(p, classes) && modelsOfSplit(p) > 1
+func countsMean(p plan.Options, classes int) bool {
+	return p.Predictions != plan.OfModel && p.Probabilities != plan.BestProbability && fitsMean(p, classes) && modelsOfSplit(p) > 1
 }
 
 // fitsMean reports whether the models of a split are few enough for a mean.
-func fitsMean(p control.Plan, classes int) bool {
+func fitsMean(p plan.Options, classes int) bool {
 	return modelsOfSplit(p)*packed.Panels(classes) <= groupPanels
 }
 
 // counted returns the number of sets of smoothed soft labels that are counted: one per model, and the mean.
-func counted(p control.Plan, classes int) int {
+func counted(p plan.Options, classes int) int {
 	if countsMean(p, classes) {
 		return labelRuns(p) + 1
 	}
@@ -81,7 +81,7 @@ func counted(p control.Plan, classes int) int {
 }
 
 // splitCounted returns the split whose nodes count for a set of smoothed soft labels. The mean belongs to the first split.
-func splitCounted(p control.Plan, set int) int {
+func splitCounted(p plan.Options, set int) int {
 	if set == labelRuns(p) {
 		return 0
 	}
@@ -89,16 +89,16 @@ func splitCounted(p control.Plan, set int) int {
 }
 
 // set returns the picked set among those that are counted.
-func (w written) set(p control.Plan) int {
-	if w.Predictions == control.MeanOfModels {
+func (w written) set(p plan.Options) int {
+	if w.Predictions == plan.MeanOfModels {
 		return labelRuns(p)
 	}
 	return w.Model
 }
 
 // models returns the models whose soft labels, or whose mean, are written.
-func (w written) models(p control.Plan) (list []int) {
-	if w.Predictions != control.MeanOfModels {
+func (w written) models(p plan.Options) (list []int) {
+	if w.Predictions != plan.MeanOfModels {
 		return []int{w.Model}
 	}
 	for m := range modelsOfSplit(p) {
@@ -109,16 +109,16 @@ func (w written) models(p control.Plan) (list []int) {
 
 // readWritten reads the choice. Without one, as in run directories of earlier versions, the predictions come from the model that was best
 // before label smoothing.
-func readWritten(ctx context.Context, p control.Plan, cat *catalog.Catalog) (w written, err error) {
+func readWritten(ctx context.Context, p plan.Options, cat *catalog.Catalog) (w written, err error) {
 	if _, ok := cat.Lookup(writtenPath); !ok {
-		w.Predictions, w.Measure = control.OfModel, control.Accuracy
+		w.Predictions, w.Measure = plan.OfModel, plan.Accuracy
 		w.Model, err = chosenRun(ctx, p, cat)
 		return w, err
 	}
 	if err = readJSON(ctx, cat, writtenPath, &w); err != nil {
 		return w, err
 	}
-	known := w.Predictions == control.OfModel && 0 <= w.Model && w.Model < modelsOfSplit(p) || w.Predictions == control.MeanOfModels
+	known := w.Predictions == plan.OfModel && 0 <= w.Model && w.Model < modelsOfSplit(p) || w.Predictions == plan.MeanOfModels
 	if !known {
 		return w, seal.Corrupt(writtenPath, "it names %q of model %d", w.Predictions, w.Model)
 	}
@@ -130,7 +130,7 @@ func (env labelsRun) pick(ctx context.Context) error {
 	if _, done := env.Catalog.Lookup(writtenPath); done {
 		return nil
 	}
-	w := written{Predictions: control.OfModel, Measure: env.Plan.Measure()}
+	w := written{Predictions: plan.OfModel, Measure: env.Plan.Measure()}
 	var err error
 	if w.Model, err = chosenRun(ctx, env.Plan, env.Catalog); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (env labelsRun) pick(ctx context.Context) error {
 	classes := len(env.Summary.Classes)
 	switch {
 	case len(env.Catalog.Entries(catalog.KindPredictions)) > 0: // an earlier version has begun to write these
-	case env.Plan.Predictions == control.MeanOfModels && !fitsMean(env.Plan, classes):
+	case env.Plan.Predictions == plan.MeanOfModels && !fitsMean(env.Plan, classes):
 		return fmt.Errorf("--predictions mean of %d models with %d classes: there are at most %d panels of 16 classes, and these have %d; use fewer --runs, or --predictions model",
 			modelsOfSplit(env.Plan), classes, groupPanels, modelsOfSplit(env.Plan)*packed.Panels(classes))
 	default:
@@ -157,7 +157,7 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 	}
 	defer sums.free()
 	var a areas
-	if w.Measure == control.AUC {
+	if w.Measure == plan.AUC {
 		if a, err = env.storedAreas(ctx, catalog.KindSmoothedScores); err != nil {
 			return err
 		}
@@ -179,9 +179,9 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 		}
 		c := candidate{accuracy, sums.losses[set] / float64(rows)}
 		switch w.Measure {
-		case control.MacroF1:
+		case plan.MacroF1:
 			c.Valid = t.MacroF1(train.Valid)
-		case control.AUC:
+		case plan.AUC:
 			c.Valid, _ = a.of(set, train.Valid)
 		}
 		if w.Candidates = append(w.Candidates, c); c.better(w.Candidates[best]) {
@@ -191,8 +191,8 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 	if len(w.Candidates) > 0 {
 		w.Model = best
 	}
-	if env.Plan.Predictions == control.MeanOfModels && len(sets) > modelsOfSplit(env.Plan) || best == modelsOfSplit(env.Plan) {
-		w.Predictions, w.Model = control.MeanOfModels, 0
+	if env.Plan.Predictions == plan.MeanOfModels && len(sets) > modelsOfSplit(env.Plan) || best == modelsOfSplit(env.Plan) {
+		w.Predictions, w.Model = plan.MeanOfModels, 0
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (s *modelsReader) read(ctx context.Context, interval int, mean, probabiliti
 }
 
 // sideBySideValues returns the memory of the values of a batch as they are read.
-func sideBySideValues(p control.Plan, classes int, rows int64) int64 {
+func sideBySideValues(p plan.Options, classes int, rows int64) int64 {
 	models := mostSideBySide(p, classes)
 	return 4 * int64(models*packed.Panels(classes)*packed.PanelColumns) * int64(sideBySideRows(models, classes, rows))
 }
@@ -321,7 +321,7 @@ func lossOf(sum float64, soft []float32, labels []int32, splits []uint8) float64
 }
 
 // groups returns the ranges of models whose soft labels are read side by side: all of a split, or as many as fit.
-func groups(p control.Plan, classes int) (list [][2]int) {
+func groups(p plan.Options, classes int) (list [][2]int) {
 	each := modelsOfSplit(p)
 	most := max(groupPanels/packed.Panels(classes), 1)
 	for first := 0; first < labelRuns(p); first += each {
@@ -333,7 +333,7 @@ func groups(p control.Plan, classes int) (list [][2]int) {
 }
 
 // mostSideBySide returns the largest number of models that are read side by side.
-func mostSideBySide(p control.Plan, classes int) int {
+func mostSideBySide(p plan.Options, classes int) int {
 	return min(modelsOfSplit(p), max(groupPanels/packed.Panels(classes), 1))
 }
 
@@ -387,9 +387,9 @@ func breakdownPath(interval int) string {
 }
 
 // countingBytes returns the memory for reading and counting the smoothed soft labels of all models in an interval with this number of rows.
-func countingBytes(p control.Plan, classes int, rows int64) int64 {
+func countingBytes(p plan.Options, classes int, rows int64) int64 {
 	held := scoredBytes(p) + train.TalliesBytes(1, classes)
-	if p.Probabilities == control.BestProbability {
+	if p.Probabilities == plan.BestProbability {
 		return held + bestBytes(packed.Panels(classes), bestRows)
 	}
 	models := mostSideBySide(p, classes)

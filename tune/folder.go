@@ -143,7 +143,6 @@ func (r record) compare(there record) error {
 	for _, name := range ndls.OptionNames() {
 		differ("--"+name, r.Options.Get(name), there.Options.Get(name))
 	}
-	differ("--keep-features", !r.Options.DropFeatures, !there.Options.DropFeatures)
 	differ("--try", strings.Join(r.Space, " "), strings.Join(there.Space, " "))
 	differ("--search", r.Search, there.Search)
 	differ("--score", r.Score, there.Score)

@@ -11,6 +11,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/plan"
 )
 
 // Result holds the result of a search. It is stored as tune.json.
@@ -99,13 +100,14 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 func command(dataset, dir string, o ndls.Options) []string {
 	list := []string{"ndls", "run", "--dataset", dataset, "--run", dir}
 	standard := ndls.DefaultOptions()
-	for _, name := range ndls.OptionNames() {
-		if v := o.Get(name); used(name)(&o, true) && v != standard.Get(name) {
-			list = append(list, "--"+name, v)
+	for _, x := range plan.Table {
+		switch v := o.Get(x.Name); {
+		case v == standard.Get(x.Name) || !x.Decides(o, true):
+		case x.Switch():
+			list = append(list, "--"+x.Name+"="+v)
+		default:
+			list = append(list, "--"+x.Name, v)
 		}
-	}
-	if o.DropFeatures {
-		list = append(list, "--keep-features=false")
 	}
 	return list
 }

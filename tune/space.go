@@ -10,6 +10,7 @@ import (
 	"ndls"
 	"ndls/internal/failure"
 	"ndls/internal/rng"
+	"ndls/plan"
 )
 
 // Space lists the options that differ between trials.
@@ -138,7 +139,7 @@ func (d Dimension) check() error {
 		}
 	}
 	zero := slices.ContainsFunc(d.Values, func(v string) bool { n, err := strconv.ParseFloat(v, 64); return err == nil && n == 0 })
-	if x.aboveZero && (zero || d.Values == nil && !(d.Lo > 0)) {
+	if x.Positive() && (zero || d.Values == nil && !(d.Lo > 0)) {
 		return failure.Of(ndls.ErrOption, "--try %s: give numbers above 0", d)
 	}
 	switch finite := !math.IsInf(d.Lo, 0) && !math.IsInf(d.Hi, 0); {
@@ -187,7 +188,7 @@ func (s Space) strings() (list []string) {
 func (s Space) smoothsLabels() bool {
 	return slices.ContainsFunc(s, func(d Dimension) bool {
 		x, err := find(d.Name)
-		return err == nil && x.labels
+		return err == nil && x.Group == plan.Labels
 	})
 }
 

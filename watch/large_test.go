@@ -14,6 +14,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 )
 
 // large is a scheduler that has given 64 of 2,000 tasks to as many workers; renew has each tell how far its task is.
@@ -30,7 +31,7 @@ func large(t *testing.T) (s *coordinator.Scheduler, renew func(done int64)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err = coordinator.NewScheduler(ctx, journal, cat, control.DefaultPlan(), coordinator.Options{Version: "1", Lease: time.Minute}); err != nil {
+	if s, err = coordinator.NewScheduler(ctx, journal, cat, plan.Default(), coordinator.Options{Version: "1", Lease: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	var list []control.Task

@@ -16,8 +16,8 @@ import (
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
-	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -73,7 +73,7 @@ func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, k
 	if s.side != packed.Both {
 		name += "/" + s.side.String()
 	}
-	identity, err := c.identity(name, append(kinds, stage.EdgesOf(c.Catalog, control.In), catalog.KindNodes))
+	identity, err := c.identity(name, append(kinds, stage.EdgesOf(c.Catalog, plan.In), catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 	"ndls/stage/stagetest"
 )
@@ -18,35 +19,35 @@ import (
 // smooth-labels, each of which is done by others with other memory in the end: the
 // bytes equal those of a run without interruption, and little is done twice.
 func TestCheckpoints(t *testing.T) {
-	for name, change := range map[string]func(*control.Plan){
-		"exact":     func(*control.Plan) {},
-		"every hop": func(p *control.Plan) { p.Tolerance = 0 },
-		"float16":   func(p *control.Plan) { p.Precision = "float16" },
-		"little disk, looser labels": func(p *control.Plan) {
-			p.DropFeatures, p.Probabilities, p.Labels.Epsilon = true, control.BestProbability, 0.02
+	for name, change := range map[string]func(*plan.Options){
+		"exact":     func(*plan.Options) {},
+		"every hop": func(p *plan.Options) { p.Tolerance = 0 },
+		"float16":   func(p *plan.Options) { p.Precision = "float16" },
+		"little disk, looser labels": func(p *plan.Options) {
+			p.DropFeatures, p.Probabilities, p.Labels.Epsilon = true, plan.BestProbability, 0.02
 		},
-		"fastrp": func(p *control.Plan) {
-			p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = control.FastRP, 40, "0,1"+strings.Repeat(",0", 40)+",1,1"
+		"fastrp": func(p *plan.Options) {
+			p.Smooth.Rule, p.Smooth.Dimensions, p.Smooth.HopWeights = plan.FastRP, 40, "0,1"+strings.Repeat(",0", 40)+",1,1"
 			p.Train.Epochs = 60
 		},
-		"correct":           func(p *control.Plan) { p.Labels.Rule = control.CorrectSmooth },
-		"correct, a number": func(p *control.Plan) { p.Labels.Rule, p.Labels.CorrectScale = control.CorrectSmoothByNode, "1" },
-		"nafs":              func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 30 },
-		"sign by node":      func(p *control.Plan) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "sign", 30, control.NodeDepth },
+		"correct":           func(p *plan.Options) { p.Labels.Rule = plan.CorrectSmooth },
+		"correct, a number": func(p *plan.Options) { p.Labels.Rule, p.Labels.CorrectScale = plan.CorrectSmoothByNode, "1" },
+		"nafs":              func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops = "nafs", 30 },
+		"sign by node":      func(p *plan.Options) { p.Smooth.Rule, p.Smooth.Hops, p.Smooth.Depth = "sign", 30, plan.NodeDepth },
 	} {
-		plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-		plan.LSI.Epsilon, plan.LSI.Kmax, plan.Labels.Kmax = 0.01, 100, 50
-		change(&plan)
+		opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+		opts.LSI.Epsilon, opts.LSI.Kmax, opts.Labels.Kmax = 0.01, 100, 50
+		change(&opts)
 		plain := storage.NewMem()
 		// The narrowest blocks below make the most passes.
 		var passes int
 		narrow := m
 		narrow.Resources.BlockColumns = 16
-		for _, r := range stagetest.Run(t, plain, plan, narrow, stage.Whole()...) {
+		for _, r := range stagetest.Run(t, plain, opts, narrow, stage.Whole()...) {
 			passes += r.Passes
 		}
 		store := storage.NewMem()
-		tasks := tasksOf(m, plan, stage.Whole()...)
+		tasks := tasksOf(m, opts, stage.Whole()...)
 		b := newBoss(t, store, tasks...)
 		stops, made := 0, 0
 		for stops < 50 {

@@ -22,6 +22,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 	"ndls/stage/stagetest"
 )
@@ -173,20 +174,20 @@ func serve(ctx context.Context, b *boss, store storage.Store, m stagetest.Setup,
 	})
 }
 
-func tasksOf(m stagetest.Setup, plan control.Plan, stages ...control.Stage) (tasks []control.Task) {
+func tasksOf(m stagetest.Setup, opts plan.Options, stages ...control.Stage) (tasks []control.Task) {
 	for _, s := range stages {
-		tasks = append(tasks, m.Task(s, plan))
+		tasks = append(tasks, m.Task(s, opts))
 	}
 	return tasks
 }
 
 // TestServe does all stages, with every fourth call failing.
 func TestServe(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	plain := storage.NewMem()
-	stagetest.Run(t, plain, plan, m, stage.Whole()...)
+	stagetest.Run(t, plain, opts, m, stage.Whole()...)
 	store := storage.NewMem()
-	b := newBoss(t, store, tasksOf(m, plan, stage.Whole()...)...)
+	b := newBoss(t, store, tasksOf(m, opts, stage.Whole()...)...)
 	calls := 0
 	b.fault = func(string) error {
 		if calls++; calls%4 == 1 {
@@ -210,9 +211,9 @@ func TestServe(t *testing.T) {
 
 // TestServeJoinsAgain forgets the worker between tasks.
 func TestServeJoinsAgain(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	b := newBoss(t, store, tasksOf(m, plan, control.Partition, control.LSI)...)
+	b := newBoss(t, store, tasksOf(m, opts, control.Partition, control.LSI)...)
 	b.fault = func(call string) error {
 		if call == "finish" {
 			b.known = false
@@ -232,16 +233,16 @@ func TestServeJoinsAgain(t *testing.T) {
 // TestServeGivesUpLostTasks takes the lease away, at a renewal or a commit: nothing
 // more of the task is listed, and the worker goes on with the next.
 func TestServeGivesUpLostTasks(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	for _, call := range []string{"renew", "commit"} {
 		store := storage.NewMem()
-		stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
+		stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 		before := stagetest.Sums(t, store)
 		// The renewal is refused long before so many hops are done.
-		long := plan
+		long := opts
 		long.Smooth.Rule, long.Smooth.Hops = "sgc", 30000
 		if call == "commit" {
-			long = plan
+			long = opts
 		}
 		b := newBoss(t, store, tasksOf(m, long, control.Smooth)...)
 		b.fault = func(c string) error {
@@ -262,11 +263,11 @@ func TestServeGivesUpLostTasks(t *testing.T) {
 
 // TestServeDrains stops the worker in the middle of a task.
 func TestServeDrains(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
-	plan.Smooth.Rule, plan.Smooth.Hops = "sgc", 30000
-	b := newBoss(t, store, tasksOf(m, plan, control.Smooth)...)
+	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
+	opts.Smooth.Rule, opts.Smooth.Hops = "sgc", 30000
+	b := newBoss(t, store, tasksOf(m, opts, control.Smooth)...)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the node goes away")
 	b.fault = func(call string) error {
@@ -285,9 +286,9 @@ func TestServeDrains(t *testing.T) {
 
 // TestServeSaysWhatFailed looks at the kinds of failures.
 func TestServeSaysWhatFailed(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	store := storage.NewMem()
-	stagetest.Run(t, store, plan, m, control.Partition)
+	stagetest.Run(t, store, opts, m, control.Partition)
 	for name, c := range map[string]struct {
 		change func(task *control.Task, m *stagetest.Setup, s *storage.Mem)
 		kind   control.Kind
@@ -305,7 +306,7 @@ func TestServeSaysWhatFailed(t *testing.T) {
 		}, control.Fatal, nil},
 	} {
 		s := store.CrashClone()
-		task, setup := m.Task(control.LSI, plan), m
+		task, setup := m.Task(control.LSI, opts), m
 		c.change(&task, &setup, s)
 		b := newBoss(t, s, task)
 		err := serve(t.Context(), b, s, setup, 0)
@@ -322,9 +323,9 @@ func TestServeSaysWhatFailed(t *testing.T) {
 // at once; one that it could not do is repeated, and the log says so from the second time
 // on.
 func TestServeRepeatsWhatMayPass(t *testing.T) {
-	plan, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	plain := storage.NewMem()
-	stagetest.Run(t, plain, plan, m, control.Partition)
+	stagetest.Run(t, plain, opts, m, control.Partition)
 	for _, c := range []struct {
 		name    string
 		err     error
@@ -340,7 +341,7 @@ func TestServeRepeatsWhatMayPass(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			store := plain.CrashClone()
-			b := newBoss(t, store, m.Task(control.LSI, plan))
+			b := newBoss(t, store, m.Task(control.LSI, opts))
 			commits := 0
 			b.fault = func(call string) error {
 				if call != "commit" {

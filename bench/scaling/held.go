@@ -12,6 +12,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/plan"
 )
 
 // measuredJSON holds the cost of real runs on the machine of RESULTS.md, with one thread a
@@ -206,7 +207,7 @@ func ratesOf(runs []measured, of measured) (rates, error) {
 
 // job is the run as the simulation has it.
 func (m measured) job() job {
-	j := job{plan: control.DefaultPlan(), workers: m.Workers, machine: reference, cores: measuredCores}
+	j := job{plan: plan.Default(), workers: m.Workers, machine: reference, cores: measuredCores}
 	j.machine.Threads, j.machine.Net = 1, payload*m.Bits/8
 	j.plan.Labels.Kmax = measuredHops
 	j.plan.LSI.Probes, j.plan.LSI.Kmax, j.plan.Train.Runs, j.plan.Partition.IntervalBlocks = 16, measuredHops, 1, 1

@@ -13,6 +13,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -66,7 +67,7 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 	if err := cat.Apply(ctx, listed, nil, false); err != nil {
 		return nil, nil, err
 	}
-	s, err := coordinator.NewScheduler(ctx, journal, cat, control.DefaultPlan(), coordinator.Options{
+	s, err := coordinator.NewScheduler(ctx, journal, cat, plan.Default(), coordinator.Options{
 		Version: version, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
@@ -88,7 +89,7 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 }
 
 // smoothing is the hash of the default plan for smoothed files.
-var smoothing = stage.Hashes(control.DefaultPlan())[string(control.Smooth)]
+var smoothing = stage.Hashes(plan.Default())[string(control.Smooth)]
 
 func entry(i int) catalog.Entry {
 	return catalog.Entry{

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/partition"
+	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
 	"ndls/stage"
@@ -100,8 +101,8 @@ var web = estimate.Counts{
 }
 
 // papersPlan is the plan that was measured.
-func papersPlan(targets string) control.Plan {
-	p := control.DefaultPlan()
+func papersPlan(targets string) plan.Options {
+	p := plan.Default()
 	p.LSI.Probes, p.Smooth.Targets = 16, targets
 	p.Train.Runs, p.Train.Epochs, p.Train.Hidden = 1, 20, 256
 	return p
@@ -120,7 +121,7 @@ type machine struct {
 // job is a run on equal machines.
 type job struct {
 	estimate.Counts
-	plan    control.Plan
+	plan    plan.Options
 	machine machine
 	workers int
 	// store is the bytes a second that the store gives all workers together, 0
@@ -263,7 +264,7 @@ func (j job) phases() (all []phase) {
 
 // targets is the number of rows that are written.
 func (j job) targets() int64 {
-	if j.plan.Smooth.Targets == control.LabelledTargets {
+	if j.plan.Smooth.Targets == plan.LabelledTargets {
 		return j.Labelled
 	}
 	return j.Nodes
@@ -548,7 +549,7 @@ func (j job) whole(s control.Stage) phase {
 // speeds.
 func plannedTraining(speeds control.Speeds) float64 {
 	r := control.Resources{Memory: reference.Memory, Threads: reference.Threads, Speeds: speeds}
-	f, _ := estimate.Run(papers, papersPlan(control.LabelledTargets), r, 0, stage.Costs(control.Train)...)
+	f, _ := estimate.Run(papers, papersPlan(plan.LabelledTargets), r, 0, stage.Costs(control.Train)...)
 	return f[0].Seconds
 }
 

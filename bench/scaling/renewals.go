@@ -16,6 +16,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/rpc"
 	"ndls/internal/storage"
+	"ndls/plan"
 )
 
 // renewals measures a coordinator with many workers, each with a connection of its own on
@@ -102,7 +103,7 @@ func renewal(ctx context.Context, dir string, workers int, lasting time.Duration
 	if err != nil {
 		return nil, err
 	}
-	s, err := coordinator.NewScheduler(ctx, journal, cat, control.DefaultPlan(), coordinator.Options{Version: version})
+	s, err := coordinator.NewScheduler(ctx, journal, cat, plan.Default(), coordinator.Options{Version: version})
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"ndls/internal/control"
+	"ndls/plan"
 )
 
 func paperJob(workers int) job {
-	return job{Counts: papers, plan: papersPlan(control.LabelledTargets), machine: reference, workers: workers}
+	return job{Counts: papers, plan: papersPlan(plan.LabelledTargets), machine: reference, workers: workers}
 }
 
 // calm is a cluster to which nothing happens.
@@ -70,9 +71,9 @@ func TestOneWorkerIsTheClosedFormula(t *testing.T) {
 		targets    string
 		checkpoint time.Duration
 	}{
-		{"labelled", control.LabelledTargets, 5 * time.Minute},
-		{"all", control.AllTargets, 5 * time.Minute},
-		{"never saved", control.LabelledTargets, 1000 * time.Hour},
+		{"labelled", plan.LabelledTargets, 5 * time.Minute},
+		{"all", plan.AllTargets, 5 * time.Minute},
+		{"never saved", plan.LabelledTargets, 1000 * time.Hour},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := paperJob(1), calm()

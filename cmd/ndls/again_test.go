@@ -11,11 +11,13 @@ import (
 	"ndls"
 	"ndls/coordinator"
 	"ndls/internal/control"
+	"ndls/plan"
 	"ndls/stage"
 )
 
 // otherValues are values of options that are words or lists, and not those of the defaults.
 var otherValues = map[string]string{
+	"keep-features": "false", "keep-smoothed": "false",
 	"only": "train", "split": "random:5,6", "normalize": "none", "features": "none", "shards": "none", "lsi": "feature", "stationary": "global",
 	"rule": "sgc", "direction": "out", "depth": "node", "keep-hops": "0,1", "hop-weights": "1,2", "targets": "labelled",
 	"precision": "float16", "smoothed-precision": "float16", "probabilities": "best", "metrics": "auc", "schedule": "cosine",
@@ -26,14 +28,14 @@ var otherValues = map[string]string{
 // the error prints makes the first stage which the option decides on, its verb takes the option,
 // and the plan that it makes is the one that was asked for, as far as this stage goes.
 func TestAgainForEachOption(t *testing.T) {
-	for _, name := range control.OptionNames() {
+	for _, name := range plan.Names() {
 		there := ndls.DefaultOptions()
 		there.Partition.Dataset = "karate:"
 		if strings.HasPrefix(name, "cs-") {
-			there.Labels.Rule = control.CorrectSmooth
+			there.Labels.Rule = plan.CorrectSmooth
 		}
 		if slices.Contains([]string{"dimensions", "hop-weights", "degree-power", "sparsity"}, name) {
-			there.Smooth.Rule = control.FastRP
+			there.Smooth.Rule = plan.FastRP
 		}
 		here := there
 		value, ok := otherValues[name]
@@ -43,7 +45,7 @@ func TestAgainForEachOption(t *testing.T) {
 		if err := here.Set(name, value); err != nil {
 			t.Fatal(err)
 		}
-		for _, both := range [][2]control.Plan{{here, there}, {there, here}} {
+		for _, both := range [][2]plan.Options{{here, there}, {there, here}} {
 			here, there := both[0], both[1]
 			i := slices.IndexFunc(stage.Names(), func(s control.Stage) bool { return len(stage.Diff(here, there, s)) > 0 })
 			if i < 0 {
@@ -63,7 +65,7 @@ func TestAgainForEachOption(t *testing.T) {
 			}
 			made := there
 			cmd.Flags().Visit(func(f *pflag.Flag) {
-				if slices.Contains(control.OptionNames(), f.Name) {
+				if slices.Contains(plan.Names(), f.Name) {
 					if err := made.Set(f.Name, f.Value.String()); err != nil {
 						t.Errorf("%s: %v", line, err)
 					}

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -40,7 +42,7 @@ docs/watching.md.`)
 	v.datasetFlag(cmd)
 	v.softLabelsFlag(cmd)
 	v.trainOnFlag(cmd)
-	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
+	v.plan.groups(plan.Partition, plan.LSI, plan.Smooth, plan.Train, plan.Labels)
 	trustFlags(cmd, &s.Trust)
 	flags := cmd.Flags()
 	flags.StringVar(&s.Listen, "listen", loopback, "HOST:PORT for workers; port 0 picks a free one")

@@ -9,6 +9,7 @@ import (
 
 	"ndls"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 )
 
 // TestOptionsThatHold: a command says which options of earlier ones hold, and an error that names one of them says where it comes from.
@@ -50,7 +51,7 @@ func TestOptionsOverEarlierOnes(t *testing.T) {
 		{"--keep-features=false", func(*ndls.Options) {}, func(o *ndls.Options) { o.DropFeatures = true }},
 	} {
 		cmd := &cobra.Command{}
-		f := newPlanFlags(cmd).lsi().smooth().labels()
+		f := newPlanFlags(cmd).groups(plan.LSI, plan.Smooth, plan.Labels)
 		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
 			t.Fatal(err)
 		}

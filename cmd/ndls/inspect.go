@@ -11,6 +11,7 @@ import (
 
 	"ndls"
 	"ndls/internal/mem"
+	"ndls/plan"
 )
 
 // inspection is the output of inspect with --json.
@@ -46,10 +47,10 @@ ndls help datasets lists what --dataset takes.`,
 		})
 	a.orRunFlag(cmd, "run directory, or a word without --run")
 	cmd.Flags().StringVar(&uri, "dataset", "", "dataset URI")
-	flags = newPlanFlags(cmd).partition().seed()
+	flags = newPlanFlags(cmd).groups(plan.Run, plan.Partition)
 	cmd.MarkFlagsOneRequired("run", "dataset")
 	cmd.MarkFlagsMutuallyExclusive("run", "dataset")
-	for name := range flags.lay {
+	for _, name := range flags.names {
 		cmd.MarkFlagsMutuallyExclusive("run", name)
 	}
 	cmd.Example = `  ndls inspect RUN

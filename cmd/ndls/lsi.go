@@ -1,6 +1,8 @@
 package main
 
 import (
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -14,7 +16,7 @@ which what the node gets from its neighbours is within --epsilon of the stationa
 state, which further hops only come nearer to. A node that needs more than --kmax
 hops has that. It needs a partitioned run directory.`)
 	v.columnsFlag(cmd)
-	v.plan.precision().lsi().tolerance()
+	v.plan.groups(plan.LSI).options("precision", "tolerance")
 	cmd.Example = `  ndls lsi RUN --epsilon 0.05`
 	return cmd
 }

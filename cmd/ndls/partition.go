@@ -1,6 +1,8 @@
 package main
 
 import (
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -13,7 +15,7 @@ func (a *app) partitionCommand() *cobra.Command {
 nodes by descending degree, and commits edge shards, the node table and feature
 tiles. ndls run --help lists the dataset URIs.`)
 	v.datasetFlag(cmd)
-	v.plan.partition()
+	v.plan.groups(plan.Partition)
 	cmd.Example = `  ndls partition --dataset planetoid:DIR/cora --run RUN`
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"ndls"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
+	"ndls/plan"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -64,7 +65,7 @@ that every feature is exactly a float16.`,
 	a.columnsFlag(cmd)
 	a.diskFlag(cmd)
 	// Here --features is the width of a feature row, or "none".
-	flags = newPlanFlags(cmd).precision().partition().lsi().smooth().train().labels().probabilities()
+	flags = newPlanFlags(cmd).groups(plan.Partition, plan.LSI, plan.Smooth, plan.Train, plan.Labels)
 	f.Lookup("features").Usage = `width of a feature row, or "none"`
 	cmd.Example = `  ndls plan --dataset ogb:DIR --memory 48GiB
   ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172 --workers 4`

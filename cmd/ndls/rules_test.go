@@ -73,7 +73,7 @@ func TestOneRuleAfterAnother(t *testing.T) {
 		t.Error("options of other rules are left")
 	}
 	smooth(ndls.ExitUsage, "leave --depth out", "--depth node")
-	smooth(ndls.ExitUsage, "only ndls takes it", "--rule sgc --residual 0.2")
+	smooth(ndls.ExitUsage, "only --rule ndls has it", "--rule sgc --residual 0.2")
 	expect(t, 0, "smooth", "plan", "--dataset", toy, "--rule", "nafs", "--hops", "5")
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"os"
 
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -53,7 +55,7 @@ ndls help datasets describes these and all other kinds.`)
 	v.trainOnFlag(cmd)
 	cmd.Flags().BoolVar(&v.inductive, "inductive", false, "train before anything of a test node is read: models are fitted to the training nodes, smoothed over the graph of these alone (in RUN-train), choose their epoch by the validation nodes, smoothed over the graph of both (in RUN-valid), and predict the nodes of the whole graph (in RUN)")
 	v.columnsFlag(cmd)
-	v.plan.precision().partition().lsi().smooth().train().labels().probabilities()
+	v.plan.groups(plan.Partition, plan.LSI, plan.Smooth, plan.Train, plan.Labels)
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)

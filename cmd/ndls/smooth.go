@@ -1,6 +1,8 @@
 package main
 
 import (
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -16,7 +18,7 @@ output of ndls lsi, which has --r then. The others need that of ndls partition a
 The rule appnp propagates features before a model is trained. The paper applies the same
 linear operator to the outputs of its network while that is trained.`)
 	v.columnsFlag(cmd)
-	v.plan.precision().coefficient().smooth()
+	v.plan.options("r").groups(plan.Smooth)
 	cmd.Example = `  ndls smooth RUN
   ndls smooth RUN --rule sgc --hops 4 --resume=false`
 	return cmd

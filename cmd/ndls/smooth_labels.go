@@ -1,6 +1,8 @@
 package main
 
 import (
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -21,7 +23,7 @@ with the labels of the training nodes in place. Depth 0 is the soft labels as th
 are. Validation labels are used to choose the depth only; test labels are not used.`)
 	v.softLabelsFlag(cmd)
 	v.columnsFlag(cmd)
-	v.plan.precision().tolerance().labels().probabilities()
+	v.plan.options("precision", "tolerance").groups(plan.Labels)
 	cmd.Example = `  ndls smooth-labels RUN --label-depth 3
   ndls smooth-labels RUN --label-rule cs
   ndls smooth-labels RUN --soft-labels PROBABILITIES.arrow`

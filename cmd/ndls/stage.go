@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -55,7 +57,7 @@ func (v *stageVerb) command(use, short, long string) *cobra.Command {
 	v.diskFlag(cmd)
 	inGroup(cmd.Flags(), groupRun, "run", "resume")
 	v.plan = newPlanFlags(cmd)
-	v.plan.seed()
+	v.plan.groups(plan.Run)
 	return cmd
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"ndls/plan"
+
 	"github.com/spf13/cobra"
 
 	"ndls"
@@ -13,7 +15,7 @@ func (a *app) trainCommand() *cobra.Command {
 nodes, keeps for each the epoch that is best on the validation nodes, and commits
 the models and the soft labels of all nodes. It needs the output of ndls smooth.`)
 	v.trainOnFlag(cmd)
-	v.plan.train().probabilities()
+	v.plan.groups(plan.Train).options("probabilities", "predictions", "metrics")
 	cmd.Example = `  ndls train RUN --hidden 256 --runs 5`
 	return cmd
 }

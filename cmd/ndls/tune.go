@@ -89,7 +89,7 @@ trained in full.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 	a.columnsFlag(cmd)
 	v.plan = newPlanFlags(cmd)
 	v.plan.given.Train.Runs = trialModels
-	v.plan.seed().precision().partition().lsi().smooth().train().labels().probabilities()
+	v.plan.all()
 	cmd.Example = `  ndls tune --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls tune --dataset planetoid:DIR/cora --run RUN --trials 100 --try epsilon=0.03,0.1 --try lr=log:0.001:0.1
   ndls tune --dataset npz:FILE --split share:0.1,0.1 --splits 5 --run RUN --rule gbp --try hops=2,4,8 --try default

@@ -7,50 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"ndls"
 )
-
-// TestFlagsAreOptions sets each flag of ndls run that is an option, and the option of the same name, and compares.
-func TestFlagsAreOptions(t *testing.T) {
-	values := map[string]string{
-		"features": "none", "shards": "none", "normalize": "l1", "split": "random:2,3", "only": "train", "lsi": "feature", "stationary": "global",
-		"rule": "cs", "depth": "node", "direction": "both", "keep-hops": "0..2", "hop-weights": "0,1", "targets": "labelled", "schedule": "cosine",
-		"precision": "float16", "smoothed-precision": "float16", "probabilities": "best", "metrics": "auc", "label-rule": "cs", "label-depth": "3", "cs-scale": "0.5",
-	}
-	names := map[string]bool{}
-	for _, name := range ndls.OptionNames() {
-		names[name] = true
-	}
-	plan := func() *planFlags {
-		return newPlanFlags(&cobra.Command{}).seed().precision().partition().lsi().smooth().train().labels().probabilities()
-	}
-	plan().set.VisitAll(func(f *pflag.Flag) {
-		if strings.HasPrefix(f.Name, "keep-") && f.Name != "keep-hops" {
-			return
-		}
-		value, ok := values[f.Name]
-		if !ok {
-			value = map[string]string{"whole number": "7", "number": "0.25"}[ndls.OptionType(f.Name)]
-		}
-		p := plan()
-		if err := p.set.Set(f.Name, value); err != nil {
-			t.Fatal(err)
-		}
-		byFlag, byName := ndls.DefaultOptions(), ndls.DefaultOptions()
-		p.lay[f.Name](&byFlag)
-		if err := byName.Set(f.Name, value); err != nil || byFlag != byName || byName == ndls.DefaultOptions() || byName.Get(f.Name) != value {
-			t.Errorf("--%s %s: %+v by the flag, %+v by its name, %v", f.Name, value, byFlag, byName, err)
-		}
-		delete(names, f.Name)
-	})
-	if len(names) > 0 {
-		t.Errorf("options without a flag: %v", names)
-	}
-}
 
 // TestTune searches, runs the printed command, and refuses what makes no sense.
 func TestTune(t *testing.T) {

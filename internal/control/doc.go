@@ -4,14 +4,12 @@
 //
 // # Model
 //
-// A [Plan] is everything that decides the bytes of a run directory, and nothing
-// else: no paths, no threads, no memory. Two runs with the same plan write the
-// same bytes. [Inputs] says where a run finds its input and [Resources] what
+// A plan ([plan.Options]) is everything that decides the bytes of a run directory, and nothing
+// else: no paths, no threads, no memory. [Inputs] says where a run finds its input and [Resources] what
 // a task may use. The coordinator cuts a plan into tasks; workers ask its [Service]
 // for them, which is the same in one process and between machines.
 //
 // # Format
 //
 // Plans and reports are JSON with the field names of run.json and report.json.
-// [Plan.Hash] is the SHA-256 of the plan's JSON.
 package control

@@ -25,7 +25,7 @@ var named = []struct {
 	{"CANCELLED", context.Canceled},
 	{"DEADLINE", context.DeadlineExceeded},
 	{"UNABLE", ErrUnable},
-	{"OPTION", ErrOption},
+	{"OPTION", failure.ErrOption},
 	{"PLAN_MISMATCH", ErrPlanMismatch},
 	{"CORRUPT", seal.ErrCorrupt},
 	{"VERSION", seal.ErrVersion},

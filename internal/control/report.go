@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ndls/internal/byhop"
+	"ndls/plan"
 )
 
 // StageReport holds what a stage used and found.
@@ -276,7 +277,7 @@ const GivenPredictions = "given"
 
 // PredictionsReport says which predictions are written, and how good they are on the nodes of the first split.
 type PredictionsReport struct {
-	// Kind is OfModel, MeanOfModels or GivenPredictions.
+	// Kind is OfModel, plan.MeanOfModels or GivenPredictions.
 	Kind string `json:"kind"`
 	// Files names the files that hold them: predictions, or soft_labels if labels are not smoothed.
 	Files string `json:"files"`
@@ -296,7 +297,7 @@ type PredictionsReport struct {
 func (p *PredictionsReport) String() string {
 	text := strings.ReplaceAll(p.Files, "_", " ") + ": "
 	switch {
-	case p.Kind == MeanOfModels:
+	case p.Kind == plan.MeanOfModels:
 		text += fmt.Sprintf("mean of %d models", p.Models)
 	case p.Model != nil:
 		text += fmt.Sprintf("model %d", *p.Model)
@@ -316,9 +317,9 @@ func (p *PredictionsReport) String() string {
 	}
 	put(", ", p.Accuracy)
 	switch p.Measure {
-	case MacroF1:
+	case plan.MacroF1:
 		put("; "+MeasureName(p.Measure)+" ", p.Metrics.MacroF1)
-	case AUC:
+	case plan.AUC:
 		put("; "+MeasureName(p.Measure)+" ", p.Metrics.AUC)
 	}
 	return text
@@ -327,9 +328,9 @@ func (p *PredictionsReport) String() string {
 // MeasureName returns the name of a measure in words.
 func MeasureName(measure string) string {
 	switch measure {
-	case MacroF1:
+	case plan.MacroF1:
 		return "macro F1"
-	case AUC:
+	case plan.AUC:
 		return "ROC AUC"
 	}
 	return measure

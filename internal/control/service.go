@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/seal"
+	"ndls/plan"
 )
 
 var (
@@ -36,7 +37,7 @@ var (
 // concern the coordinator, its store or the network, and may pass.
 func Final(err error) bool {
 	for _, final := range []error{
-		ErrLeaseLost, ErrEnded, ErrDrained, ErrRefused, ErrRejected, ErrUnable, ErrOption, ErrPlanMismatch,
+		ErrLeaseLost, ErrEnded, ErrDrained, ErrRefused, ErrRejected, ErrUnable, failure.ErrOption, ErrPlanMismatch,
 		seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget,
 	} {
 		if errors.Is(err, final) {
@@ -190,7 +191,7 @@ type Rates struct {
 
 // Welcome is the coordinator's answer.
 type Welcome struct {
-	Plan Plan `json:"plan"`
+	Plan plan.Options `json:"plan"`
 	// Store is the URI of the run directory.
 	Store string `json:"store"`
 	// Heartbeat is the interval at which leases must be renewed.

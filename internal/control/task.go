@@ -1,5 +1,7 @@
 package control
 
+import "ndls/plan"
+
 // Resources bounds what a task may use. It never changes the bytes that are written.
 type Resources struct {
 	// Memory is the budget in bytes for everything the process causes:
@@ -44,10 +46,10 @@ type Task struct {
 	Last  int `json:"last"`
 	// FirstPanel and LastPanel bound the panels of a task of Strips, or its models, half-open; with both 0
 	// it has all columns of the stage.
-	FirstPanel int    `json:"first_panel,omitempty"`
-	LastPanel  int    `json:"last_panel,omitempty"`
-	Plan       Plan   `json:"plan"`
-	Inputs     Inputs `json:"inputs"`
+	FirstPanel int          `json:"first_panel,omitempty"`
+	LastPanel  int          `json:"last_panel,omitempty"`
+	Plan       plan.Options `json:"plan"`
+	Inputs     Inputs       `json:"inputs"`
 	// Needs is the memory in bytes that the worker of a task of Strips must have, because the
 	// strips were shared out by memory.
 	Needs int64 `json:"needs,omitempty"`

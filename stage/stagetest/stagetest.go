@@ -21,6 +21,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/stage"
 )
 
@@ -28,8 +29,8 @@ import (
 const Small = "synthetic:nodes=3000,edges=12000,features=40,classes=4,seed=3"
 
 // SmallPlan returns a plan for [Small] with few probes, hops and epochs.
-func SmallPlan() control.Plan {
-	p := control.DefaultPlan()
+func SmallPlan() plan.Options {
+	p := plan.Default()
 	p.Partition.Dataset = Small
 	p.LSI.Probes, p.LSI.Kmax, p.LSI.Epsilon = 48, 30, 0.1
 	p.Train.Epochs, p.Train.Runs, p.Train.Hidden = 6, 2, 16
@@ -51,7 +52,7 @@ func On(t testing.TB, dataset string) Setup {
 }
 
 // Task returns the task of a whole stage.
-func (s Setup) Task(name control.Stage, p control.Plan) control.Task {
+func (s Setup) Task(name control.Stage, p plan.Options) control.Task {
 	return control.Task{Stage: name, Part: control.Whole, Plan: p, Inputs: s.Inputs, Resources: s.Resources}
 }
 
@@ -82,11 +83,11 @@ func Execute(ctx context.Context, cat *catalog.Catalog, task control.Task) (cont
 }
 
 // Run executes stages one after the other and returns their reports. An error ends the test.
-func Run(t testing.TB, store storage.Store, plan control.Plan, setup Setup, stages ...control.Stage) (reports []control.StageReport) {
+func Run(t testing.TB, store storage.Store, opts plan.Options, setup Setup, stages ...control.Stage) (reports []control.StageReport) {
 	t.Helper()
 	cat := Open(t, store)
 	for _, s := range stages {
-		r, err := Execute(context.Background(), cat, setup.Task(s, plan))
+		r, err := Execute(context.Background(), cat, setup.Task(s, opts))
 		if err != nil {
 			t.Fatalf("%s: %v", s, err)
 		}

@@ -29,7 +29,7 @@ var ErrTicket = errors.New("bad ticket")
 
 // Ticket names rows [Row, Row+Rows) of a column block at a hop.
 type Ticket struct {
-	// Plan is control.Plan.Hash: another plan has other rows.
+	// Plan is plan.Options.Hash: another plan has other rows.
 	Plan  string        `json:"plan"`
 	Stage control.Stage `json:"stage"`
 	// First is the first panel (16 columns) of the block, Columns its width.

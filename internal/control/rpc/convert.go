@@ -13,6 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
+	"ndls/plan"
 )
 
 // pieceBytes is the approximate size of the piece of a list in one message: far below the 4 MiB
@@ -70,26 +71,26 @@ func toHello(m *controlpb.Hello) control.Hello {
 }
 
 func fromWelcome(w control.Welcome) (*controlpb.Welcome, error) {
-	plan, err := json.Marshal(w.Plan)
+	opts, err := json.Marshal(w.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
 	return &controlpb.Welcome{
-		PlanJson: plan, Store: w.Store, Peer: w.Peer,
+		PlanJson: opts, Store: w.Store, Peer: w.Peer,
 		Heartbeat: durationpb.New(w.Heartbeat), Checkpoint: durationpb.New(w.Checkpoint),
 	}, nil
 }
 
 func toWelcome(m *controlpb.Welcome) (control.Welcome, error) {
-	plan, errPlan := toPlan(m.GetPlanJson())
+	opts, errPlan := toPlan(m.GetPlanJson())
 	heartbeat, errHeartbeat := toDuration("heartbeat", m.GetHeartbeat())
 	checkpoint, errCheckpoint := toDuration("checkpoint", m.GetCheckpoint())
-	return control.Welcome{Plan: plan, Store: m.GetStore(), Peer: m.GetPeer(), Heartbeat: heartbeat, Checkpoint: checkpoint},
+	return control.Welcome{Plan: opts, Store: m.GetStore(), Peer: m.GetPeer(), Heartbeat: heartbeat, Checkpoint: checkpoint},
 		errors.Join(errPlan, errHeartbeat, errCheckpoint)
 }
 
-func toPlan(text []byte) (control.Plan, error) {
-	var p control.Plan
+func toPlan(text []byte) (plan.Options, error) {
+	var p plan.Options
 	if err := json.Unmarshal(text, &p); err != nil {
 		return p, fmt.Errorf("the plan: %w", err)
 	}
@@ -108,7 +109,7 @@ func toDuration(what string, m *durationpb.Duration) (time.Duration, error) {
 }
 
 func fromLease(l control.Lease) (*controlpb.Lease, error) {
-	plan, err := json.Marshal(l.Task.Plan)
+	opts, err := json.Marshal(l.Task.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("the plan: %w", err)
 	}
@@ -116,7 +117,7 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 		Task: &controlpb.Task{
 			Stage: string(l.Task.Stage), Part: string(l.Task.Part), First: int64(l.Task.First), Last: int64(l.Task.Last),
 			FirstPanel: int64(l.Task.FirstPanel), LastPanel: int64(l.Task.LastPanel),
-			PlanJson: plan, Needs: l.Task.Needs, Lean: l.Task.Lean, Spare: l.Task.Spare,
+			PlanJson: opts, Needs: l.Task.Needs, Lean: l.Task.Lean, Spare: l.Task.Spare,
 			Inputs: &controlpb.Inputs{
 				Dataset: l.Task.Inputs.Dataset, SoftLabels: l.Task.Inputs.SoftLabels, Targets: l.Task.Inputs.Targets,
 				TrainRows: l.Task.Inputs.TrainRows, ValidRows: l.Task.Inputs.ValidRows, LabelEpsilons: l.Task.Inputs.LabelEpsilons,
@@ -130,13 +131,13 @@ func fromLease(l control.Lease) (*controlpb.Lease, error) {
 
 func toLease(m *controlpb.Lease) (control.Lease, error) {
 	t := m.GetTask()
-	plan, errPlan := toPlan(t.GetPlanJson())
+	opts, errPlan := toPlan(t.GetPlanJson())
 	ttl, errTTL := toDuration("TTL", m.GetTtl())
 	return control.Lease{
 		Task: control.Task{
 			Stage: control.Stage(t.GetStage()), Part: control.Part(t.GetPart()), First: int(t.GetFirst()), Last: int(t.GetLast()),
 			FirstPanel: int(t.GetFirstPanel()), LastPanel: int(t.GetLastPanel()),
-			Plan: plan, Needs: t.GetNeeds(), Lean: t.GetLean(), Spare: t.GetSpare(),
+			Plan: opts, Needs: t.GetNeeds(), Lean: t.GetLean(), Spare: t.GetSpare(),
 			Inputs: control.Inputs{
 				Dataset: t.GetInputs().GetDataset(), SoftLabels: t.GetInputs().GetSoftLabels(), Targets: t.GetInputs().GetTargets(),
 				TrainRows: t.GetInputs().GetTrainRows(), ValidRows: t.GetInputs().GetValidRows(), LabelEpsilons: t.GetInputs().GetLabelEpsilons(),

@@ -15,6 +15,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/rpc/controlpb"
+	"ndls/plan"
 )
 
 // travel is a message on the other side.
@@ -75,8 +76,8 @@ func drawSlice[T any](t *rapid.T, name string, one *rapid.Generator[T]) []T {
 	return list
 }
 
-func drawPlan(t *rapid.T) control.Plan {
-	p := control.DefaultPlan()
+func drawPlan(t *rapid.T) plan.Options {
+	p := plan.Default()
 	p.Seed = rapid.Uint64().Draw(t, "seed")
 	p.LSI.Epsilon = drawFloat.Draw(t, "epsilon")
 	p.Partition.Dataset = drawText.Draw(t, "dataset")
@@ -202,7 +203,7 @@ func FuzzMessages(f *testing.F) {
 	}
 	lease, err := fromLease(lease)
 	seed(lease, err)
-	welcome, err := fromWelcome(control.Welcome{Plan: control.DefaultPlan(), Store: "/run", Heartbeat: time.Second, Checkpoint: time.Minute})
+	welcome, err := fromWelcome(control.Welcome{Plan: plan.Default(), Store: "/run", Heartbeat: time.Second, Checkpoint: time.Minute})
 	seed(welcome, err)
 	outcome, err := fromOutcome(1, control.Outcome{Report: &control.StageReport{Planned: &control.Figures{}}, Kind: control.Fatal})
 	seed(outcome, err)

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"time"
 
-	"ndls/internal/control"
+	"ndls/internal/failure"
 )
 
 const (
@@ -53,7 +53,7 @@ type keyFile struct {
 // ago and end after valid. Where one of the files exists, nothing is written.
 func MakeKeys(dir string, hosts []string, valid time.Duration) error {
 	if valid <= 0 {
-		return fmt.Errorf("rpc: keys that are valid for %v are valid never: %w", valid, control.ErrOption)
+		return fmt.Errorf("rpc: keys that are valid for %v are valid never: %w", valid, failure.ErrOption)
 	}
 	files, err := makeFiles(hosts, valid)
 	if err != nil {
@@ -173,7 +173,7 @@ func (a authority) issue(hosts []string, roles ...Role) (certificate []byte, key
 		}
 		// With the coordinator's name in its certificate, a worker could act as the coordinator.
 		if host == "" || strings.ContainsAny(host, "*:/ ") || strings.HasSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), roleDomain) {
-			return nil, nil, fmt.Errorf("%q is not an address or the name of a host outside %s: %w", host, roleDomain, control.ErrOption)
+			return nil, nil, fmt.Errorf("%q is not an address or the name of a host outside %s: %w", host, roleDomain, failure.ErrOption)
 		}
 		template.DNSNames = append(template.DNSNames, host)
 	}

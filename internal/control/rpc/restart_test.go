@@ -17,6 +17,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/plan"
 )
 
 // line is a listener whose connections can be cut.
@@ -69,7 +70,7 @@ func TestCoordinatorRestartsAtAnotherAddress(t *testing.T) {
 			s := token(t)
 			ctx := context.Background()
 			var d directory
-			welcome := control.Welcome{Plan: control.DefaultPlan(), Store: "/run"}
+			welcome := control.Welcome{Plan: plan.Default(), Store: "/run"}
 			waiting := make(chan struct{})
 			wait := sync.OnceFunc(func() { close(waiting) })
 			before := &fake{welcome: welcome, next: func(ctx context.Context) (control.Lease, error) {
@@ -212,7 +213,7 @@ func TestWorkerStartsBeforeTheCoordinator(t *testing.T) {
 		joined <- err
 	}()
 	l := listen(t, "127.0.0.1:0")
-	start(t, l, &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}, s)
+	start(t, l, &fake{welcome: control.Welcome{Plan: plan.Default()}}, s)
 	d.address.Store(l.Addr().String())
 	if err := <-joined; err != nil {
 		t.Fatal(err)
@@ -259,7 +260,7 @@ func TestPatienceEnds(t *testing.T) {
 func TestAddressGoesToAStranger(t *testing.T) {
 	ctx := context.Background()
 	ours, theirs := token(t), token(t)
-	welcome := control.Welcome{Plan: control.DefaultPlan(), Store: "/ours"}
+	welcome := control.Welcome{Plan: plan.Default(), Store: "/ours"}
 	for _, tc := range []struct {
 		name     string
 		security *Security
@@ -278,7 +279,7 @@ func TestAddressGoesToAStranger(t *testing.T) {
 			}
 			stop()
 
-			stranger := &fake{welcome: control.Welcome{Plan: control.DefaultPlan(), Store: "/theirs"}}
+			stranger := &fake{welcome: control.Welcome{Plan: plan.Default(), Store: "/theirs"}}
 			at := listen(t, l.Addr().String())
 			stopStranger := start(t, at, stranger, tc.security)
 			if _, err := dial(t, d.locate, tc.security, time.Second).Join(ctx, control.Hello{Worker: "theirs"}); err != nil {
@@ -319,7 +320,7 @@ func TestWaitsForTheFirstCoordinator(t *testing.T) {
 	}()
 	time.Sleep(time.Second)
 	l := listen(t, "127.0.0.1:0")
-	start(t, l, &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}, s)
+	start(t, l, &fake{welcome: control.Welcome{Plan: plan.Default()}}, s)
 	d.address.Store(l.Addr().String())
 	if err := <-joined; err != nil {
 		t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/plan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -163,7 +164,7 @@ func pair(t testing.TB, service control.Service) *Client {
 var (
 	lease = control.Lease{
 		Task: control.Task{
-			Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4, Plan: control.DefaultPlan(),
+			Stage: control.Smooth, Part: control.Columns, First: 2, Last: 4, Plan: plan.Default(),
 			Inputs: control.Inputs{Dataset: "npy:/data/x", SoftLabels: "s.npy", Targets: "ids.txt", TrainRows: "runs/a", ValidRows: "runs/b"},
 		},
 		Fencing: 17, TTL: 30 * time.Second,
@@ -180,7 +181,7 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 	ctx := context.Background()
 	f := &fake{
 		welcome: control.Welcome{
-			Plan: control.DefaultPlan(), Store: "s3://bucket/run", Heartbeat: 10 * time.Second, Checkpoint: 5 * time.Minute,
+			Plan: plan.Default(), Store: "s3://bucket/run", Heartbeat: 10 * time.Second, Checkpoint: 5 * time.Minute,
 		},
 		next:    func(context.Context) (control.Lease, error) { return lease, nil },
 		gang:    func(context.Context) (control.Gang, error) { return gang, nil },
@@ -244,7 +245,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		{"budget", fmt.Errorf("planning: %w", mem.ErrBudget), mem.ErrBudget},
 		{"unable", control.ErrUnable, control.ErrUnable},
 		{"another plan", control.ErrPlanMismatch, control.ErrPlanMismatch},
-		{"an option", control.ErrOption, control.ErrOption},
+		{"an option", failure.ErrOption, failure.ErrOption},
 		{"other", errors.New("storage: 503 slow down"), nil},
 		{"bytes that are not UTF-8", errors.New("storage: a\xffb"), nil},
 	} {
@@ -266,7 +267,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				}
 				for _, kind := range []error{
 					control.ErrLeaseLost, control.ErrEnded, control.ErrRefused, control.ErrRejected, context.Canceled, context.DeadlineExceeded, control.ErrUnable,
-					control.ErrOption, control.ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget, failure.ErrData, storage.ErrNoSpace, storage.ErrDisk,
+					failure.ErrOption, control.ErrPlanMismatch, seal.ErrCorrupt, seal.ErrVersion, mem.ErrBudget, failure.ErrData, storage.ErrNoSpace, storage.ErrDisk,
 				} {
 					if errors.Is(err, kind) != (kind == tc.is) {
 						t.Fatalf("call %d: errors.Is(%v, %v) is %v", i, err, kind, errors.Is(err, kind))

@@ -21,6 +21,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/control/conns"
+	"ndls/internal/failure"
 )
 
 // TokenVariable is the environment variable that holds the job token if no file does.
@@ -65,11 +66,11 @@ type Security struct {
 
 // LoadSecurity reads the keys of role from the folder keys. If that is "", it reads the job token
 // from tokenFile, and if that is "" too, from NDLS_TOKEN. Its errors say what to do; an error about
-// the options wraps control.ErrOption.
+// the options wraps failure.ErrOption.
 func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
 	switch {
 	case keys != "" && tokenFile != "":
-		return nil, fmt.Errorf("rpc: --keys and --token-file are two ways to the same end: give one: %w", control.ErrOption)
+		return nil, fmt.Errorf("rpc: --keys and --token-file are two ways to the same end: give one: %w", failure.ErrOption)
 	case keys != "":
 		return loadKeys(keys, role, time.Now)
 	case tokenFile != "":
@@ -85,7 +86,7 @@ func LoadSecurity(keys string, role Role, tokenFile string) (*Security, error) {
 	case os.Getenv(TokenVariable) != "":
 		return TokenSecurity(os.Getenv(TokenVariable), TokenVariable)
 	}
-	return nil, fmt.Errorf("rpc: the job has neither keys nor a token: %s; or %s: %w", keysWayOut, tokenWayOut, control.ErrOption)
+	return nil, fmt.Errorf("rpc: the job has neither keys nor a token: %s; or %s: %w", keysWayOut, tokenWayOut, failure.ErrOption)
 }
 
 // TokenSecurity returns the security of a job token: 64 hexadecimal digits, perhaps with white
@@ -94,7 +95,7 @@ func TokenSecurity(token, source string) (*Security, error) {
 	token = strings.ToLower(strings.TrimSpace(token))
 	secret, err := hex.DecodeString(token)
 	if err != nil || len(secret) != secretBytes {
-		return nil, fmt.Errorf("rpc: the job token in %s is not %d hexadecimal digits: %s: %w", source, 2*secretBytes, tokenWayOut, control.ErrOption)
+		return nil, fmt.Errorf("rpc: the job token in %s is not %d hexadecimal digits: %s: %w", source, 2*secretBytes, tokenWayOut, failure.ErrOption)
 	}
 	s := &Security{token: token, secret: secret, roots: x509.NewCertPool(), now: time.Now}
 	a, err := tokenAuthority(s.derive(authorityLabel))

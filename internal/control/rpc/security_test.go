@@ -25,6 +25,8 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
 	"ndls/internal/control/rpc/controlpb"
+	"ndls/internal/failure"
+	"ndls/plan"
 )
 
 func makeKeys(t testing.TB, hosts ...string) string {
@@ -77,7 +79,7 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := listen(t, "127.0.0.1:0")
-			f := &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}
+			f := &fake{welcome: control.Welcome{Plan: plan.Default()}}
 			start(t, l, telling{f, []byte("{}")}, tc.server)
 			c := dial(t, At(l.Addr().String()), tc.client, time.Hour)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -108,7 +110,7 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 func TestStrangersDoNotKeepMembersOut(t *testing.T) {
 	us := token(t)
 	l := listen(t, "127.0.0.1:0")
-	start(t, l, telling{&fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}, []byte("{}")}, us)
+	start(t, l, telling{&fake{welcome: control.Welcome{Plan: plan.Default()}}, []byte("{}")}, us)
 	var strangers []net.Conn
 	flood := func() {
 		for i := range 500 {
@@ -190,7 +192,7 @@ func TestTokenIsNotSent(t *testing.T) {
 	}
 
 	l := listen(t, "127.0.0.1:0")
-	f := &fake{welcome: control.Welcome{Plan: control.DefaultPlan()}}
+	f := &fake{welcome: control.Welcome{Plan: plan.Default()}}
 	start(t, l, f, s)
 	between := listen(t, "127.0.0.1:0")
 	defer between.Close()
@@ -367,11 +369,11 @@ func TestMakeKeys(t *testing.T) {
 		t.Fatal("a part of the keys was written")
 	}
 	for _, host := range []string{"", "coordinator.ndls", "Coordinator.NDLS.", "*.example.org", "a:7", "a/b"} {
-		if err := MakeKeys(filepath.Join(dir, "hosts"), []string{host}, time.Hour); !errors.Is(err, control.ErrOption) {
+		if err := MakeKeys(filepath.Join(dir, "hosts"), []string{host}, time.Hour); !errors.Is(err, failure.ErrOption) {
 			t.Errorf("host %q: %v", host, err)
 		}
 	}
-	if err := MakeKeys(filepath.Join(dir, "valid"), nil, 0); !errors.Is(err, control.ErrOption) {
+	if err := MakeKeys(filepath.Join(dir, "valid"), nil, 0); !errors.Is(err, failure.ErrOption) {
 		t.Errorf("valid never: %v", err)
 	}
 }

@@ -1,10 +1,12 @@
-package control
+package plan
 
 import (
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"ndls/internal/failure"
 )
 
 func TestParseHops(t *testing.T) {
@@ -32,9 +34,9 @@ func TestParseHops(t *testing.T) {
 		"x": `"x" is no hop from 0 to 32767`, "-1": "is no hop", "0..": `"" is no hop`, "3..1": "the range 3..1 ends before it begins",
 		"0,,1": "is no hop", "0..5000": "more than 4096 hops", "40000": "is no hop", "1...3": "is no hop",
 	} {
-		p := DefaultPlan()
+		p := Default()
 		p.Smooth.KeepHops = list
-		if err := p.Validate(); !errors.Is(err, ErrOption) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--keep-hops") {
+		if err := p.Validate(); !errors.Is(err, failure.ErrOption) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "--keep-hops") {
 			t.Errorf("%q: %v, want %q", list, err, want)
 		}
 	}
