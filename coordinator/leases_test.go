@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -555,6 +556,46 @@ func TestLossOverARestart(t *testing.T) {
 		if len(m.losses) != 2 || m.losses[0].SecondsLost != 7 || m.losses[1].SecondsLost != 0 {
 			t.Errorf("losses %+v, want 7 s of a, 0 of b", m.losses)
 		}
+	}
+}
+
+// TestSnapshotHasTheWholeState begins with a snapshot of which every field is set, and writes the same snapshot.
+func TestSnapshotHasTheWholeState(t *testing.T) {
+	saved := time.Unix(1_700_000_000, 0)
+	want := &state{
+		Fencing: 9, Stage: control.Smooth, Catalog: 7, Discards: 2, Workers: 3, Earlier: []control.StageReport{{Stage: control.Smooth, Rows: 5}},
+		Tasks: []taskState{
+			{part: partOf(columnTasks(1)[0]), Losses: 2, LostWith: []string{"a", "b"}, Failures: 3, Unable: []string{"c"}},
+			{part: partOf(columnTasks(2)[1]), Report: &control.StageReport{Stage: control.Smooth}},
+		},
+		Open:   []openLease{{"smooth/columns/0-1", "d", 8, saved, "address"}},
+		Losses: []Loss{{Task: "smooth/columns/0-1", Worker: "a"}}, Failed: &givenUp{Task: "smooth/columns/0-1", Reason: "boom"},
+		Broken: []int{4}, Breaks: map[int]int{4: 1}, Unfit: []string{"e"}, Strikes: map[string]int{"a": 2},
+	}
+	for v, i := reflect.ValueOf(*want), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("field %s is not set", v.Type().Field(i).Name)
+		}
+	}
+	l := newLeases(testTTL)
+	if err := l.restore(saved.Add(time.Hour), *want); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.state(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the state is %+v, want %+v", got, want)
+	}
+}
+
+// TestTimeAhead takes a time ahead of the clock for now.
+func TestTimeAhead(t *testing.T) {
+	l, now := newLeases(testTTL), time.Unix(1_700_000_000, 0)
+	for at, want := range map[time.Time]time.Time{now.Add(time.Hour): now, {}: now, now.Add(-time.Minute): now.Add(-time.Minute)} {
+		if got := l.note(now, at); !got.Equal(want) {
+			t.Errorf("%v is taken for %v, want %v", at, got, want)
+		}
+	}
+	if !l.heard.Equal(now) {
+		t.Errorf("heard last at %v", l.heard)
 	}
 }
 

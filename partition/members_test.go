@@ -121,3 +121,13 @@ func TestOnlyRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestRangesMeet gives each id to one of two ranges that meet.
+func TestRangesMeet(t *testing.T) {
+	a, b := idRange{lo: 3, hi: 9}, idRange{lo: 9, hi: 12}
+	for id := range uint32(14) {
+		if a.has(id) != (3 <= id && id < 9) || b.has(id) != (9 <= id && id < 12) {
+			t.Errorf("id %d: %v in [3, 9), %v in [9, 12)", id, a.has(id), b.has(id))
+		}
+	}
+}

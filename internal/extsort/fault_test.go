@@ -166,13 +166,9 @@ func TestRunsAreDamaged(t *testing.T) {
 		{"cut in the middle", func(f vfs.File) error { return f.Truncate(20_000) }, io.ErrUnexpectedEOF},
 		{"cut at a page", func(f vfs.File) error { return f.Truncate(8192) }, io.ErrUnexpectedEOF},
 		{"first byte", func(f vfs.File) error { _, err := f.WriteAt([]byte{0xa5}, 3); return err }, seal.ErrCorrupt},
-		{"a mark", func(f vfs.File) error {
-			st, err := f.Stat()
-			if err == nil {
-				_, err = f.WriteAt([]byte{0xa5}, st.Size()-pageBytes+8)
-			}
-			return err
-		}, seal.ErrCorrupt},
+		{"the sum of a mark", func(f vfs.File) error { return damageMark(f, 8) }, seal.ErrCorrupt},
+		{"the key of a mark", func(f vfs.File) error { return damageMark(f, 7) }, seal.ErrCorrupt},
+		{"the key of another mark", func(f vfs.File) error { return damageMark(f, 16+7) }, seal.ErrCorrupt},
 		{"a byte later", func(f vfs.File) error { _, err := f.WriteAt([]byte{0xa5}, 33_003); return err }, seal.ErrCorrupt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -191,6 +187,15 @@ func TestRunsAreDamaged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// damageMark changes a byte of the last page of marks.
+func damageMark(f vfs.File, at int64) error {
+	st, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt([]byte{0xa5}, st.Size()-pageBytes+at)
+	}
+	return err
 }
 
 // failingWriter takes so many bytes.

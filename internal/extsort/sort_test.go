@@ -153,6 +153,23 @@ func TestSorter(t *testing.T) {
 	}
 }
 
+// TestSorterNotesEachKey sorts keys of which the last one that each call adds has all bits.
+func TestSorterNotesEachKey(t *testing.T) {
+	s, err := NewScratch(scratchFolder(t))
+	must(t, err)
+	defer func() { _ = s.Remove() }()
+	keys := randomKeys(100_000)
+	for i := 999; i < len(keys); i += 1000 { // sortAll adds so many
+		keys[i] = math.MaxUint64 - 1
+	}
+	got, err := sortAll(budget(t, 8<<20), s, keys, 1, func(*Sorter[uint64]) {})
+	must(t, err)
+	slices.Sort(keys)
+	if want := slices.Compact(keys); !slices.Equal(got, want) {
+		t.Errorf("%d keys are sorted to %d others", len(want), len(got))
+	}
+}
+
 func TestSorterIsCancelled(t *testing.T) {
 	s, err := NewScratch(scratchFolder(t))
 	if err != nil {
