@@ -24,12 +24,15 @@ from ndls._rows import File, Rows
 
 if TYPE_CHECKING:
     import pyarrow.dataset as pads
+    from typing_extensions import Unpack
+
+    from ndls._options import RunOptions
 
 # SOFT_BYTES is how large a row group of soft labels is that smooth_labels writes.
 SOFT_BYTES = 32 << 20
 
 
-def run(graph: str | Graph, run: str | os.PathLike[str], *, progress: Progress = None, **options: object) -> Run:
+def run(graph: str | Graph, run: str | os.PathLike[str], *, progress: Progress = None, **options: Unpack[RunOptions]) -> Run:
     """Runs the whole job on a graph, and opens the run directory.
 
     Args:
