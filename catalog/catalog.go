@@ -305,6 +305,20 @@ func (f *File) Sum() string { return f.w.Sum() }
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
+// Write creates the file that e describes, lets write fill it, and commits it alone. The file has the rows of e. After an error it is not
+// listed.
+func (c *Catalog) Write(ctx context.Context, e Entry, write func(io.Writer) error) error {
+	f, err := c.Create(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := write(f); err != nil {
+		return err
+	}
+	return c.Commit(ctx, f)
+}
+
 // commitsTogether is the number of files of a commit that are made durable at the same time. Each mostly waits for the disk or the store.
 const commitsTogether = 8
 

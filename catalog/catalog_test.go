@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -83,7 +82,7 @@ func TestCatalogListsWhatWasCommitted(t *testing.T) {
 			sum := sha256.Sum256([]byte("tile"))
 			want := Entry{
 				Kind: KindFeatures, Path: "graph/features/tile-00000-00009.f32", Rows: 4, Bytes: 4,
-				Checksum: "sha256:" + hex.EncodeToString(sum[:]), Interval: 0, Block: 9, Hop: -1, Run: -1,
+				Checksum: "sha256:" + hex.EncodeToString(sum[:]), Interval: 0, Block: 9, Hop: -1, Model: -1,
 			}
 			if got != want {
 				t.Errorf("entry %+v, want %+v", got, want)
@@ -533,38 +532,6 @@ func TestCatalogOfAnotherVersion(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
-	}
-}
-
-// A catalogue that was written before entries had a value type is read, and has that
-// column once it is written again.
-func TestCatalogWithFewerColumns(t *testing.T) {
-	before, err := os.ReadFile("testdata/without-value-type.parquet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, number, err := readCatalog(storage.NewBytesReader(before), Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Entry{
-		Stage: "partition", Kind: KindFeatures, Path: "graph/features/tile-00000-00001.f32", Rows: 60, Bytes: 60 * 64,
-		Checksum: "sha256:281b7f1e2c30a3949c26d390ac55ae81ac8bc953b9503ed1c1806bb22ee92768",
-		Block:    1, First: 1, Last: 2, Hop: NotApplicable, Run: NotApplicable,
-		Plan: "90f4741b2deb77a7511d9ba92e577f9a",
-	}
-	if i := slices.Index(rows, want); i < 0 {
-		t.Errorf("%+v is not in %+v", want, rows)
-	}
-	for i := range rows {
-		rows[i].ValueType = Float32
-	}
-	after, err := encodeCatalog(rows, number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, n, err := readCatalog(storage.NewBytesReader(after), Name); err != nil || n != number || !slices.Equal(got, rows) {
-		t.Errorf("%v %d %+v, want %d %+v", err, n, got, number, rows)
 	}
 }
 

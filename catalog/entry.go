@@ -30,6 +30,7 @@ const (
 	KindLSISquares       = "lsi-squares"         // squared distances of nodes, of a panel of the probe
 	KindLSIRows          = "lsi-rows"            // rows of a panel of the probe
 	KindLSIFound         = "lsi-found"           // K of some nodes, as far as it is known
+	KindLSISampled       = "lsi-sampled"         // distances of sampled nodes among these
 	KindLSISample        = "lsi-sample"          // distances of some nodes
 	KindLabelLSI         = "label-lsi"           // K table for the epsilon of label smoothing
 	KindSmoothedTile     = "smoothed-tile"       // tile of smoothed features
@@ -59,7 +60,7 @@ const (
 	KindRun              = "run"                 // sorted numbers on their way between tasks of a partition
 )
 
-// NotApplicable is the value of the fields of an Entry that do not apply to a file, because it belongs to no interval, panel, hop or run.
+// NotApplicable is the value of the fields of an Entry that do not apply to a file, because it belongs to no interval, panel, hop or model.
 const NotApplicable = -1
 
 // Entry describes one committed file. It is one row of the catalogue.
@@ -76,26 +77,37 @@ type Entry struct {
 	// Interval is the interval of rows and Block the first panel of columns of the file, or NotApplicable.
 	Interval int32 `parquet:"name=interval, type=INT32" json:"interval"`
 	Block    int32 `parquet:"name=block, type=INT32" json:"block"`
-	// Lo and Hi are the rows [Lo, Hi) of a matrix or table that the file holds. First and Last are its panels [First, Last); or its pieces
-	// of a step of a partition; or what [Entry.Awaits] sets. All are 0 if they do not apply.
+	// Lo and Hi are the rows [Lo, Hi) of a matrix or table that the file holds, First and Last its panels [First, Last). All are 0 if they
+	// do not apply.
 	Lo    int64 `parquet:"name=lo, type=INT64" json:"lo,omitempty"`
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
 	Last  int32 `parquet:"name=last_panel, type=INT32" json:"last_panel,omitempty"`
-	// Hop is the number of hops of the file's rows. Run is the number of the model, of the split, of the step of a partition or of the ε of
-	// a K table; or the half of each panel ([Entry.OfSide]). Both are NotApplicable if they do not apply.
-	Hop int32 `parquet:"name=hop, type=INT32" json:"hop"`
-	Run int32 `parquet:"name=run, type=INT32" json:"run"`
+	// Side is the half of each panel that the file has, a [packed.Side]: 0 for whole panels.
+	Side int32 `parquet:"name=side, type=INT32" json:"side,omitempty"`
+	// Hop is the number of hops of the file's rows, and Model the number of the model that the file is of; both are NotApplicable if they do
+	// not apply.
+	Hop   int32 `parquet:"name=hop, type=INT32" json:"hop"`
+	Model int32 `parquet:"name=run, type=INT32" json:"run"`
+	// Variant is the number of the ε of a file with K of nodes: 0 for that of features.
+	Variant int32 `parquet:"name=variant, type=INT32" json:"variant,omitempty"`
+	// Unknown is the number of nodes of a file with K whose K is unknown, and Until the hop at which it is expected to be known.
+	Unknown int64 `parquet:"name=unknown, type=INT64" json:"unknown,omitempty"`
+	Until   int32 `parquet:"name=until, type=INT32" json:"until,omitempty"`
+	// Step is the kind of file that a step of a partition leaves for other steps, which has pieces [FirstPiece, LastPiece) of that step.
+	Step       string `parquet:"name=step, type=BYTE_ARRAY, convertedtype=UTF8" json:"step,omitempty"`
+	FirstPiece int32  `parquet:"name=first_piece, type=INT32" json:"first_piece,omitempty"`
+	LastPiece  int32  `parquet:"name=last_piece, type=INT32" json:"last_piece,omitempty"`
 	// ValueType is the type of the values of a tile, [Float32] or [Float16], or of the weights in sorted edges of a partition, [Float32].
-	// It is empty for other files, and for tiles that earlier versions committed.
+	// It is empty for other files.
 	ValueType string `parquet:"name=value_type, type=BYTE_ARRAY, convertedtype=UTF8" json:"value_type,omitempty"`
 	// Plan is the hash of the part of the plan that decides the file's bytes.
 	Plan string `parquet:"name=plan, type=BYTE_ARRAY, convertedtype=UTF8" json:"plan,omitempty"`
 }
 
-// Describe returns the description of a file that belongs to no interval, panel, hop or run.
+// Describe returns the description of a file that belongs to no interval, panel, hop or model.
 func Describe(kind, path string) Entry {
-	return Entry{Kind: kind, Path: path, Interval: NotApplicable, Block: NotApplicable, Hop: NotApplicable, Run: NotApplicable}
+	return Entry{Kind: kind, Path: path, Interval: NotApplicable, Block: NotApplicable, Hop: NotApplicable, Model: NotApplicable}
 }
 
 // In sets the interval of rows of the file.
@@ -110,20 +122,41 @@ func (e Entry) Holding(lo, hi int64) Entry {
 	return e
 }
 
+// Counting sets the number of rows of the file.
+func (e Entry) Counting(rows int64) Entry {
+	e.Rows = rows
+	return e
+}
+
 // Panels sets the panels [first, last) of 16 columns of the file.
 func (e Entry) Panels(first, last int) Entry {
 	e.Block, e.First, e.Last = int32(first), int32(first), int32(last)
 	return e
 }
 
-// Awaits sets the number of rows of the file whose K is unknown, and the hop at which it is expected to be known.
-func (e Entry) Awaits(unknown int64, last int) Entry {
-	e.First, e.Last = int32(last), int32(int64(last)+unknown)
+// Awaits sets the number of nodes of the file whose K is unknown, and the hop at which it is expected to be known.
+func (e Entry) Awaits(unknown int64, until int) Entry {
+	e.Unknown, e.Until = unknown, int32(until)
 	return e
 }
 
-// Awaited returns what Awaits set.
-func (e Entry) Awaited() (unknown int64, last int) { return int64(e.Last - e.First), int(e.First) }
+// OfVariant sets the number of the ε of a file with K of nodes.
+func (e Entry) OfVariant(variant int) Entry {
+	e.Variant = int32(variant)
+	return e
+}
+
+// OfStep sets the kind of a file that a step of a partition leaves.
+func (e Entry) OfStep(step string) Entry {
+	e.Step = step
+	return e
+}
+
+// Pieces sets the pieces [first, last) of a step of a partition that the file has.
+func (e Entry) Pieces(first, last int) Entry {
+	e.FirstPiece, e.LastPiece = int32(first), int32(last)
+	return e
+}
 
 // AtHop sets the number of hops of the file's rows.
 func (e Entry) AtHop(hop int) Entry {
@@ -131,22 +164,17 @@ func (e Entry) AtHop(hop int) Entry {
 	return e
 }
 
-// OfRun sets the model or part of the file.
-func (e Entry) OfRun(run int) Entry {
-	e.Run = int32(run)
+// OfModel sets the number of the model of the file.
+func (e Entry) OfModel(model int) Entry {
+	e.Model = int32(model)
 	return e
 }
 
-// OfSide sets the columns of each panel that the file has.
+// OfSide sets the half of each panel that the file has.
 func (e Entry) OfSide(side packed.Side) Entry {
-	if side != packed.Both {
-		e.Run = int32(side)
-	}
+	e.Side = int32(side)
 	return e
 }
-
-// Side returns the side that OfSide set, for a file that belongs to no model, split or step.
-func (e Entry) Side() packed.Side { return packed.Side(max(e.Run, 0)) }
 
 // Of sets the stage that writes the file, if its kind does not tell.
 func (e Entry) Of(stage string) Entry {
@@ -155,7 +183,8 @@ func (e Entry) Of(stage string) Entry {
 }
 
 func compareEntries(a, b Entry) int {
-	return cmp.Or(cmp.Compare(a.Interval, b.Interval), cmp.Compare(a.Block, b.Block), strings.Compare(a.Path, b.Path))
+	return cmp.Or(cmp.Compare(a.Interval, b.Interval), cmp.Compare(a.Block, b.Block), cmp.Compare(a.FirstPiece, b.FirstPiece),
+		strings.Compare(a.Path, b.Path))
 }
 
 // Binding binds files to the plan that made them.

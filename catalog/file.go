@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"reflect"
 	"strconv"
-	"strings"
 
 	"github.com/xitongsys/parquet-go/parquet"
 	"github.com/xitongsys/parquet-go/reader"
@@ -22,7 +20,7 @@ import (
 // The version of the catalogue has a key of its own, because its rows have another format than tables.
 const (
 	catalogVersionKey = "ndls.catalog.version"
-	catalogVersion    = "2"
+	catalogVersion    = "3"
 	// catalogNumberKey holds the number of the last change that the file includes.
 	catalogNumberKey = "ndls.catalog.number"
 )
@@ -91,13 +89,7 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 			rows, err = nil, damagedLog(name, "decoding: %v", x)
 		}
 	}()
-	file := &parquetBytes{Reader: bytes.NewReader(data), data: data}
-	head := reader.ParquetReader{PFile: file}
-	if err := head.ReadFooter(); err != nil {
-		return nil, 0, damagedLog(name, "%v", err)
-	}
-	row := rowOf(head.Footer)
-	in, err := reader.NewParquetReader(file, reflect.New(row).Interface(), 1)
+	in, err := reader.NewParquetReader(&parquetBytes{Reader: bytes.NewReader(data), data: data}, new(Entry), 1)
 	if err != nil {
 		return nil, 0, damagedLog(name, "%v", err)
 	}
@@ -110,41 +102,14 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 		return nil, 0, damagedLog(name, "it has no number")
 	}
 	rows = make([]Entry, in.GetNumRows())
-	read := reflect.New(reflect.SliceOf(row))
-	read.Elem().Set(reflect.MakeSlice(read.Elem().Type(), len(rows), len(rows)))
-	if err := in.Read(read.Interface()); err != nil {
+	want := len(rows)
+	if err := in.Read(&rows); err != nil {
 		return nil, 0, damagedLog(name, "%v", err)
 	}
-	if read.Elem().Len() != len(rows) {
-		return nil, 0, damagedLog(name, "it has %d rows of %d", read.Elem().Len(), len(rows))
-	}
-	for i := range rows {
-		for _, f := range reflect.VisibleFields(row) {
-			reflect.ValueOf(&rows[i]).Elem().FieldByName(f.Name).Set(read.Elem().Index(i).FieldByIndex(f.Index))
-		}
+	if len(rows) != want {
+		return nil, 0, damagedLog(name, "it has %d rows of %d", len(rows), want)
 	}
 	return rows, number, nil
-}
-
-// rowOf returns an Entry type with the fields for which a file has columns. Earlier versions wrote fewer; the others stay empty.
-func rowOf(footer *parquet.FileMetaData) reflect.Type {
-	there := map[string]bool{}
-	for _, e := range footer.Schema {
-		there[e.Name] = true
-	}
-	var fields []reflect.StructField
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Entry]()) {
-		if there[columnName(f)] {
-			fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type, Tag: f.Tag})
-		}
-	}
-	return reflect.StructOf(fields)
-}
-
-// columnName returns the name of a field's column.
-func columnName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(f.Tag.Get("parquet"), "name="), ",")
-	return name
 }
 
 // metadata returns the value of a key in the footer, or "".

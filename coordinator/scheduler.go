@@ -18,6 +18,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/failure"
+	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/plan"
 	"ndls/stage"
@@ -541,11 +542,12 @@ func (s *Scheduler) check(c control.Change) error {
 		if err := checkPath(e.Path); err != nil {
 			return err
 		}
-		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo) < 0 || min(e.First, e.Last-e.First) < 0 ||
-			min(int(e.Interval), int(e.Block), int(e.Hop), int(e.Run)) < catalog.NotApplicable {
+		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo, e.Unknown) < 0 ||
+			min(e.First, e.Last-e.First, e.FirstPiece, e.LastPiece-e.FirstPiece, e.Variant, e.Until) < 0 ||
+			e.Side < int32(packed.Both) || e.Side > int32(packed.Right) || min(e.Interval, e.Block, e.Hop, e.Model) < catalog.NotApplicable {
 			return fmt.Errorf("the entry of %s describes no file of a run: %+v: %w", e.Path, e, control.ErrRejected)
 		}
-		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan} {
+		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan, e.Step} {
 			if len(text) > longestName || !printable(text) {
 				return fmt.Errorf("%s is described with the text %q: %w", e.Path, text[:min(len(text), 80)], control.ErrRejected)
 			}

@@ -531,18 +531,11 @@ func (j *job) predict(ctx context.Context) (err error) {
 
 // writeReport commits the report, and with it the output.
 func (j *job) writeReport(ctx context.Context) error {
-	f, err := j.out.Create(ctx, catalog.Describe(kindReport, ReportPath))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	e := json.NewEncoder(f)
-	e.SetIndent("", "  ")
-	if err := e.Encode(j.report); err != nil {
-		return err
-	}
-	f.Rows = 1
-	if err := j.out.Commit(ctx, f); err != nil {
+	if err := j.out.Write(ctx, catalog.Describe(kindReport, ReportPath).Counting(1), func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(j.report)
+	}); err != nil {
 		return err
 	}
 	return j.out.Publish(ctx)

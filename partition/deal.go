@@ -86,7 +86,7 @@ func (j *job) dealAs(ctx context.Context, p Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
 		// Two attempts write the rows of a lot in different orders, so each has its own file name.
 		path := p.path(Deal) + "-" + strings.ToLower(rand.Text()[:8])
-		f, err := j.cat.Create(ctx, keysOf(Deal, path).Panels(p.First, p.Last))
+		f, err := j.cat.Create(ctx, keysOf(Deal, path).Pieces(p.First, p.Last))
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 		return Left{}, err
 	}
 	l.ordered = o
-	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return leaverOf(e) != Order })
+	l.Shared = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.Step != Order })
 	l.weighted = slices.ContainsFunc(cat.Entries(catalog.KindRun), func(e catalog.Entry) bool { return e.ValueType != "" }) || o.Weighted
 	var keep []string // files of these steps
 	switch {
@@ -79,7 +79,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []Pi
 	l.Superseded = func(e catalog.Entry) bool {
 		switch e.Kind {
 		case catalog.KindRun:
-			step, _, _ := strings.Cut(leaverOf(e), "-")
+			step, _, _ := strings.Cut(e.Step, "-")
 			return !slices.Contains(keep, step)
 		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops, catalog.KindNodes, catalog.KindSplits:
 			return unnumbered
@@ -172,18 +172,10 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []Pi
 	return Tiles, cells, []string{Deal}
 }
 
-// leaverOf returns the kind of a file that a step leaves for other steps.
-func leaverOf(e catalog.Entry) string {
-	if e.Run < 0 || int(e.Run) >= len(leavers) {
-		return ""
-	}
-	return leavers[e.Run]
-}
-
 // runs lists the run files of a kind that a step left, in order of their pieces.
 func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
 	for _, e := range cat.Entries(catalog.KindRun) {
-		if leaverOf(e) == step {
+		if e.Step == step {
 			files = append(files, e)
 		}
 	}
@@ -199,7 +191,7 @@ func havePieces(cat *catalog.Catalog, step string) (pieces []Piece) {
 }
 
 // pieceOf returns the piece of a run file.
-func pieceOf(e catalog.Entry) Piece { return Piece{int(e.First), int(e.Last)} }
+func pieceOf(e catalog.Entry) Piece { return Piece{int(e.FirstPiece), int(e.LastPiece)} }
 
 // uncovered returns the wanted pieces that lie in none of the present pieces. Both lists are in order.
 func uncovered(there, wanted []Piece) (left []Piece) {

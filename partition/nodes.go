@@ -310,16 +310,11 @@ func (j *job) writeSplits(ctx context.Context, ids []uint32, labels []int32) err
 }
 
 func (j *job) writeSplit(ctx context.Context, number int, splits []uint8) error {
-	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindSplits, SplitPath(number)))
-	if err != nil {
+	e := catalog.Describe(catalog.KindSplits, SplitPath(number)).Counting(int64(len(splits)))
+	return j.cat.Write(ctx, e, func(w io.Writer) error {
+		_, err := w.Write(splits)
 		return err
-	}
-	defer f.Abort()
-	if _, err := f.Write(splits); err != nil {
-		return err
-	}
-	f.Rows = int64(len(splits))
-	return j.cat.Commit(ctx, f)
+	})
 }
 
 // readSplits sets a split by node. It refuses a node that is in two parts of it.

@@ -107,7 +107,7 @@ func (j *job) rankNodes(ctx context.Context, p Piece) error {
 func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
 	// Memory decides where lots end, so two attempts may write different files.
 	path := r.piece.path(Rank) + "-" + strings.ToLower(rand.Text()[:8])
-	f, err := j.cat.Create(ctx, keysOf(Rank, path).Panels(r.piece.First, r.piece.Last))
+	f, err := j.cat.Create(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last))
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most in
 func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T],
 	counts [2]int64,
 ) (*catalog.File, error) {
-	entry := keysOf(step, p.path(step)).Panels(p.First, p.Last)
+	entry := keysOf(step, p.path(step)).Pieces(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32
 	}

@@ -51,16 +51,6 @@ const counts = "counts"
 
 var steps = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
 
-// leavers lists the kinds of files that steps leave for other steps; the catalogue stores the index. Empty ones are no longer used.
-var leavers = []string{
-	Split, Merge, Order, Relabel, "", "", "", "", "", "", Deal,
-	Count, Count + tallyRoots, Count + tallyStarts,
-	Gather, Gather + tallyRoots, Gather + tallyStarts, Gather + tallyLinks, Gather + tallyClasses,
-	orderFirsts, orderRoots, orderLabels, orderSplits,
-	Rank, Components, Nodes, Nodes + partCounts, Nodes + partSplits, counts,
-	Count + tallyTurned, Gather + tallyHigh, Gather + tallyLow,
-}
-
 // IsStep reports whether there is such a step, other than Whole.
 func IsStep(name string) bool {
 	return name == Number || name != Whole && slices.Contains(steps, name)
@@ -106,7 +96,7 @@ func (p Piece) path(step string) string {
 
 // keysOf describes a file that a step leaves for other steps.
 func keysOf(step, path string) catalog.Entry {
-	return catalog.Describe(catalog.KindRun, path).OfRun(slices.Index(leavers, step))
+	return catalog.Describe(catalog.KindRun, path).OfStep(step)
 }
 
 // ordered holds what the step Order leaves beside the node table.

@@ -453,7 +453,7 @@ func TestDamagedParts(t *testing.T) {
 	// Two attempts may leave the same rows.
 	r, err := cat.Stream(ctx, e)
 	must(t, err)
-	f2, err := cat.Create(ctx, keysOf(Deal, e.Path+"0").Panels(int(e.First), int(e.Last)))
+	f2, err := cat.Create(ctx, keysOf(Deal, e.Path+"0").Pieces(int(e.FirstPiece), int(e.LastPiece)))
 	must(t, err)
 	_, err = io.Copy(f2, r)
 	must(t, errors.Join(err, r.Close(), cat.Commit(ctx, f2)))

@@ -45,7 +45,7 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 		}
 	}()
 	create := func(e catalog.Entry) (*catalog.File, error) {
-		f, err := j.cat.Create(ctx, e.Panels(p.First, p.Last))
+		f, err := j.cat.Create(ctx, e.Pieces(p.First, p.Last))
 		if err == nil {
 			created = append(created, f)
 		}
@@ -72,7 +72,7 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 	}); err != nil {
 		return err
 	}
-	found, err := j.createJSON(ctx, keysOf(Nodes+partCounts, p.path(Nodes+partCounts)).Panels(p.First, p.Last), w.found)
+	found, err := j.createJSON(ctx, keysOf(Nodes+partCounts, p.path(Nodes+partCounts)).Pieces(p.First, p.Last), w.found)
 	if err != nil {
 		return err
 	}

@@ -45,8 +45,6 @@ const (
 	hopWeighted = 5
 	hopEntry    = 20
 	hopTrailer  = 96
-	// hopTrailer2 is the trailer of versions 1 and 2.
-	hopTrailer2 = 64
 	hopShard    = 56 // offset of the shard's checksum in the trailer
 	// hopReads is the number of reads in progress, divided evenly among the open strips, but at least hopLeast for each.
 	hopReads = 64
@@ -219,8 +217,7 @@ func OpenHops(r storage.Reader, name string) (*HopFile, error) {
 	return h, h.index(footer[:frames*hopEntry])
 }
 
-// trailer reads the trailer of a file of this size. It also finds the shorter trailer of earlier versions, and refuses it as one of another
-// version.
+// trailer reads the trailer of a file of this size.
 func (h *HopFile) trailer(size int64) ([]byte, error) {
 	if size < packed.Align || size%packed.Align != 0 {
 		return nil, h.bad("%d bytes is not a whole number of pages", size)
@@ -230,9 +227,6 @@ func (h *HopFile) trailer(size int64) ([]byte, error) {
 		return nil, fmt.Errorf("read %s: %w", h.name, err)
 	}
 	t := last[packed.Align-hopTrailer:]
-	if old := last[packed.Align-hopTrailer2:]; string(t[:8]) != hopMagic && string(old[:8]) == hopMagic {
-		t = old
-	}
 	if string(t[:8]) != hopMagic {
 		return nil, h.bad("no hop stream")
 	}

@@ -151,7 +151,7 @@ func mergeBest(part []byte, k int, logs bool, class []int32, value []float32, su
 // bestSoFar returns the file of best classes so far of a run in an interval and the number of panels in it, or 0 panels if there is none.
 func bestSoFar(cat *catalog.Catalog, interval, run int) (best catalog.Entry, panels int) {
 	for _, e := range cat.Entries(catalog.KindBestClasses) {
-		if int(e.Interval) == interval && int(e.Run) == run && int(e.Last-e.First) > panels {
+		if int(e.Interval) == interval && int(e.Model) == run && int(e.Last-e.First) > panels {
 			best, panels = e, int(e.Last-e.First)
 		}
 	}
@@ -293,7 +293,7 @@ func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval
 	first := run * packed.Panels(len(env.Summary.Classes))
 	path := fmt.Sprintf("predictions/best/run-%03d/part-%05d.panels-%05d", run, interval, panels)
 	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first,
-		first+panels).Holding(lo, hi).OfRun(run))
+		first+panels).Holding(lo, hi).OfModel(run))
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval
 		}
 		switch e.Kind {
 		case catalog.KindBestClasses:
-			return int(e.Run) == run && int(e.Last) < first+panels
+			return int(e.Model) == run && int(e.Last) < first+panels
 		case catalog.KindSmoothedSoftTile:
 			return first <= int(e.Block) && int(e.Block) < first+panels
 		}

@@ -374,15 +374,8 @@ func (env labelsRun) correctInterval(ctx context.Context, i int, known []*chosen
 		}
 		c.Runs = append(c.Runs, runCorrection{Size: size, Scale: given})
 	}
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindCorrection, correctionPath(i)).In(i).Holding(lo, hi))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := writeJSON(c)(f); err != nil {
-		return err
-	}
-	if err := env.Catalog.Commit(ctx, f); err != nil {
+	e := catalog.Describe(catalog.KindCorrection, correctionPath(i)).In(i).Holding(lo, hi)
+	if err := env.Catalog.Write(ctx, e, writeJSON(c)); err != nil {
 		return err
 	}
 	env.Disk.Look()

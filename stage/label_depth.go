@@ -190,16 +190,7 @@ func (env depthRun) choose(ctx context.Context) error {
 
 // commitDepth commits the choice.
 func (env depthRun) commitDepth(ctx context.Context, d labelDepth) error {
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLabelDepth, labelDepthPath).In(0))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := writeJSON(d)(f); err != nil {
-		return err
-	}
-	f.Rows = 1
-	return env.Catalog.Commit(ctx, f)
+	return env.Catalog.Write(ctx, catalog.Describe(catalog.KindLabelDepth, labelDepthPath).In(0).Counting(1), writeJSON(d))
 }
 
 // report returns the choice for report.json. The first `models` runs belong to the first split.

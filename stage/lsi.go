@@ -53,6 +53,7 @@ func (lsiStage) Writes() []Kind {
 		{Name: catalog.KindLSISquares},
 		{Name: catalog.KindLSIRows},
 		{Name: catalog.KindLSIFound},
+		{Name: catalog.KindLSISampled},
 		{Name: catalog.KindLSISample, Until: control.LSI},
 		{Name: catalog.KindLabelLSI, Until: control.SmoothLabels, Rows: countLSI},
 	}

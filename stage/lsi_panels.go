@@ -134,15 +134,14 @@ func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsi
 	left := make([]int64, pieces) // by piece, the nodes whose K is unknown
 	before := map[int]int64{}     // by last hop of a stretch, the nodes whose K was unknown one hop before
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
-		if e.Run == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
+		if e.Variant == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
 			x.known[e.Interval] = int(e.Hop)
-			left[e.Interval], expected[e.Interval] = e.Awaited()
+			left[e.Interval], expected[e.Interval] = e.Unknown, int(e.Until)
 		}
 	}
-	for _, e := range cat.Entries(catalog.KindLSIFound) {
-		if e.Run == catalog.NotApplicable && int(e.Interval) < pieces && int(e.Hop) == x.known[e.Interval] {
-			unknown, last := e.Awaited()
-			before[last] += unknown
+	for _, e := range cat.Entries(catalog.KindLSISampled) {
+		if int(e.Interval) < pieces && int(e.Hop) == x.known[e.Interval] {
+			before[int(e.Until)] += e.Unknown
 		}
 	}
 	rows := map[[2]int][]catalog.Entry{} // by panel and hop
@@ -257,7 +256,7 @@ func (x lsiProgress) superseded(e catalog.Entry) bool {
 	case catalog.KindLSISquares:
 		lo, hi := x.bounds(int(e.Interval))
 		return int(e.Hop) <= x.from || int(e.Hop) > x.at[e.Block] && e.Hi > 0 && e.Hi-e.Lo < hi-lo
-	case catalog.KindLSIFound:
+	case catalog.KindLSIFound, catalog.KindLSISampled:
 		return int(e.Hop) < x.known[e.Interval]
 	}
 	return false
@@ -266,7 +265,7 @@ func (x lsiProgress) superseded(e catalog.Entry) bool {
 // isLSIShare reports whether workers leave each other files of this kind.
 func isLSIShare(kind string) bool {
 	switch kind {
-	case catalog.KindLSIPart, catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound:
+	case catalog.KindLSIPart, catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound, catalog.KindLSISampled:
 		return true
 	}
 	return false
@@ -442,17 +441,11 @@ func (env lsiRun) ofShare(lo, hi int64) string {
 // commitRowsOf commits rows [lo, hi) of a panel after a hop. The panel has ended its stretch once all rows are committed.
 func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, lo, hi int64, write func(io.Writer) error) error {
 	path := fmt.Sprintf("lsi/rows/%05d-%05d%s", panel, hop, env.ofShare(lo, hi))
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIRows, path).Holding(lo, hi).Panels(panel, panel+1).AtHop(hop))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := write(f); err != nil {
-		return err
-	}
-	f.Rows = hi - lo
-	env.Disk.Look()
-	return env.Catalog.Commit(ctx, f)
+	return env.Catalog.Write(ctx, catalog.Describe(catalog.KindLSIRows, path).Holding(lo, hi).Panels(panel, panel+1).AtHop(hop),
+		func(w io.Writer) error {
+			defer env.Disk.Look()
+			return write(w)
+		})
 }
 
 // sharedPanels returns the number of probe panels that the workers of a sheet, or groups of them, share; 0 if they do not.

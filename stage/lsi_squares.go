@@ -146,17 +146,8 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int, write f
 		return nil
 	}
 	path := fmt.Sprintf("lsi/squares/%05d-%05d-%05d%s", piece, panel, f.to, f.ofShare(first, end))
-	out, err := f.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel,
-		panel+1).AtHop(f.to))
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if err := write(out, piece); err != nil {
-		return err
-	}
-	out.Rows = end - first
-	return f.Catalog.Commit(ctx, out)
+	e := catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel, panel+1).AtHop(f.to)
+	return f.Catalog.Write(ctx, e, func(w io.Writer) error { return write(w, piece) })
 }
 
 // writePiece writes the squared lengths of a piece and panel, hop by hop.
@@ -435,7 +426,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, last, hop, more int, l
 	}()
 	for column, k := range f.Columns() {
 		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo,
-			hi).AtHop(hop).Awaits(f.Left(), hop+more).OfRun(column))
+			hi).AtHop(hop).Awaits(f.Left(), hop+more).OfVariant(column))
 		if err != nil {
 			return err
 		}
@@ -449,7 +440,7 @@ func (env lsiRun) commitFound(ctx context.Context, piece, last, hop, more int, l
 	for number, row := range env.sample(lo, hi) {
 		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
 	}
-	found := catalog.Describe(catalog.KindLSIFound, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last)
+	found := catalog.Describe(catalog.KindLSISampled, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last)
 	file, err := env.Catalog.Create(ctx, found)
 	if err != nil {
 		return err
@@ -472,7 +463,7 @@ func (env lsiRun) found(column int) ([]catalog.Entry, bool) {
 	}
 	var all []catalog.Entry
 	for _, e := range env.Catalog.Entries(catalog.KindLSIFound) {
-		if int(e.Run) == column && int(e.Hop) == x.kmax {
+		if int(e.Variant) == column && int(e.Hop) == x.kmax {
 			all = append(all, e)
 		}
 	}

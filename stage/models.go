@@ -49,12 +49,7 @@ func modelPath(run int) string { return fmt.Sprintf("model/run-%03d.mlp", run) }
 func trainedPath(run int) string { return fmt.Sprintf("model/run-%03d.json", run) }
 
 func commitJSON(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, v any) error {
-	f, err := writeFile(ctx, cat, kind, path, run, writeJSON(v))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	return cat.Commit(ctx, f)
+	return cat.Write(ctx, catalog.Describe(kind, path).OfModel(run).Counting(1), writeJSON(v))
 }
 
 // writeJSON returns a function that writes v as indented JSON.
@@ -68,7 +63,7 @@ func writeJSON(v any) func(io.Writer) error {
 
 // writeFile writes one file of the model. The caller commits or aborts it.
 func writeFile(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, write func(io.Writer) error) (*catalog.File, error) {
-	f, err := cat.Create(ctx, catalog.Describe(kind, path).OfRun(run))
+	f, err := cat.Create(ctx, catalog.Describe(kind, path).OfModel(run))
 	if err != nil {
 		return nil, err
 	}

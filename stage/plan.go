@@ -87,13 +87,6 @@ func validateBlend(p plan.Options) error {
 	return nil
 }
 
-// later holds options that were added after run directories existed, with the values at which they decide nothing. A hash leaves out
-// options at these values.
-var later = map[string]any{
-	"probabilities": plan.AllProbabilities, "tolerance": 0.0, "drop_features": false,
-	"drop_smoothed": false, "auc": false, "metrics": "", "measure": plan.Accuracy, "predictions": plan.AutoPredictions,
-}
-
 // Hashes returns, for each stage, the hash of the part of the plan that decides its output: its own options and those of all stages that it
 // reads, directly or indirectly.
 func Hashes(p plan.Options) map[string]string {
@@ -103,9 +96,7 @@ func Hashes(p plan.Options) map[string]string {
 		for _, n := range s.Needs(p) {
 			read[string(n)] = hashes[string(n)]
 		}
-		hashed := options(s, p)
-		maps.DeleteFunc(hashed, func(name string, value any) bool { return later[name] == value })
-		text, err := json.Marshal([]any{s.Name(), hashed, read})
+		text, err := json.Marshal([]any{s.Name(), options(s, p), read})
 		if err != nil {
 			panic(fmt.Sprintf("stage: a plan holds only numbers and strings: %v", err))
 		}

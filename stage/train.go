@@ -168,7 +168,7 @@ func (env trainRun) run(ctx context.Context) error {
 		}
 	}
 	return env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
-		return e.Kind == catalog.KindModel && e.Path == trainedPath(int(e.Run))
+		return e.Kind == catalog.KindModel && e.Path == trainedPath(int(e.Model))
 	})
 }
 

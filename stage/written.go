@@ -107,8 +107,7 @@ func (w written) models(p plan.Options) (list []int) {
 	return list
 }
 
-// readWritten reads the choice. Without one, as in run directories of earlier versions, the predictions come from the model that was best
-// before label smoothing.
+// readWritten reads the choice. Without one the predictions come from the model that was best before label smoothing.
 func readWritten(ctx context.Context, p plan.Options, cat *catalog.Catalog) (w written, err error) {
 	if _, ok := cat.Lookup(writtenPath); !ok {
 		w.Predictions, w.Measure = plan.OfModel, plan.Accuracy
@@ -137,7 +136,6 @@ func (env labelsRun) pick(ctx context.Context) error {
 	}
 	classes := len(env.Summary.Classes)
 	switch {
-	case len(env.Catalog.Entries(catalog.KindPredictions)) > 0: // an earlier version has begun to write these
 	case env.Plan.Predictions == plan.MeanOfModels && !fitsMean(env.Plan, classes):
 		return fmt.Errorf("--predictions mean of %d models with %d classes: there are at most %d panels of 16 classes, and these have %d; use fewer --runs, or --predictions model",
 			modelsOfSplit(env.Plan), classes, groupPanels, modelsOfSplit(env.Plan)*packed.Panels(classes))
@@ -341,7 +339,7 @@ func mostSideBySide(p plan.Options, classes int) int {
 type tallySums struct {
 	*train.Tallies
 	losses []float64
-	// sets is the number of sets in the files; files of earlier versions have no mean.
+	// sets is the number of sets in the files.
 	sets      int
 	breakdown breakdown
 }

@@ -57,14 +57,8 @@ type halfPlace struct {
 	side packed.Side
 }
 
-// Half reports whether the values of a committed tile are float16. Entries of earlier versions do not name the type; the size of the tile
-// tells it.
-func Half(e catalog.Entry) bool {
-	if e.ValueType != "" {
-		return e.ValueType == catalog.Float16
-	}
-	return e.Bytes == e.Rows*int64(shards.TileRowBytes(true))
-}
+// Half reports whether the values of a committed tile are float16.
+func Half(e catalog.Entry) bool { return e.ValueType == catalog.Float16 }
 
 // Committed returns the tiles of a kind whose values have the given type.
 func Committed(cat *catalog.Catalog, kind string, half bool) map[Place]catalog.Entry {
@@ -104,7 +98,7 @@ func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 		return m
 	}
 	for _, e := range cat.Entries(l.PartKind) {
-		at := halfPlace{placeOf(e), e.Side()}
+		at := halfPlace{placeOf(e), packed.Side(e.Side)}
 		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.sideBytes(at.side) {
 			m.parts[at] = append(m.parts[at], e)
 		}

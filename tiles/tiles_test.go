@@ -221,10 +221,8 @@ func TestDamagedTiles(t *testing.T) {
 	}
 }
 
-// Tiles of both types may lie beside each other for a while. A matrix takes those of its
-// type, also where the catalogue was written before it named types.
+// Tiles of both types may lie beside each other for a while. A matrix takes those of its type.
 func TestTypesOfTiles(t *testing.T) {
-	ctx := context.Background()
 	m := newMatrix(t, storage.NewMem(), 20, false, 0, 10, 25)
 	other := m.Layout
 	other.Half = true
@@ -234,27 +232,16 @@ func TestTypesOfTiles(t *testing.T) {
 	if err := fill(m, 0, 1, 7); err != nil {
 		t.Fatal(err)
 	}
-	for _, named := range []bool{true, false} {
-		if !named {
-			all := m.cat.Entries(tileKind)
-			for i := range all {
-				all[i].ValueType, all[i].Lo, all[i].Hi = "", 0, 0
-			}
-			if err := m.cat.Apply(ctx, all, nil, false); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := again(m).FirstMissing(0, 2); got != 1 {
-			t.Errorf("named %v: panel %d of float32 is the first that is missing, want 1", named, got)
-		}
-		halves := Open(m.cat, m.budget, other)
-		if err := errors.Join(check(halves, 0, 25, 20), check(again(m), 0, 25, 16)); err != nil {
-			t.Errorf("named %v: %v", named, err)
-		}
-		for at, e := range Committed(m.cat, tileKind, false) {
-			if Half(e) || at.Panel != 0 {
-				t.Errorf("named %v: %+v is of float32", named, e)
-			}
+	if got := again(m).FirstMissing(0, 2); got != 1 {
+		t.Errorf("panel %d of float32 is the first that is missing, want 1", got)
+	}
+	halves := Open(m.cat, m.budget, other)
+	if err := errors.Join(check(halves, 0, 25, 20), check(again(m), 0, 25, 16)); err != nil {
+		t.Error(err)
+	}
+	for at, e := range Committed(m.cat, tileKind, false) {
+		if Half(e) || at.Panel != 0 {
+			t.Errorf("%+v is of float32", e)
 		}
 	}
 }

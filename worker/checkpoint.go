@@ -155,7 +155,7 @@ func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, e
 // same reports whether an entry is a state of the stage, of these rows, and of these columns of
 // each panel.
 func (s *checkpoint) same(e catalog.Entry) bool {
-	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi && e.Side() == s.side
+	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi && packed.Side(e.Side) == s.side
 }
 
 // save commits a state and removes older ones. Its file name is unique, because states of other
@@ -167,25 +167,17 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 		hop = s.number
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	f, err := s.Catalog.Create(ctx, catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first,
-		s.last).OfSide(s.side).AtHop(hop))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := write(f); err != nil {
-		return err
-	}
-	if err := s.Catalog.Commit(ctx, f); err != nil {
+	e := catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).OfSide(s.side).AtHop(hop)
+	if err := s.Catalog.Write(ctx, e, write); err != nil {
 		return err
 	}
 	s.saver.saved(true)
 	s.next = time.Now().Add(max(s.saver.every, restShare*time.Since(begun)))
 	retained := ""
 	if s.joint {
-		retained, s.previous = s.previous, f.Path()
+		retained, s.previous = s.previous, path
 	}
-	return s.drop(ctx, func(e catalog.Entry) bool { return e.Path != f.Path() && e.Path != retained && int(e.Hop) <= hop })
+	return s.drop(ctx, func(e catalog.Entry) bool { return e.Path != path && e.Path != retained && int(e.Hop) <= hop })
 }
 
 // drop removes states of these panels, or of some of them.
