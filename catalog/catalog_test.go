@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -532,6 +533,17 @@ func TestCatalogOfAnotherVersion(t *testing.T) {
 	}
 	if _, err := Open(context.Background(), store); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), name) {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
+	}
+}
+
+// TestCatalogWithOtherColumns refuses a file of an earlier version, whose entries had fewer fields.
+func TestCatalogWithOtherColumns(t *testing.T) {
+	before, err := os.ReadFile("testdata/version-2.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := readCatalog(storage.NewBytesReader(before), Name); !errors.Is(err, seal.ErrVersion) {
+		t.Errorf("got %v, want seal.ErrVersion", err)
 	}
 }
 

@@ -89,15 +89,20 @@ func decodeCatalog(data []byte, name string) (rows []Entry, number uint64, err e
 			rows, err = nil, damagedLog(name, "decoding: %v", x)
 		}
 	}()
-	in, err := reader.NewParquetReader(&parquetBytes{Reader: bytes.NewReader(data), data: data}, new(Entry), 1)
+	file := &parquetBytes{Reader: bytes.NewReader(data), data: data}
+	head := reader.ParquetReader{PFile: file}
+	if err := head.ReadFooter(); err != nil {
+		return nil, 0, damagedLog(name, "%v", err)
+	}
+	if got := metadata(head.Footer, catalogVersionKey); got != catalogVersion { // it may have other columns
+		return nil, 0, fmt.Errorf("%s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
+			name, got, catalogVersion, seal.ErrVersion)
+	}
+	in, err := reader.NewParquetReader(file, new(Entry), 1)
 	if err != nil {
 		return nil, 0, damagedLog(name, "%v", err)
 	}
 	defer in.ReadStop()
-	if got := metadata(in.Footer, catalogVersionKey); got != catalogVersion {
-		return nil, 0, fmt.Errorf("%s: version %q, this program reads %q: %w: use the program that wrote it, or another run directory",
-			name, got, catalogVersion, seal.ErrVersion)
-	}
 	if number, err = strconv.ParseUint(metadata(in.Footer, catalogNumberKey), 10, 64); err != nil {
 		return nil, 0, damagedLog(name, "it has no number")
 	}

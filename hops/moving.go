@@ -1,6 +1,7 @@
 package hops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -34,6 +35,8 @@ type Standing struct {
 	Amount float64
 	// First and Last bound the hops that are made one by one before rows are left out.
 	First, Last int
+	// Open bounds the share of all edges that may lead into open rows after hop Last; 0 stands for one of movingShare.
+	Open float64
 	// Later returns the number of passes for the rest of the hops, and All the number of all passes if no row is left out.
 	Later func(hop int) int
 	All   int
@@ -77,14 +80,15 @@ func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 // signs is longer than the amount over the largest product of d̃^r and Share of an open row, since averages do not lengthen errors.
 // FindMoving looks at one hop after the other, until the passes grew twice in a row.
 //
-// It returns nil if the amount is 0, if no row is open, if edges have weights or directions, if more than one of movingShare edges lead
-// into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.
+// It returns nil if the amount is 0, if no row is open or too many are, if edges have weights or directions, if more than one of
+// movingShare edges lead into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.
 // The result depends on the graph and s alone.
 func (g Graph) FindMoving(ctx context.Context, s Standing, l spmv.Layout) (_ *Moving, stats Stats, err error) {
 	if !(s.Amount > 0) || s.First > s.Last || g.Divisors != nil || g.Sent != nil {
 		return nil, stats, nil
 	}
-	if share, err := g.shareOf(ctx, func(i int64) bool { return s.Share(i, s.Last) > 0 }); err != nil || share*movingShare > 1 {
+	most := cmp.Or(s.Open, 1./movingShare)
+	if share, err := g.shareOf(ctx, func(i int64) bool { return s.Share(i, s.Last) > 0 }); err != nil || share > most {
 		return nil, stats, err
 	}
 	found, err := g.newMoving()

@@ -277,13 +277,14 @@ func (t *tracker) openPolynomials(ctx context.Context) (err error) {
 }
 
 // standing says after which hops polynomials may leave out rows, where K of the open ones is unknown after hop from. If that is more than
-// plainHops, no row is left out: finding the rows would take as many passes as it saves.
+// plainHops, finding the rows takes as many passes as it saves unless few rows move: rows are left out only if few are open.
 func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
+	passes, most := o.series(from).degree, 0.0
 	if from > plainHops {
-		return hops.Standing{}
+		most = fewOpen
 	}
-	passes := o.series(from).degree
 	return hops.Standing{
+		Open: most,
 		Amount: o.Standing, First: from, Last: min(from+laterPlain, o.Kmax-2), All: from + passes,
 		Later: func(int) int { return passes },
 		Share: func(i int64, _ int) float64 {

@@ -14,6 +14,8 @@ const (
 	// plainHops is the least number of hops that are made one by one before [Options.Tolerance] cuts short. Further ones are multiples of
 	// plainStep.
 	plainHops, plainStep = window, 16
+	// fewOpen is the share of edges into open rows up to which rows that stand are looked for after more than plainHops hops.
+	fewOpen = 1. / 256
 	// laterPlain bounds the number of further hops that are made one by one until rows that stand are left out. The products of a node
 	// begin with as many squared lengths.
 	laterPlain = 8
