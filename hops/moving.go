@@ -375,17 +375,39 @@ func (s *Streams) restricted(ctx context.Context) (c *copied, edges int64, err e
 	return s.between, s.whole.edges, nil
 }
 
-// movingRoles returns the function that sets the roles of rows at a hop that reads all edges: Computed for a row that moves, and Skipped,
+// roles returns the function that sets the roles of rows at a hop that reads all edges: Computed for a row that moves, and Skipped,
 // so that it stays zero, for others.
-func (s *Streams) movingRoles() spmv.Roles {
+func (m *Moving) roles() spmv.Roles {
 	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
 		least, most = spmv.Computed, spmv.Skipped
 		for k := range roles {
 			roles[k] = spmv.Skipped
-			if s.moving.Has(first + int64(k)) {
+			if m.Has(first + int64(k)) {
 				roles[k] = spmv.Computed
 			}
 			least, most = min(least, roles[k]), max(most, roles[k])
+		}
+		return least, most
+	}
+}
+
+// wordRoles returns the function that sets the roles of rows at a hop that reads the edges between rows that move. Rows are Idle where a
+// word of bits has none that moves, and Computed elsewhere: a row that stands is zero there, and without edges it stays so. The runs of
+// equal roles are longer than those of single rows.
+func (m *Moving) wordRoles() spmv.Roles {
+	const wordRows = 32
+	return func(first int64, roles []spmv.Role) (least, most spmv.Role) {
+		least, most = spmv.Computed, spmv.Idle
+		for k := 0; k < len(roles); {
+			row := m.first + first + int64(k)
+			role := spmv.Idle
+			if m.bits.S[row/wordRows] != 0 {
+				role = spmv.Computed
+			}
+			least, most = min(least, role), max(most, role)
+			for end := min(k+wordRows-int(row%wordRows), len(roles)); k < end; k++ {
+				roles[k] = role
+			}
 		}
 		return least, most
 	}

@@ -284,8 +284,7 @@ func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
 		most = fewOpen
 	}
 	return hops.Standing{
-		Open: most,
-		Amount: o.Standing, First: from, Last: min(from+laterPlain, o.Kmax-2), All: from + passes,
+		Amount: o.Standing, Open: most, First: from, Last: min(from+laterPlain, o.Kmax-2), All: from + passes,
 		Later: func(int) int { return passes },
 		Share: func(i int64, _ int) float64 {
 			if open(i) {

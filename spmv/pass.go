@@ -289,14 +289,21 @@ func (h *hop) begin(t *thread, s int, sums []float32) error {
 		return h.beginWithout(t, s, sums)
 	}
 	self, err := h.b.read(t, s)
-	switch {
-	case err != nil:
-	case t.least == Computed:
-		h.Kernel.load(sums, self)
-	default:
-		h.Kernel.loadComputed(sums, self, t.roles[:self.Len()])
+	if err == nil {
+		t.load(h.Kernel, sums, self)
 	}
 	return err
+}
+
+// load sets dst to the rows of a strip that are computed.
+func (t *thread) load(k *Kernel, dst []float32, rows Rows) {
+	switch {
+	case rows.S != nil && &rows.S[0] == &dst[0]:
+	case t.least == Computed:
+		k.load(dst, rows)
+	default:
+		k.loadComputed(dst, rows, t.roles[:rows.Len()])
+	}
 }
 
 // beginWithout starts the sums of a strip with the rows themselves minus d̃/2 times the rows before them. The sums may be in the place
@@ -306,7 +313,7 @@ func (h *hop) beginWithout(t *thread, s int, sums []float32) error {
 	if err != nil {
 		return err
 	}
-	h.Kernel.load(sums, before)
+	t.load(h.Kernel, sums, before)
 	self, err := h.b.read(t, s)
 	if err != nil {
 		return err
