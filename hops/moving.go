@@ -81,8 +81,8 @@ func MovingWork(w *Work, n int64, first int, l spmv.Layout) {
 // FindMoving looks at one hop after the other, until the passes grew twice in a row.
 //
 // It returns nil if the amount is 0, if no row is open or too many are, if edges have weights or directions, if more than one of
-// movingShare edges lead into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with layouts of one kind.
-// The result depends on the graph and s alone.
+// movingShare edges lead into rows that move, or if less than 15 % of all passes are saved. All workers of the graph's group call it, with
+// layouts of one kind. The result depends on the graph and s alone.
 func (g Graph) FindMoving(ctx context.Context, s Standing, l spmv.Layout) (_ *Moving, stats Stats, err error) {
 	if !(s.Amount > 0) || s.First > s.Last || g.Divisors != nil || g.Sent != nil {
 		return nil, stats, nil
