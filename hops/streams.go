@@ -246,7 +246,8 @@ func (w *Walk) Make(ctx context.Context, hop, left int, sink spmv.Sink) (edges i
 	var roles spmv.Roles
 	switch s := w.streams; {
 	case s.moving != nil && hop > s.moving.after:
-		if roles = s.moving.wordRoles(); c == s.whole {
+		roles = s.moving.wordRoles()
+		if c == s.whole {
 			roles = s.moving.roles()
 		}
 	case s.needed != nil:

@@ -45,7 +45,7 @@ func (o Options) Canonical() Options {
 		}
 	}
 	for _, x := range Table {
-		if leaves := x.Open != "" && !x.Refuses(o) || x.Name == "smoothed-precision"; leaves && !o.open(x) {
+		if !o.open(x) && (x.Open != "" || x.OpenAs != "") && !x.Refuses(o) {
 			left := o
 			if left.Reset(x.Name); left.InForce(x.Name) == o.Get(x.Name) {
 				o = left
@@ -55,8 +55,8 @@ func (o Options) Canonical() Options {
 	return o
 }
 
-// Validate checks all options but --split and --hop-weights, which [ndls/stage.Validate] has read. Its error wraps
-// [failure.ErrOption] and names the option and the allowed values.
+// Validate checks all options but the shares of --split and the weights of --hop-weights: stage.Validate calls it, and then checks these,
+// and what one stage alone asks for. Its error wraps [failure.ErrOption] and names the option and the allowed values.
 func (o Options) Validate() error {
 	for _, x := range Table {
 		if err := x.check(o); err != nil {

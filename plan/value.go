@@ -27,8 +27,10 @@ var fields = func() map[string][]int {
 				name = "lsi"
 			case section == "labels" && !strings.HasPrefix(name, "cs-"):
 				name = "label-" + name
+			case field.Type.Kind() == reflect.Bool: // the field says what is dropped, and the option what is kept
+				name = strings.Replace(name, "drop-", "keep-", 1)
 			}
-			fields[strings.Replace(name, "drop-", "keep-", map[bool]int{true: 1}[field.Type.Kind() == reflect.Bool])] = at
+			fields[name] = at
 		}
 	}
 	add(reflect.TypeFor[Options](), "", nil)
@@ -106,7 +108,7 @@ func (o *Options) Set(name, text string) error {
 	switch field.Kind() {
 	case reflect.String:
 		field.SetString(text)
-	case reflect.Bool: // it says what is dropped
+	case reflect.Bool: // the field says what is dropped
 		var keep bool
 		if keep, err = strconv.ParseBool(text); err == nil {
 			field.SetBool(!keep)

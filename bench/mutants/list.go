@@ -612,8 +612,8 @@ var mutants = []mutant{
 	},
 	{
 		area: options, file: "plan/check.go", what: "leaves the default of rule fastrp open in other rules",
-		from:  `x.Open != "" && !x.Refuses(o)`,
-		to:    `x.Open != ""`,
+		from:  `x.OpenAs != "") && !x.Refuses(o)`,
+		to:    `x.OpenAs != "")`,
 		tests: []string{"plan"},
 	},
 	{
