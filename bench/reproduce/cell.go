@@ -44,7 +44,7 @@ type cell struct {
 }
 
 // format is the version of what an experiment is and how it is stored.
-const format = 1
+const format = 2
 
 // searchSplits is the largest number of splits by which settings are chosen.
 const searchSplits = 3
@@ -154,7 +154,10 @@ type Outcome struct {
 	// run directory; for trees, the lines.
 	Command string `json:"command"`
 	Choice
-	Splits int     `json:"splits"`
+	Splits int `json:"splits"`
+	// Train and Test count the training and the test nodes of the first split.
+	Train  int64   `json:"train,omitempty"`
+	Test   int64   `json:"test,omitempty"`
 	Models []Model `json:"models"`
 	// Before are the figures before label smoothing, After those after it.
 	Before Figures `json:"before"`
@@ -471,6 +474,11 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 			return fmt.Errorf("reproduce: %s has no accuracy", d.URI())
 		}
 		o.models(report.Accuracy, split, run)
+		graph, err := d.Graph(ctx)
+		if err != nil {
+			return err
+		}
+		o.counts(graph.Splits["train"], graph.Splits["test"])
 	}
 	if report.LSI != nil && o.MeanK == nil && slices.Contains(stages, ndls.StageLSI) {
 		o.MeanK = &report.LSI.Mean
@@ -481,6 +489,13 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 		}
 	}
 	return nil
+}
+
+// counts sets the numbers of training and test nodes, unless they are those of an earlier split.
+func (o *Outcome) counts(train, test int64) {
+	if o.Train == 0 {
+		o.Train, o.Test = train, test
+	}
 }
 
 // took adds the time of a stage.
@@ -498,6 +513,7 @@ func (o *Outcome) took(s Seconds) {
 func (o *Outcome) join(of Outcome) {
 	o.Models = append(o.Models, of.Models...)
 	o.MeanK = cmp.Or(o.MeanK, of.MeanK)
+	o.counts(of.Train, of.Test)
 	for _, s := range of.Stages {
 		o.took(s)
 	}

@@ -5,14 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-
-	"gonum.org/v1/gonum/stat"
 
 	"ndls"
 	"ndls/internal/failure"
@@ -119,7 +116,9 @@ func (g grid) make(ctx context.Context, j Job) (result Result, err error) {
 	}
 	result.Tables = g.tables(lines)
 	if !g.seconds {
-		result.Notes = verdicts(lines)
+		all := comparisons(lines)
+		result.Tables = append(result.Tables, g.comparisonTable(all), g.splitTable(lines))
+		result.Notes = verdicts(all)
 	}
 	result.Notes = append(result.Notes, g.notes...)
 	for _, l := range lacks {
@@ -228,16 +227,19 @@ func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []lin
 		if err != nil {
 			return nil, nil, err
 		}
-		lines = append(lines, line{Name: r.name, Ours: r.ours, Aside: r.aside, After: r.smoothed, Paper: g.paper(r, s), Outcome: o})
+		lines = append(lines, line{Name: r.name, Ours: r.ours, Aside: r.aside, After: r.smoothed, Paper: g.paper(r, s, c), Outcome: o})
 	}
 	return lines, missing, vfs.RemoveAll(filepath.Join(j.Out, "work"))
 }
 
-// paper returns the paper's figure of a row, "" for none.
-func (g grid) paper(r row, s set) string {
+// paper returns the paper's figure of a row under a condition, "" for none.
+func (g grid) paper(r row, s set, c condition) string {
+	at := slices.IndexFunc(g.conditionList(), func(o condition) bool { return o.name == c.name })
 	for _, p := range strings.Fields(r.paper) {
-		if name, value, _ := strings.Cut(p, "="); name == s.name {
-			return value
+		if name, values, _ := strings.Cut(p, "="); name == s.name || name == "*" {
+			if by := strings.Split(values, ","); at < len(by) {
+				return by[at]
+			}
 		}
 	}
 	return ""
@@ -363,118 +365,38 @@ func (g grid) times(lines []line) Table {
 	for _, c := range columns {
 		t.Header = append(t.Header, c.name)
 	}
+	t.Header = append(t.Header, "of SGC's", "of SGC's, paper")
+	whole := columns[len(columns)-1].stages
 	for _, l := range lines {
 		cells := []string{l.Outcome.Set, l.Name}
 		for _, c := range columns {
-			sum, some := 0.0, false
-			for _, s := range l.Outcome.Stages {
-				if slices.Contains(c.stages, s.Stage) && (l.Ours || s.Stage != ndls.StageLSI) {
-					sum, some = sum+s.Seconds, true
-				}
-			}
-			if some {
-				cells = append(cells, fmt.Sprintf("%.2f", sum))
-			} else {
-				cells = append(cells, "–")
+			cells = append(cells, orDash(l.seconds(c.stages), "%.2f"))
+		}
+		relative := 0.0
+		for _, sgc := range lines {
+			if sgc.Outcome.Set == l.Outcome.Set && sgc.Outcome.Recipe == "sgc" {
+				relative = l.seconds(whole) / sgc.seconds(whole)
 			}
 		}
-		t.Rows = append(t.Rows, cells)
+		t.Rows = append(t.Rows, append(cells, orDash(relative, "%.1f"), cmp.Or(l.Paper, "–")))
 	}
 	return t
 }
 
-// verdicts compare, for each data set and condition, the method with hops by node that is best on
-// the validation nodes with the best one of the others.
-func verdicts(lines []line) (notes []string) {
-	var done []string
-	for _, l := range lines {
-		o := l.Outcome
-		place := strings.TrimSpace(o.Set + " " + o.Condition)
-		if slices.Contains(done, place) {
-			continue
-		}
-		done = append(done, place)
-		var ours, others *line
-		for i, m := range lines {
-			if m.Aside || m.Outcome.Set != o.Set || m.Outcome.Condition != o.Condition || m.figures().Valid == nil || m.figures().Test == nil {
-				continue
-			}
-			best := &others
-			if m.Ours {
-				best = &ours
-			}
-			if *best == nil || m.figures().Valid.Mean > (*best).figures().Valid.Mean {
-				*best = &lines[i]
-			}
-		}
-		if ours == nil || others == nil {
-			continue
-		}
-		notes = append(notes, fmt.Sprintf("%s: by validation, %s is %s %s (%s), and on test nodes %s (%s).", place, ours.Name,
-			standing(*ours, *others, validOf), others.Name, pair(ours.figures().Valid, others.figures().Valid),
-			standing(*ours, *others, testOf), pair(ours.figures().Test, others.figures().Test)))
-	}
-	return notes
-}
-
-func pair(a, b *ndls.Spread) string { return percent(a) + " against " + percent(b) }
-
-func validOf(l line, m Model) *float64 {
-	if l.After {
-		return m.SmoothedValid
-	}
-	return m.Valid
-}
-
-func testOf(l line, m Model) *float64 {
-	if l.After {
-		return m.SmoothedTest
-	}
-	return m.Test
-}
-
-// standing says in words how one line compares with another: level is a difference of at most two
-// standard errors. Splits count if both have them, and are compared one by one; models of a single
-// split are independent.
-func standing(a, b line, of func(line, Model) *float64) string {
-	mean, deviation := difference(means(a, of), means(b, of))
-	switch {
-	case math.Abs(mean) <= 2*deviation || mean == 0:
-		return "level with"
-	case mean > 0:
-		return "ahead of"
-	}
-	return "behind"
-}
-
-// means are the mean figures of each split, or, of a single split, the figures of each model.
-func means(l line, of func(line, Model) *float64) (splits [][]float64) {
-	splits = make([][]float64, l.Outcome.Splits)
-	for _, m := range l.Outcome.Models {
-		if v := of(l, m); v != nil {
-			splits[m.Split] = append(splits[m.Split], *v)
+// seconds returns the time of stages, 0 if none was made. The time for K counts for methods that take it.
+func (l line) seconds(stages []ndls.Stage) (sum float64) {
+	for _, s := range l.Outcome.Stages {
+		if slices.Contains(stages, s.Stage) && (l.Ours || s.Stage != ndls.StageLSI) {
+			sum += s.Seconds
 		}
 	}
-	return splits
+	return sum
 }
 
-// difference is the mean difference of two methods, and its standard error.
-func difference(a, b [][]float64) (mean, deviation float64) {
-	if len(a) == 1 || len(a) != len(b) {
-		x, y := slices.Concat(a...), slices.Concat(b...)
-		return stat.Mean(x, nil) - stat.Mean(y, nil), math.Hypot(standardError(x), standardError(y))
+// orDash spells a number, 0 as a dash.
+func orDash(x float64, format string) string {
+	if x == 0 {
+		return "–"
 	}
-	var d []float64
-	for i := range a {
-		d = append(d, stat.Mean(a[i], nil)-stat.Mean(b[i], nil))
-	}
-	return stat.Mean(d, nil), standardError(d)
-}
-
-// standardError returns the standard error of the mean of x, 0 for one number.
-func standardError(x []float64) float64 {
-	if len(x) < 2 {
-		return 0
-	}
-	return stat.StdErr(stat.StdDev(x, nil), float64(len(x)))
+	return fmt.Sprintf(format, x)
 }

@@ -164,7 +164,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s has %d settings of label smoothing and %q was chosen", l.Name, o.LabelTrials, o.Chosen)
 		}
 	}
-	for _, want := range []string{"(99.9)", "| toy all | toy few edges |", "by validation, NDLS", "cora is missing: cora/ind.cora.x and 7 more", "ndls reproduce toys --sets cora", "--drop-edges 0.5"} {
+	for _, want := range []string{"(99.9)", "| toy all | toy few edges |", "by validation, NDLS", "toys: the best method with hops by node", "toy,all,MLP,1,0,", "cora is missing: cora/ind.cora.x and 7 more", "ndls reproduce toys --sets cora", "--drop-edges 0.5"} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("the table lacks %q:\n%s", want, printed)
 		}
@@ -422,16 +422,74 @@ func dataOf(t *testing.T) string {
 	return dir
 }
 
-// TestDifference compares splits one by one, and models of one split by their means.
+// TestDifference compares with what scipy 1.17 gives: ttest_1samp, ttest_ind with equal_var=False. Splits that differ much leave a difference
+// that is the same in each as it is.
 func TestDifference(t *testing.T) {
-	// Splits differ much, and the methods differ by 0.02 in each.
-	mean, deviation := difference([][]float64{{0.52, 0.54}, {0.92, 0.94}}, [][]float64{{0.5, 0.52}, {0.9, 0.92}})
-	if mean < 0.0199 || mean > 0.0201 || deviation > 1e-9 {
-		t.Errorf("%g ± %g", mean, deviation)
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > 1e-4*math.Abs(want) {
+			t.Errorf("%s: %g, not %g", what, got, want)
+		}
 	}
-	mean, deviation = difference([][]float64{{0.5, 0.9}}, [][]float64{{0.4, 0.8}})
-	if mean < 0.0999 || mean > 0.1001 || deviation < 0.28 || deviation > 0.29 {
-		t.Errorf("%g ± %g", mean, deviation)
+	alone := paired([]float64{0.1, 0.2, 0.3, 0.4}, 0)
+	near("mean", alone.mean, 0.25)
+	near("error", alone.deviation, 0.0645497)
+	near("p", alone.p, 0.0304663)
+	// Three times as many nodes train as are tested: Nadeau and Bengio add a third of the variance.
+	near("error with overlap", paired([]float64{0.1, 0.2, 0.3, 0.4}, Outcome{Train: 300, Test: 100}.overlap()).deviation, 0.0986013)
+	near("overlap of few training nodes", Outcome{Train: 140, Test: 2380}.overlap(), 140./2380)
+	models := unpaired([]float64{0.5, 0.6, 0.9}, []float64{0.4, 0.5})
+	near("mean", models.mean, 0.2166667)
+	near("error", models.deviation, 0.1301708)
+	near("p", models.p, 0.2085210)
+	same := [][]float64{{0.52, 0.54}, {0.92, 0.94}}
+	line := func(x [][]float64, shift float64) (l line) {
+		l.Outcome.Splits = len(x)
+		for split, models := range x {
+			for run, v := range models {
+				v += shift
+				l.Outcome.Models = append(l.Outcome.Models, Model{Split: split, Run: run, Test: &v})
+			}
+		}
+		return l
+	}
+	if d := compare(line(same, 0.02), line(same, 0), testOf); math.Abs(d.mean-0.02) > 1e-9 || d.deviation > 1e-9 || d.verdict() != "ahead of" {
+		t.Errorf("%+v", d)
+	}
+	if d := compare(line(same, 0), line(same, 0), testOf); d.p != 1 || d.verdict() != "level with" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestHolm adjusts p-values as statsmodels 0.15 does (multipletests, method="holm").
+func TestHolm(t *testing.T) {
+	all := []comparison{{test: difference{p: 0.01}}, {test: difference{p: 0.04}}, {test: difference{p: 0.03}}, {test: difference{p: 0.005}}}
+	adjust(all, func(c *comparison) *difference { return &c.test })
+	for i, want := range []float64{0.03, 0.06, 0.06, 0.02} {
+		if got := all[i].test.adjusted; math.Abs(got-want) > 1e-12 {
+			t.Errorf("comparison %d: %g, not %g", i, got, want)
+		}
+	}
+}
+
+// TestLaTeX writes a table with characters that LaTeX reads as commands.
+func TestLaTeX(t *testing.T) {
+	var text bytes.Buffer
+	table := Table{Title: "a title", Header: []string{"method", "cora_ml 2 %"}, Rows: [][]string{{"C&S", "80.10 ± 0.20"}, {"S²GC", "–"}}}
+	if err := table.WriteLaTeX(&text); err != nil {
+		t.Fatal(err)
+	}
+	want := `% a title
+\begin{tabular}{lr}
+\toprule
+method & cora\_ml 2 \% \\
+\midrule
+C\&S & 80.10 $\pm$ 0.20 \\
+S\textsuperscript{2}GC & -- \\
+\bottomrule
+\end{tabular}
+`
+	if text.String() != want {
+		t.Errorf("%s", text.String())
 	}
 }
 

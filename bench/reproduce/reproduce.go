@@ -135,8 +135,10 @@ func (e Experiment) Missing(what string) error {
 type Table struct {
 	// Name is the name of its file.
 	Name, Title string
-	Header      []string
-	Rows        [][]string
+	// Long says that the table is for programs: it is written as CSV alone, and not printed.
+	Long   bool
+	Header []string
+	Rows   [][]string
 }
 
 // WriteCSV writes the table as CSV, with a line for the names of columns.
@@ -164,3 +166,24 @@ func (t Table) Write(w io.Writer) error {
 
 // cells puts rows of Markdown together: what would end a cell or a line is kept from doing so.
 var cells = strings.NewReplacer("|", `\|`, "\n", "<br>", "\x00", "|")
+
+// WriteLaTeX writes the table as a tabular of LaTeX with the rules of package booktabs.
+func (t Table) WriteLaTeX(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%% %s\n\\begin{tabular}{l%s}\n\\toprule\n", strings.ReplaceAll(t.Title, "\n", " "), strings.Repeat("r", len(t.Header)-1))
+	for i, row := range append([][]string{t.Header}, t.Rows...) {
+		text.WriteString(latex.Replace(strings.Join(row, " \x00 ")) + " \\\\\n")
+		if i == 0 {
+			text.WriteString("\\midrule\n")
+		}
+	}
+	text.WriteString("\\bottomrule\n\\end{tabular}\n")
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// latex spells cells for LaTeX.
+var latex = strings.NewReplacer(
+	"\\", `\textbackslash{}`, "&", `\&`, "%", `\%`, "$", `\$`, "#", `\#`, "_", `\_`, "{", `\{`, "}", `\}`, "~", `\textasciitilde{}`, "^", `\textasciicircum{}`,
+	"±", `$\pm$`, "ε", `$\varepsilon$`, "²", `\textsuperscript{2}`, "–", "--", "\n", " ", "\x00", "&",
+)
