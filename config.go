@@ -15,6 +15,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
+	"ndls/placement"
 	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
@@ -55,7 +56,7 @@ func About(name Stage) string {
 
 // InWhole reports whether a whole run takes a stage. The others are executed where they are
 // named.
-func InWhole(name Stage) bool { return slices.Contains(stage.Whole(), name) }
+func InWhole(name Stage) bool { return slices.Contains(stage.Always(), name) }
 
 // Needed lists a stage and all stages whose output it reads under options o, directly or not, in
 // the order of a run.
@@ -235,7 +236,7 @@ func newJob(c Config, stages []Stage) (job, error) {
 	c.Log = logger(c.Log)
 	j := job{Config: c, stages: stages}
 	if len(stages) == 0 {
-		j.stages, j.whole = stage.Whole(), true
+		j.stages, j.whole = stage.Always(), true
 	}
 	for _, s := range j.stages {
 		if len(stage.Of(s)) == 0 {
@@ -343,14 +344,14 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 }
 
 // groups say how groups of workers share rows.
-func (c Config) groups() coordinator.Groups {
-	return coordinator.Groups{Size: c.GroupSize, Columns: c.GroupColumns}
+func (c Config) groups() placement.Groups {
+	return placement.Groups{Size: c.GroupSize, Columns: c.GroupColumns}
 }
 
 // parseParallel reads how workers share stages.
-func parseParallel(text string) (coordinator.Parallel, error) {
+func parseParallel(text string) (placement.Parallel, error) {
 	if text == "" {
-		return coordinator.Auto, nil
+		return placement.Auto, nil
 	}
-	return coordinator.ParseParallel(text)
+	return placement.ParseParallel(text)
 }

@@ -272,8 +272,10 @@ func (c *cluster) left() []control.Task {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	done := cellsOf(cat, catalog.KindSmoothedTile)
-	return slices.DeleteFunc(slices.Clone(c.tasks), func(t control.Task) bool { return done[cell{0, t.First}] })
+	done := cat.Entries(catalog.KindSmoothedTile)
+	return slices.DeleteFunc(slices.Clone(c.tasks), func(t control.Task) bool {
+		return slices.ContainsFunc(done, func(e catalog.Entry) bool { return e.Block == int32(t.First) })
+	})
 }
 
 // check sees that each task counts once, and that nothing was given out twice.

@@ -24,7 +24,7 @@ func finished(t *testing.T) (*storage.Mem, plan.Options) {
 	t.Helper()
 	store := storage.NewMem()
 	j, _ := setup(t, store, labelled)
-	run(t, j, stage.Whole()...)
+	run(t, j, stage.Always()...)
 	return store, j.Plan
 }
 
@@ -52,7 +52,7 @@ func checkPlan(t *testing.T, what string, store storage.Store) {
 			t.Errorf("%s: %s holds what plan %s made, the record has %s", what, e.Path, got, want)
 		}
 	}
-	for _, s := range stage.Whole() {
+	for _, s := range stage.Always() {
 		if out := outputs[s].kind; out != "" && rec.Done(s) && len(cat.Entries(out)) == 0 {
 			t.Errorf("%s: %s is complete without a file", what, s)
 		}
@@ -94,7 +94,7 @@ func TestDiscardInterrupted(t *testing.T) {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
 				j, _ := setup(t, s, labelled)
 				j.Plan = opts
-				rec, err := j.Run(ctx, stage.Whole()...)
+				rec, err := j.Run(ctx, stage.Always()...)
 				if errors.Is(err, control.ErrPlanMismatch) {
 					// Nothing was discarded yet: the old run is whole.
 					checkPlan(t, what+", refused", s)
@@ -173,7 +173,7 @@ func TestCatalogueGone(t *testing.T) {
 		}
 		j, f := setup(t, store, labelled)
 		j.Plan = opts
-		if _, err := j.Run(ctx, stage.Whole()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
+		if _, err := j.Run(ctx, stage.Always()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
 			t.Errorf("%s: run: %v after %v, want ErrCorrupt", name, err, f.executed)
 		}
 	}
@@ -222,7 +222,7 @@ func TestRecordGone(t *testing.T) {
 	j, _ := setup(t, store, labelled)
 	before := j.Catalog.All()
 	j.Plan = opts
-	if rec := run(t, j, stage.Whole()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
+	if rec := run(t, j, stage.Always()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
 		t.Errorf("state %s; the catalogue changed", rec.State)
 	}
 }
@@ -233,7 +233,7 @@ func TestRefusedVerbChangesNothing(t *testing.T) {
 	noFeatures.Features = 0
 	store := storage.NewMem()
 	j, _ := setup(t, store, noFeatures)
-	if rec := run(t, j, stage.Whole()...); rec.State != Complete {
+	if rec := run(t, j, stage.Always()...); rec.State != Complete {
 		t.Fatalf("state %s", rec.State)
 	}
 	before := content(t, store, RecordName)

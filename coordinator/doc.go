@@ -4,8 +4,9 @@
 //
 // # Model
 //
-// [Job.Run] is the only loop. For each stage that is not complete it writes run.json, cuts what is
-// left of the stage into phases of tasks, runs them, and writes run.json again. A run directory
+// [Job.Run] is the only loop. For each stage that is not complete it writes run.json, runs what is
+// left of the stage in phases of tasks, and writes run.json again. Package placement decides which
+// tasks these are; the coordinator waits for the workers, and tells it who is present. A run directory
 // continues with the plan that it began with. [control.ErrPlanMismatch] refuses another plan and
 // names the options that decide the output of stages already begun. [ErrForeign] refuses a folder
 // that holds anything but a run, before a byte is written.
@@ -15,9 +16,8 @@
 // is known by then. run.json keeps the plan beside what the stage used.
 //
 // A [Scheduler] gives the tasks of a phase to workers ([control.Service]). It does not distinguish
-// a worker in the same process from one on another machine. With one worker a stage is one task.
-// With several, smooth and smooth-labels are tasks of columns, then tasks of rows. The committed
-// bytes do not depend on the cut.
+// a worker in the same process from one on another machine. The committed bytes do not depend on
+// how stages are divided into tasks.
 //
 // # Leases
 //

@@ -12,10 +12,8 @@ import (
 
 	"ndls/estimate"
 	"ndls/internal/control"
-	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/vfs"
-	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -129,7 +127,7 @@ func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.St
 		return nil, errNobody
 	}
 	most := slices.MaxFunc(here, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
-	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, resourcesOf(most), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
 // paceWeight is the number of planned seconds that pace adds to the complete stages, so that a
@@ -162,7 +160,7 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 	}
 	most := slices.MaxFunc(there, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	workers := j.Tasks.Workers()
-	planned, err := estimate.RunCut(c, j.Plan, resourcesOf(most), workers, 0, stage.Costs(s)...)
+	planned, err := estimate.RunCut(c, j.Plan, most.Resources(), workers, 0, stage.Costs(s)...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +170,7 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 	}
 	free.Same, free.Scratch = false, math.MaxInt64 // each worker has its own
 	held := j.bytes(func(control.Stage) bool { return true })
-	return &planned[0], estimate.CheckDisk(c, j.Plan, resourcesOf(most), workers, 0, held, free, stage.Costs(s)...)
+	return &planned[0], estimate.CheckDisk(c, j.Plan, most.Resources(), workers, 0, held, free, stage.Costs(s)...)
 }
 
 // measureFrom is the number of planned seconds, on the reference machine, from which this machine
@@ -215,33 +213,6 @@ func (j *Job) noteLimits(rec *Record) {
 
 func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
-}
-
-// Figures returns the figures of stages that so many workers with the resources r share in this
-// way. Groups of a grid have the given size; with size 0 each stage takes the best of 2, 4, 8 … or
-// all workers. The error comes from [estimate.Run].
-func (p Parallel) Figures(size int, c estimate.Counts, opts plan.Options, r control.Resources, workers int, held int64,
-	stages ...estimate.Stage,
-) ([]control.Figures, error) {
-	list, err := estimate.RunCut(c, opts, r, workers, held, stages...)
-	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
-		return list, err
-	}
-	return estimate.RunShared(c, opts, r, workers, p.sizes(size, workers), held, stages...)
-}
-
-// sizes returns the possible sizes of groups of workers, the smallest first.
-func (p Parallel) sizes(size, workers int) (list []int) {
-	if p != Grid {
-		return []int{workers}
-	}
-	if size > 0 {
-		return []int{min(size, workers)}
-	}
-	for n := 2; n < workers; n *= 2 {
-		list = append(list, n)
-	}
-	return append(list, workers)
 }
 
 // refuse returns an error if the stages to run do not fit, before they begin.

@@ -13,12 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"ndls/catalog"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/storage"
-	"ndls/internal/testprogram"
+	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
@@ -425,35 +426,6 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-func TestCutStrips(t *testing.T) {
-	hellos := func(memory ...int64) (workers []control.Hello) {
-		for _, m := range memory {
-			workers = append(workers, control.Hello{Memory: m})
-		}
-		return workers
-	}
-	for _, tc := range []struct {
-		name    string
-		edges   []float64
-		even    float64
-		workers []control.Hello
-		want    []int
-	}{
-		{"even rows", []float64{9, 1, 1, 1}, 0, hellos(5, 5), []int{0, 2, 4}},
-		{"even edges", []float64{6, 2, 2, 2}, 1, hellos(5, 5), []int{0, 1, 4}},
-		{"more memory", []float64{1, 1, 1, 1}, 0, hellos(30, 10), []int{0, 3, 4}},
-		{"a strip for each", []float64{100, 0, 0}, 1, hellos(1, 1, 1), []int{0, 1, 2, 3}},
-		{"no edges", []float64{0, 0}, 1, hellos(1, 1), []int{0, 1, 2}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			nodes := int64(len(tc.edges)) * packed.StripRows
-			if got := cutStrips(tc.edges, nodes, tc.even, tc.workers); !slices.Equal(got, tc.want) {
-				t.Errorf("borders %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
 // offered are tasks with workers.
 type offered struct {
 	*fake
@@ -470,24 +442,6 @@ func (o *offered) Sharers(_ context.Context, all bool) (Sharers, error) {
 }
 
 func (o *offered) Workers() int { return len(o.workers) }
-
-// partitioned is a job whose partition is complete, and its record. It has so many workers, each of one
-// thread.
-func partitioned(t *testing.T, sum shards.Summary, workers int, each control.Hello) (*Job, *Record) {
-	t.Helper()
-	j, f := setup(t, storage.NewMem(), sum)
-	j.Plan = plan.Default()
-	if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
-		t.Fatal(err)
-	}
-	o := &offered{fake: f}
-	for i := range workers {
-		each.Worker, each.Threads, each.Blocks = fmt.Sprint(i), 1, "here"
-		o.workers = append(o.workers, each)
-	}
-	j.Tasks = o
-	return j, &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-}
 
 // TestWhoSharesRows: intervals are taken where no worker has room for 16 columns, or
 // where they are asked for.
@@ -506,20 +460,18 @@ func TestWhoSharesRows(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name     string
-		parallel Parallel
+		parallel placement.Parallel
 		memory   []int64 // the last worker of more than two is late, negative ones are kept out of gangs
 		part     control.Part
 		refused  bool
 	}{
-		{"there is room", Auto, []int64{least, least}, control.Columns, false},
-		{"there is none", Auto, []int64{least * 3 / 4, least * 3 / 4}, control.Strips, false},
-		{"not for shares either", Auto, []int64{least / 50, least / 50}, control.Columns, false},
-		{"nor where they are asked for", Intervals, []int64{least / 50, least / 50}, "", true},
-		{"asked for", Intervals, []int64{2 * least, least}, control.Strips, false},
-		{"columns asked for", Columns, []int64{least / 2, least / 2}, control.Columns, false},
-		{"one is late", Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, control.Strips, false},
-		{"one is held and not needed", Intervals, []int64{2 * least, least, -least}, control.Strips, false},
-		{"one is held and needed", Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, control.Strips, false},
+		{"there is room", placement.Auto, []int64{least, least}, control.Columns, false},
+		{"not for shares either", placement.Auto, []int64{least / 50, least / 50}, control.Columns, false},
+		{"nor where they are asked for", placement.Intervals, []int64{least / 50, least / 50}, "", true},
+		{"asked for", placement.Intervals, []int64{2 * least, least}, control.Strips, false},
+		{"one is late", placement.Auto, []int64{least * 2 / 5, least * 2 / 5, least * 3 / 4}, control.Strips, false},
+		{"one is held and not needed", placement.Intervals, []int64{2 * least, least, -least}, control.Strips, false},
+		{"one is held and needed", placement.Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, control.Strips, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), sum)
@@ -572,75 +524,49 @@ func TestWhoSharesRows(t *testing.T) {
 	}
 }
 
-// TestGroupSize: groups are as large as memory, columns and rates make best, or as asked for, and all
-// workers have columns.
-func TestGroupSize(t *testing.T) {
-	const nodes = 64 << 20
-	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 128, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
-	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 128, Hops: 10}
-	alone, err := estimate.Run(c, plan.Default(), control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	enough := 4 * alone[0].PeakBytes
-	fast := control.Rates{Edges: 100e6, Network: 5e9, Store: 1e9}
-	slow := control.Rates{Edges: 100e6, Network: 1e6, Store: 1e9}
-	near := control.Rates{Edges: 100e6, Network: 1.25e9, Store: 1e9} // eight workers of a group compute a hop sooner than they receive it
+// TestStepsOfGroups: groups go through the steps of a stage. One group of all workers needs no steps, unless others have begun them.
+func TestStepsOfGroups(t *testing.T) {
+	const nodes, enough = 64 << 20, 64 << 30
+	sum := shards.Summary{Nodes: nodes, Edges: 14 * nodes, Features: 128, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
 	for _, tc := range []struct {
-		name        string
-		parallel    Parallel
-		size        int
-		workers     int
-		memory      int64
-		rates       control.Rates
-		group, many int // workers of a group, and panels that groups begin with; 0 of columns
-		columns     int // that are asked for
-		halves      bool
+		name     string
+		parallel placement.Parallel
+		begun    bool
+		groups   int // that go through steps, 0 for phases
 	}{
-		{"more workers than panels", Grid, 0, 16, enough, control.Rates{}, 2, 8, 0, false},
-		{"fewer workers than panels", Grid, 0, 4, enough, control.Rates{}, 2, 4, 0, false},
-		{"a size that is asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4, 0, false},
-		{"one that is too large", Grid, 40, 16, enough, control.Rates{}, 16, 1, 0, false},
-		{"columns that are asked for", Grid, 1, 16, enough, control.Rates{}, 0, 0, 0, false},
-		{"nobody has measured", Auto, 0, 16, enough, control.Rates{}, 0, 0, 0, false},
-		{"a fast network", Auto, 0, 16, enough, fast, 2, 8, 0, false},
-		{"a slow network", Auto, 0, 16, enough, slow, 0, 0, 0, false},
-		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, 0, 0, 0, false},
-		{"little memory, in which halves stay", Auto, 0, 16, alone[0].LeastBytes * 3 / 4, slow, 2, 4, 0, true},
-		{"all rows in one group", Intervals, 0, 16, enough, fast, 16, 1, 0, false},
-		{"a network that decides", Grid, 0, 64, enough, near, 4, 8, 0, true},
-		{"whole panels that are asked for", Grid, 0, 64, enough, near, 6, 8, 16, false},
-		{"half panels that are asked for", Grid, 4, 16, enough, control.Rates{}, 4, 4, 8, true},
-		{"half panels of one group", Grid, 4, 7, enough, control.Rates{}, 4, 1, 8, false},
-		{"a network that decides, automatically", Auto, 0, 64, enough, near, 4, 8, 0, true},
+		{"two groups", placement.Grid, false, 2},
+		{"one group", placement.Intervals, false, 0},
+		{"one group, and others have begun", placement.Intervals, true, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if testprogram.Small && tc.group == 6 {
-				t.Skip("workers share smaller strips more evenly: 7 in a group")
+			j, f := setup(t, storage.NewMem(), sum)
+			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
+				t.Fatal(err)
 			}
-			j, rec := partitioned(t, sum, tc.workers, control.Hello{Memory: tc.memory, Rates: tc.rates})
-			j.Parallel, j.Groups = tc.parallel, Groups{tc.size, tc.columns}
-			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
-			if err != nil || len(phases) != 2 {
-				t.Fatalf("phases %v, %v", phases, err)
+			o := &offered{fake: f}
+			for i := range 16 {
+				o.workers = append(o.workers, control.Hello{Worker: fmt.Sprint(i), Memory: enough, Threads: 1, Blocks: "here"})
 			}
-			firsts, tasks := map[int]int{}, map[packed.Side]int{}
-			for _, task := range phases[0] {
-				if task.Shares() != (tc.group > 0) {
-					t.Fatalf("%s", task.ID())
+			j.Tasks, j.Parallel = o, tc.parallel
+			j.Plan.LSI.Probes = 32
+			if tc.begun {
+				f, err := j.Catalog.Create(t.Context(), catalog.Describe(catalog.KindLSIRows, "lsi/rows/00001-00004").Panels(1, 2).AtHop(4))
+				if err == nil {
+					err = j.Catalog.Commit(t.Context(), f)
 				}
-				firsts[task.FirstPanel]++
-				tasks[task.Side()]++
+				if err != nil {
+					t.Fatal(err)
+				}
 			}
-			if tc.group == 0 {
-				return
-			}
-			want := map[packed.Side]int{packed.Both: tc.group * tc.many}
-			if tc.halves {
-				want = map[packed.Side]int{packed.Left: tc.group * tc.many, packed.Right: tc.group * tc.many}
-			}
-			if len(firsts) != tc.many || !maps.Equal(tasks, want) {
-				t.Errorf("tasks %v for panels %v, want %v in groups of %d for %d", tasks, firsts, want, tc.group, tc.many)
+			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
+			phases, g, err := j.phases(t.Context(), rec, stage.Of(control.LSI)[0], sum)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case tc.groups == 0 && (g != nil || len(phases) != 2 || len(phases[0]) != 16):
+				t.Errorf("phases %v, groups %+v", phases, g)
+			case tc.groups > 0 && (g == nil || phases != nil || g.Groups != tc.groups):
+				t.Errorf("phases %v, groups %+v", phases, g)
 			}
 		})
 	}

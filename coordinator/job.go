@@ -18,6 +18,7 @@ import (
 	"ndls/internal/progress"
 	"ndls/internal/storage"
 	"ndls/internal/tracing"
+	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
@@ -67,9 +68,9 @@ type Job struct {
 	// Workers is the expected number of workers, 0 if unknown.
 	Workers int
 	// Parallel names the way in which workers share stages; "" is Columns.
-	Parallel Parallel
+	Parallel placement.Parallel
 	// Groups describes groups of workers that share rows.
-	Groups Groups
+	Groups placement.Groups
 	Inputs control.Inputs
 	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or
 	// the dataset has no files. Digest computes the digests of some of them.
@@ -415,13 +416,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	ctx = progress.Shared(ctx) // its phases tell how far it is, where workers are other processes
 	begun := time.Now()
 	j.listed = 0
-	var reports []control.StageReport
-	c := s.Cut(j.Plan, sum)
-	if c.Next != nil && c.Strips == "" && c.Models == 0 {
-		reports, err = j.runSteps(ctx, s.Name(), c, nil)
-	} else {
-		reports, err = j.runShared(ctx, rec, s, sum)
-	}
+	reports, err := j.runShared(ctx, rec, s, sum)
 	if err != nil {
 		return report, err
 	}
@@ -435,9 +430,9 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 			j.Log.Warn(text)
 		}
 	}
-	if c.Rows != "" {
+	if m, ok := s.Shape(j.Plan, sum).(stage.Matrix); ok {
 		report.Rows = 0
-		for _, e := range j.Catalog.Entries(c.Rows) {
+		for _, e := range j.Catalog.Entries(m.Rows) {
 			report.Rows += e.Rows
 		}
 	}
@@ -468,9 +463,9 @@ func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum sha
 
 // runPhases runs what is left of a stage.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
-	c := s.Cut(j.Plan, sum)
-	if under := j.Tasks.UnderWay(); c.Next != nil && c.Panels > 0 && len(under) > 0 && under[0].Stage == s.Name() && under[0].LastPanel > 0 {
-		if reports, err = j.phase(ctx, under); err != nil { // groups end their step as it was cut
+	steps, _ := s.Shape(j.Plan, sum).(stage.Steps)
+	if under := j.underWay(s.Name()); steps.Divides() && len(under) > 0 && under[0].LastPanel > 0 {
+		if reports, err = j.phase(ctx, under); err != nil { // groups end their step as it was divided
 			return reports, err
 		}
 	}
@@ -479,7 +474,7 @@ func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum sha
 		return nil, err
 	}
 	if phases == nil {
-		return j.runSteps(ctx, s.Name(), c, g)
+		return j.runSteps(ctx, s.Name(), steps, g)
 	}
 	return j.inPhases(ctx, phases)
 }
@@ -639,7 +634,7 @@ func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
 	}
 	all := []control.Stage{s}
 	if j.Whole {
-		all = slices.DeleteFunc(stage.Whole(), func(s control.Stage) bool { return stage.Of(s)[0].Lacks(j.Plan, f) != lack })
+		all = slices.DeleteFunc(stage.Always(), func(s control.Stage) bool { return stage.Of(s)[0].Lacks(j.Plan, f) != lack })
 	}
 	j.Log.Log(context.Background(), level, "left out", "stages", enumerated(all), "because", lack)
 }

@@ -162,7 +162,7 @@ func TestStepsShareAStage(t *testing.T) {
 	} {
 		ctx, j, c, end := counting(t, "train")
 		next := tc.step
-		_, err := j.runSteps(ctx, control.Train, stage.Cut{Once: tc.once, Next: func(context.Context, *catalog.Catalog) (left partition.Left, err error) {
+		_, err := j.runSteps(ctx, control.Train, stage.Steps{Once: tc.once, Next: func(context.Context, *catalog.Catalog) (left partition.Left, err error) {
 			if next {
 				left = partition.Left{Step: string(control.Models), Pieces: []partition.Piece{{First: 0, Last: 1}, {First: 1, Last: 2}}, Count: func(int) int { return 2 }}
 			}

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/progress"
 	"ndls/partition"
+	"ndls/placement"
 	"ndls/shards"
 	"ndls/stage"
 )
@@ -15,11 +16,13 @@ import (
 // runSteps runs a stage step by step, or as one task if there is one worker and no others have
 // begun. After each step it finds out which step comes next, and removes the files that no step
 // needs any more. Unless g is nil, the workers of a group share the rows of columns.
-func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sharing) (reports []control.StageReport, err error) {
+func (j *Job) runSteps(ctx context.Context, s control.Stage, steps stage.Steps, g *placement.Sharing) (
+	reports []control.StageReport, err error,
+) {
 	var before partition.Left
 	from := 0.0
 	for ended := false; ; {
-		left, err := c.Next(ctx, j.Catalog)
+		left, err := steps.Next(ctx, j.Catalog)
 		if err == nil && left.Superseded != nil {
 			err = j.Catalog.Remove(ctx, left.Superseded)
 		}
@@ -36,10 +39,10 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, c stage.Cut, g *sha
 			return reports, fmt.Errorf("step %s of %s ended without files; start all workers from the same version", left.Step, s)
 		}
 		before = left
-		tasks := cutStep(s, left, j.Tasks.Workers(), g)
+		tasks := placement.Step(s, left, j.Tasks.Workers(), g)
 		ended = tasks[0].Part == control.Whole
 		leave := func() {}
-		if c.Once { // else the number of steps is unknown
+		if steps.Once { // else the number of steps is unknown
 			to := stage.ColumnShare
 			if ended {
 				to = 1
@@ -64,21 +67,4 @@ func (j *Job) warn(ctx context.Context) error {
 		j.Log.Warn(w)
 	}
 	return err
-}
-
-// cutStep divides the next step. At least one task is left: it finds everything done.
-func cutStep(s control.Stage, left partition.Left, workers int, g *sharing) (tasks []control.Task) {
-	task := control.Task{Stage: s, Part: control.Part(left.Step)}
-	if g != nil && task.Part == control.Columns {
-		return g.panels(left)
-	}
-	if g == nil && (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "" {
-		task.Part = control.Whole
-		return []control.Task{task}
-	}
-	for _, p := range left.Cut(workers) {
-		task.First, task.Last = p.First, p.Last
-		tasks = append(tasks, task)
-	}
-	return tasks
 }

@@ -121,19 +121,19 @@ func TestStages(t *testing.T) {
 	noFeatures.Partition.Features = "none"
 	embedded := noFeatures
 	embedded.Smooth.Rule = plan.FastRP
-	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Whole()), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
+	withoutSmoothLabels := slices.DeleteFunc(slices.Clone(Always()), func(s control.Stage) bool { return s == control.LabelDepth || s == control.SmoothLabels })
 	for _, tc := range []struct {
 		name   string
 		counts estimate.Counts
 		plan   plan.Options
 		want   []control.Stage
 	}{
-		{"everything", papers, opts, Whole()},
+		{"everything", papers, opts, Always()},
 		{"some targets", papers, labelledPlan(), withoutSmoothLabels},
-		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, opts, Whole()[:3]},
-		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, opts, Whole()[:2]},
-		{"features left out", papers, noFeatures, Whole()[:2]},
-		{"features made of the edges", papers, embedded, Whole()},
+		{"no classes", estimate.Counts{Nodes: 10, Edges: 5, Features: 3}, opts, Always()[:3]},
+		{"no features", estimate.Counts{Nodes: 10, Edges: 5}, opts, Always()[:2]},
+		{"features left out", papers, noFeatures, Always()[:2]},
+		{"features made of the edges", papers, embedded, Always()},
 	} {
 		list, err := estimate.Run(tc.counts, tc.plan, control.Resources{Memory: 64 << 30, Threads: 1}, 0, Costs(Possible(tc.plan, tc.counts)...)...)
 		if err != nil || !slices.Equal(namesOf(list), tc.want) {

@@ -34,7 +34,7 @@ func (degreesStage) Options(plan.Options) map[string]any { return nil }
 
 func (degreesStage) Writes() []Kind { return nil }
 
-func (degreesStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
+func (degreesStage) Shape(plan.Options, shards.Summary) Shape { return Whole{} }
 
 func (degreesStage) Shares(plan.Options) bool { return false }
 

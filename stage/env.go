@@ -101,7 +101,7 @@ func Execute(ctx context.Context, env *Env) (err error) {
 			return fmt.Errorf("%s cannot run: %s", s.Name(), lack)
 		}
 	}
-	if !env.Whole() && !s.Cut(env.Plan, env.Summary).divisible() {
+	if _, whole := s.Shape(env.Plan, env.Summary).(Whole); whole && !env.Whole() {
 		return env.NoPart()
 	}
 	return s.Run(progress.Shared(ctx), env) // meters of the context report the task's progress

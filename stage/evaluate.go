@@ -48,7 +48,7 @@ func (evaluateStage) Options(p plan.Options) map[string]any {
 
 func (evaluateStage) Writes() []Kind { return nil }
 
-func (evaluateStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
+func (evaluateStage) Shape(plan.Options, shards.Summary) Shape { return Whole{} }
 
 func (evaluateStage) Shares(plan.Options) bool { return false }
 

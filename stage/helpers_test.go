@@ -14,7 +14,7 @@ import (
 )
 
 // whole is every stage of a run.
-var whole = stage.Whole()
+var whole = stage.Always()
 
 // classes37 is a graph whose classes and features take several panels.
 const classes37 = "synthetic:nodes=3000,edges=12000,features=40,classes=37,seed=3"

@@ -60,11 +60,10 @@ func (labelDepthStage) Writes() []Kind {
 	}
 }
 
-func (labelDepthStage) Cut(p plan.Options, sum shards.Summary) Cut {
-	c := smoothLabelsStage{}.Cut(p, sum)
-	c.Intervals, c.Drops, c.Merged, c.Counted, c.Picks = 1, true, "", "", ""
-	c.Tiles, c.Parts, c.Rows = catalog.KindDepthRows, catalog.KindDepthPart, catalog.KindLabelDepth
-	return c
+func (labelDepthStage) Shape(p plan.Options, sum shards.Summary) Shape {
+	m := runsColumns(p, sum)
+	m.Intervals, m.Tiles, m.Parts, m.Rows = 1, []string{catalog.KindDepthRows}, catalog.KindDepthPart, catalog.KindLabelDepth
+	return m
 }
 
 // Shares implements estimate.Stage; the answer equals that of smooth-labels.

@@ -59,17 +59,14 @@ func (lsiStage) Writes() []Kind {
 	}
 }
 
-func (lsiStage) Cut(p plan.Options, sum shards.Summary) Cut {
-	c := Cut{
-		Intervals: intervals(sum), Strips: catalog.KindLSI,
-		Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
-			return leftOfLSI(p, sum, cat), nil
-		},
-	}
+func (lsiStage) Shape(p plan.Options, sum shards.Summary) Shape {
+	strips := &Strips{Kind: catalog.KindLSI, Intervals: intervals(sum)}
 	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(panels) {
-		c.Panels, c.Together = panels, panelsTogether(p, sum.Weighted)
+		strips.Panels, strips.Together = panels, panelsTogether(p, sum.Weighted)
 	}
-	return c
+	return Steps{Strips: strips, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+		return leftOfLSI(p, sum, cat), nil
+	}}
 }
 
 // Shares implements estimate.Stage.

@@ -24,7 +24,7 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts, stages := stagetest.SmallPlan(), stage.Whole()
+			opts, stages := stagetest.SmallPlan(), stage.Always()
 			opts.Train.Runs, opts.Labels.Kmax = 1, 2
 			change(&opts)
 			m := stagetest.On(t, stagetest.Small)

@@ -49,11 +49,11 @@ func (partitionStage) Writes() []Kind {
 	}
 }
 
-func (partitionStage) Cut(p plan.Options, _ shards.Summary) Cut {
+func (partitionStage) Shape(p plan.Options, _ shards.Summary) Shape {
 	if dataset.IsKeyed(p.Partition.Dataset) {
-		return Cut{Next: partition.NextNumbered}
+		return Steps{Next: partition.NextNumbered}
 	}
-	return Cut{Next: partition.Next}
+	return Steps{Next: partition.Next}
 }
 
 func (partitionStage) Shares(plan.Options) bool { return false }

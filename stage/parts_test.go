@@ -45,11 +45,11 @@ func inSteps(t *testing.T, rng *rand.Rand, store storage.Store, task control.Tas
 		if err != nil {
 			t.Fatal(err)
 		}
-		cut := stage.Of(task.Stage)[0].Cut(task.Plan, sum)
-		if cut.Next == nil {
+		steps, ok := stage.Of(task.Stage)[0].Shape(task.Plan, sum).(stage.Steps)
+		if !ok {
 			return tasks
 		}
-		left, err := cut.Next(t.Context(), cat)
+		left, err := steps.Next(t.Context(), cat)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,12 +183,9 @@ func chosen(t *testing.T, store storage.Store, task control.Task, do func(contro
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := stage.Of(task.Stage)[0].Cut(task.Plan, sum)
-	if c.Counted != "" {
+	if m, ok := stage.Of(task.Stage)[0].Shape(task.Plan, sum).(stage.Matrix); ok && m.Tally != nil {
 		task.Part, task.First, task.Last = control.Count, 0, 1
 		do(task)
-	}
-	if c.Picks != "" {
 		task.Part, task.First, task.Last = control.Pick, 0, 0
 		do(task)
 	}

@@ -42,8 +42,8 @@ func (predictStage) Writes() []Kind {
 	}
 }
 
-func (predictStage) Cut(_ plan.Options, sum shards.Summary) Cut {
-	return Cut{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+func (predictStage) Shape(_ plan.Options, sum shards.Summary) Shape {
+	return Steps{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		done := intervalsOf(cat, catalog.KindTally)
 		return leftOf(control.Rows, intervals(sum), func(i int) bool { return done[i] }), nil
 	}}

@@ -76,12 +76,11 @@ func (smoothStage) Writes() []Kind {
 	}
 }
 
-func (smoothStage) Cut(p plan.Options, sum shards.Summary) Cut {
+func (smoothStage) Shape(p plan.Options, sum shards.Summary) Shape {
 	out := estimate.OutputOf(p, sum.Features, len(sum.Classes))
-	return Cut{
-		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
-		Tiles: catalog.KindSmoothedTile, Rows: trainedKind(out), Parts: catalog.KindSmoothedPart,
-		Drops: true, Halves: halvable(p, out),
+	return Matrix{
+		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1, Halves: halvable(p, out),
+		Tiles: []string{catalog.KindSmoothedTile}, Parts: catalog.KindSmoothedPart, Rows: trainedKind(out),
 	}
 }
 

@@ -83,21 +83,26 @@ func (smoothLabelsStage) Writes() []Kind {
 	}
 }
 
-func (smoothLabelsStage) Cut(p plan.Options, sum shards.Summary) Cut {
+func (smoothLabelsStage) Shape(p plan.Options, sum shards.Summary) Shape {
+	m := runsColumns(p, sum)
+	m.Intervals, m.Rows = intervals(sum), catalog.KindPredictions
+	// Best classes replace the tiles of several panels.
+	m.Tiles, m.Parts = []string{catalog.KindSmoothedSoftTile, catalog.KindBestClasses}, catalog.KindSmoothedSoftPart
+	m.Tally = &Tally{Counts: catalog.KindLabelTally, Pick: catalog.KindWritten}
+	return m
+}
+
+// runsColumns returns the columns of a stage that smooths the soft labels of all runs.
+func runsColumns(p plan.Options, sum shards.Summary) Matrix {
 	each := packed.Panels(len(sum.Classes))
-	c := Cut{
-		Panels: labelRuns(p) * each, Intervals: intervals(sum), Together: 1,
-		Tiles: catalog.KindSmoothedSoftTile, Rows: catalog.KindPredictions, Parts: catalog.KindSmoothedSoftPart,
-		Merged: catalog.KindBestClasses, Drops: true,
-		Counted: catalog.KindLabelTally, Picks: catalog.KindWritten,
-	}
+	m := Matrix{Panels: labelRuns(p) * each, Outputs: 1, Together: 1}
 	if p.Labels.Rule == "ndls-reference" {
-		c.Together = max(each, 1) // K is found from all columns of a run
+		m.Together = max(each, 1) // K is found from all columns of a run
 	}
 	if corrects(p) {
-		c.Chooses, c.Nodes = catalog.KindCorrection, sum.Nodes
+		m.Choice = &Choice{Kind: catalog.KindCorrection, Nodes: sum.Nodes}
 	}
-	return c
+	return m
 }
 
 // Shares implements estimate.Stage. The soft labels of another model, and corrections, need all rows in one place.

@@ -45,7 +45,7 @@ func (spectrumStage) Options(p plan.Options) map[string]any { return map[string]
 
 func (spectrumStage) Writes() []Kind { return nil }
 
-func (spectrumStage) Cut(plan.Options, shards.Summary) Cut { return Cut{} }
+func (spectrumStage) Shape(plan.Options, shards.Summary) Shape { return Whole{} }
 
 func (spectrumStage) Shares(plan.Options) bool { return false }
 

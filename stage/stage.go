@@ -7,13 +7,11 @@ import (
 	"ndls/estimate"
 	"ndls/plan"
 
-	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/partition"
 	"ndls/shards"
 )
 
-// Stage is one step of a run: what it reads and writes, how it is cut into tasks, what it costs, and how it is executed.
+// Stage is one step of a run: what it reads and writes, into which tasks it can be divided, what it costs, and how it is executed.
 type Stage interface {
 	estimate.Stage
 	// About describes the stage in one line.
@@ -26,51 +24,12 @@ type Stage interface {
 	Options(p plan.Options) map[string]any
 	// Writes lists the kinds of files that the stage commits.
 	Writes() []Kind
-	// Cut returns how the stage is cut into tasks.
-	Cut(p plan.Options, sum shards.Summary) Cut
+	// Shape returns into which tasks the stage can be divided.
+	Shape(p plan.Options, sum shards.Summary) Shape
 	// Run executes the task of env and returns when its output is committed. After an error or a cancelled context, the same task continues
 	// from what the catalogue holds.
 	Run(ctx context.Context, env *Env) error
 }
-
-// Cut describes how a stage is cut into tasks. The zero Cut means that one task executes the whole stage.
-type Cut struct {
-	// Next, if not nil, returns the next step; the stage is then cut step by step. Of the other fields only three count: Once, which says
-	// that at most one step comes before the task of the whole stage, and Panels and Together, by which groups of workers can share the
-	// rows of the step Columns.
-	Next func(ctx context.Context, cat *catalog.Catalog) (partition.Left, error)
-	Once bool
-	// Panels and Intervals count the panels of columns and the intervals of rows of a stage of two phases. The first phase makes columns of
-	// all rows, the second makes rows of all columns.
-	Panels, Intervals int
-	// Outputs counts the panels of tiles that each panel of columns yields; 0 means 1. Output o of panel p is panel o·Panels + p of the
-	// tiles.
-	Outputs int
-	// Halves says that workers which share rows may take one half of each panel.
-	Halves bool
-	// Together is the number of panels that one task should hold.
-	Together int
-	// Tiles and Rows are the kinds of the files that the two phases commit. Parts is the kind of pieces of tiles, which the second phase
-	// removes. Merged is the kind of files that replace the tiles of several panels of an interval.
-	Tiles, Rows, Parts, Merged string
-	// Counted, if not empty, is the kind of the files that separate tasks commit for each interval after the columns and before the rows.
-	// One task then commits a file of kind Picks.
-	Counted, Picks string
-	// Drops says that the tiles of an interval are removed once its rows are committed.
-	Drops bool
-	// Chooses is the kind of the file that a separate task commits before all others, for Nodes nodes. It is empty if there is no such
-	// task.
-	Chooses string
-	Nodes   int64
-	// Strips is the kind of the files, one per interval, of a stage without columns. While they are missing, workers may share the rows of
-	// the graph.
-	Strips string
-	// Models counts the models that the stage trains. Several workers may train each of them together.
-	Models int
-}
-
-// divisible reports whether a task may be a part of the stage.
-func (c Cut) divisible() bool { return c.Next != nil || c.Tiles != "" || c.Strips != "" }
 
 // Of returns the stages with these names; unknown names are skipped.
 func Of(names ...control.Stage) (list []Stage) {
@@ -103,8 +62,8 @@ func Index(name control.Stage) int {
 // Names lists every stage, in order.
 func Names() []control.Stage { return names(func(Stage) bool { return true }) }
 
-// Whole lists the stages of a whole run, in order.
-func Whole() []control.Stage { return names(Stage.Always) }
+// Always lists the stages of a whole run, in order.
+func Always() []control.Stage { return names(Stage.Always) }
 
 // Possible lists the stages of a whole run whose needs a graph with these counts meets.
 func Possible(p plan.Options, c estimate.Counts) []control.Stage {

@@ -42,8 +42,8 @@ func (trainStage) Options(p plan.Options) map[string]any {
 
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
-func (trainStage) Cut(p plan.Options, sum shards.Summary) Cut {
-	return Cut{Once: true, Models: labelRuns(p), Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+func (trainStage) Shape(p plan.Options, sum shards.Summary) Shape {
+	return Steps{Once: true, Models: labelRuns(p), Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }

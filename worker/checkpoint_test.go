@@ -43,11 +43,11 @@ func TestCheckpoints(t *testing.T) {
 		var passes int
 		narrow := m
 		narrow.Resources.BlockColumns = 16
-		for _, r := range stagetest.Run(t, plain, opts, narrow, stage.Whole()...) {
+		for _, r := range stagetest.Run(t, plain, opts, narrow, stage.Always()...) {
 			passes += r.Passes
 		}
 		store := storage.NewMem()
-		tasks := tasksOf(m, opts, stage.Whole()...)
+		tasks := tasksOf(m, opts, stage.Always()...)
 		b := newBoss(t, store, tasks...)
 		stops, made := 0, 0
 		for stops < 50 {

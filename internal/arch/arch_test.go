@@ -21,11 +21,12 @@ type rule struct {
 // matches a package and what lies in its folder; the first rule that matches
 // the importing package holds.
 var rules = []rule{
-	{"ndls", []string{"plan", "coordinator", "machine", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
+	{"ndls", []string{"plan", "coordinator", "placement", "machine", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"changelog", []string{}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"plan", "report", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
+	{"coordinator", []string{"plan", "report", "placement", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
+	{"placement", []string{"plan", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "catalog"}},
 	{"estimate", []string{"plan", "tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"plan", "stage", "hops", "group", "machine", "spmv", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
@@ -96,7 +97,7 @@ var exclusive = map[string][]string{
 	"ndls/internal/page/pagetest":       {},
 	"ndls/stage/stagetest":              {},
 	"ndls/internal/hook":                {}, // without the tag hooks
-	"ndls/internal/control":             {"ndls", "cmd/ndls", "coordinator", "estimate", "infer", "report", "stage", "watch", "worker", "machine", "internal/control", "group/remote"},
+	"ndls/internal/control":             {"ndls", "cmd/ndls", "coordinator", "estimate", "infer", "placement", "report", "stage", "watch", "worker", "machine", "internal/control", "group/remote"},
 	"github.com/apache/arrow/go/arrow":  {},
 }
 

@@ -177,6 +177,9 @@ type Hello struct {
 	Rates Rates `json:"rates,omitzero"`
 }
 
+// Resources returns the resources with which a stage is planned for the worker.
+func (h Hello) Resources() Resources { return Resources{Memory: h.Memory, Threads: h.Threads} }
+
 // Rates holds the work of a worker in a second, as measured when it joined; 0 if not measured.
 type Rates struct {
 	// Edges counts edges added to rows of a panel, on all threads.

@@ -1,0 +1,92 @@
+package placement
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"ndls/estimate"
+	"ndls/internal/control"
+	"ndls/internal/failure"
+	"ndls/internal/mem"
+	"ndls/internal/packed"
+	"ndls/plan"
+)
+
+// Parallel names a way in which workers share a stage.
+type Parallel string
+
+const (
+	// Auto is Columns. It is Intervals if the least column block exceeds the memory of a worker, but a worker's share of its rows fits.
+	Auto Parallel = "auto"
+	// Columns gives each worker some columns of all rows.
+	Columns Parallel = "columns"
+	// Intervals gives each worker some rows of all columns.
+	Intervals Parallel = "intervals"
+	// Grid gives each worker some rows of some columns: groups of workers share the rows, and several groups work at the same time.
+	Grid Parallel = "grid"
+)
+
+// parallels lists all of them.
+var parallels = []Parallel{Auto, Columns, Intervals, Grid}
+
+// ParseParallel reads the value of an option.
+func ParseParallel(text string) (Parallel, error) {
+	if p := Parallel(text); slices.Contains(parallels, p) {
+		return p, nil
+	}
+	return "", fmt.Errorf("placement: --parallel %q is none of auto, columns, intervals, grid: %w", text, failure.ErrOption)
+}
+
+// sharesRows reports whether workers may share the rows of a graph.
+func (p Parallel) sharesRows() bool { return p != "" && p != Columns }
+
+// Figures returns the figures of stages that so many workers with the resources r share in this way. Groups of a grid have the given size;
+// with size 0 each stage takes the best of 2, 4, 8 … or all workers. The error comes from [estimate.Run].
+func (p Parallel) Figures(size int, c estimate.Counts, opts plan.Options, r control.Resources, workers int, held int64,
+	stages ...estimate.Stage,
+) ([]control.Figures, error) {
+	list, err := estimate.RunCut(c, opts, r, workers, held, stages...)
+	if workers < 2 || p == Columns || p == Auto && !errors.Is(err, mem.ErrBudget) {
+		return list, err
+	}
+	return estimate.RunShared(c, opts, r, workers, p.sizes(size, workers), held, stages...)
+}
+
+// sizes returns the possible sizes of groups of workers, the smallest first.
+func (p Parallel) sizes(size, workers int) (list []int) {
+	if p != Grid {
+		return []int{workers}
+	}
+	if size > 0 {
+		return []int{min(size, workers)}
+	}
+	for n := 2; n < workers; n *= 2 {
+		list = append(list, n)
+	}
+	return append(list, workers)
+}
+
+// Groups describes groups of workers that share rows. The plan chooses the values that are 0.
+type Groups struct {
+	// Size is the number of workers that share the rows of a block of columns with Grid.
+	Size int
+	// Columns is the number of columns of a panel that a group takes with Grid: all 16, or 8, one half, if the stage works with half panels.
+	// Groups of half panels send each other half as many bytes, and there is work for twice as many groups.
+	Columns int
+}
+
+// Check refuses impossible groups.
+func (g Groups) Check(p Parallel) error {
+	switch {
+	case g.Size < 0:
+		return fmt.Errorf("--group-size %d is negative: %w", g.Size, failure.ErrOption)
+	case g.Size > 0 && p != Grid:
+		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", g.Size, p, failure.ErrOption)
+	case g.Columns != 0 && g.Columns != packed.HalfPanel && g.Columns != packed.PanelColumns:
+		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, failure.ErrOption)
+	case g.Columns > 0 && p != Grid:
+		return fmt.Errorf("--group-columns %d applies only to --parallel grid, not to --parallel %s: %w", g.Columns, p, failure.ErrOption)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package stage
+
+import (
+	"context"
+
+	"ndls/catalog"
+	"ndls/partition"
+)
+
+// Shape describes into which tasks the work of a stage can be divided. It is [Whole], [Steps] or [Matrix].
+type Shape interface{ isShape() }
+
+// Whole is the shape of a stage that is one task.
+type Whole struct{}
+
+// Steps is the shape of a stage that is done step by step. The pieces of a step are divided among workers; the task of the whole stage is
+// the last step.
+type Steps struct {
+	// Next returns the next step.
+	Next func(ctx context.Context, cat *catalog.Catalog) (partition.Left, error)
+	// Once says that at most one step comes before the task of the whole stage.
+	Once bool
+	// Models counts the models that the stage trains, of which several workers may train each together.
+	Models int
+	// Strips, if not nil, describes rows of the graph that workers may share in place of steps, or in the step Columns.
+	Strips *Strips
+}
+
+// Strips describes a stage without tiles whose workers may share the rows of the graph.
+type Strips struct {
+	// Kind is the kind of the files that the stage commits at the end, one for each interval.
+	Kind      string
+	Intervals int
+	// Panels counts the panels of the step Columns. Without panels the stage has no such step, and one group of workers has all columns.
+	Panels int
+	// Together is the number of panels that a worker alone makes at the same time.
+	Together int
+}
+
+// Matrix is the shape of a stage of two phases. The first phase makes panels of columns for all rows, the second makes the rows of
+// intervals for all columns.
+type Matrix struct {
+	Panels, Intervals int
+	// Outputs counts the panels of tiles that each panel of columns yields. Output o of panel p is panel o·Panels + p of the tiles.
+	Outputs int
+	// Together is the number of panels that one task should hold.
+	Together int
+	// Halves says that workers which share rows may take one half of each panel.
+	Halves bool
+	// Tiles lists the kinds of the files that the first phase commits, Parts the kind of pieces of these. The second phase commits files of
+	// kind Rows; then it removes the interval's tiles and pieces.
+	Tiles       []string
+	Parts, Rows string
+	// Choice, if not nil, describes what a task of its own chooses before the columns.
+	Choice *Choice
+	// Tally, if not nil, describes what is counted between columns and rows.
+	Tally *Tally
+}
+
+// Choice describes files that one task commits before all others. Together the files of the kind hold values of Nodes nodes.
+type Choice struct {
+	Kind  string
+	Nodes int64
+}
+
+// Tally describes counts between two phases. A task for each interval commits a file of kind Counts. Then one task reads all counts, and
+// commits a file of kind Pick.
+type Tally struct{ Counts, Pick string }
+
+// Divides reports whether groups of workers, each of which shares the rows, may divide panels.
+func (s Steps) Divides() bool { return s.Strips != nil && s.Strips.Panels > 0 }
+
+func (Whole) isShape()  {}
+func (Steps) isShape()  {}
+func (Matrix) isShape() {}
