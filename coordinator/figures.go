@@ -18,9 +18,8 @@ import (
 	"ndls/stage"
 )
 
-// counts returns what is known of the graph: first what the dataset states, later what the
-// partition found, then the hops of the K table. Without a number of nodes the counts are not
-// enough to plan.
+// counts returns what is known of the graph: first what the dataset states, later what the partition found, then what other stages found.
+// Without a number of nodes the counts are not enough to plan.
 func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) {
 	c := j.Counts
 	if rec.Done(control.Partition) {
@@ -36,14 +35,10 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 	if c.Hops == 0 {
 		c.Hops = c.ExpectedHops(j.Plan.LSI)
 	}
-	if x := rec.Stage(control.LSI); rec.Done(control.LSI) && x.LSI != nil {
-		c.Hops, c.LabelledHops, c.ValidationHops = x.LSI.Max, x.LSI.LabelledMax, x.LSI.ValidationMax
-		if p := x.Polynomials; p != nil && p.Share < 1 {
-			c.Plain, c.MovingShare = p.Plain, p.Share
+	for _, x := range rec.Stages {
+		if x.State == Complete {
+			stage.Learn(&c, x.StageReport)
 		}
-	}
-	if x := rec.Stage(control.LabelDepth); rec.Done(control.LabelDepth) && x.LabelDepth != nil {
-		c.LabelDepth = slices.Max(x.LabelDepth.Depths) + 1
 	}
 	return c, nil
 }
@@ -82,8 +77,8 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 	return &list[0], j.checkDisk(c, held, s)
 }
 
-// expected returns the expected seconds of a stage with these figures and of those after it.
-// planned may be nil. Complete stages tell how much faster or slower than their plans this run is.
+// expected returns the expected seconds of a stage with these figures and of those after it. planned may be nil. Complete stages tell how
+// much faster or slower than their plans this run is.
 func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planned *control.Figures, later []control.Stage) progress.Stage {
 	pace := rec.pace()
 	x := progress.Stage{Name: string(s), After: -1}
@@ -116,8 +111,8 @@ func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planne
 // errNobody reports that no worker is present for which stages could be planned.
 var errNobody = errors.New("no worker is here")
 
-// times plans the seconds of stages. If each worker has its own resources, it plans for the present
-// workers, each with the resources of the one with most memory. It refuses nothing.
+// times plans the seconds of stages. If each worker has its own resources, it plans for the present workers, each with the resources of the
+// one with most memory. It refuses nothing.
 func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.Stage) ([]control.Figures, error) {
 	if j.Resources.Memory > 0 {
 		return j.estimate(ctx, c, 0, stages...)
@@ -130,8 +125,8 @@ func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.St
 	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
-// paceWeight is the number of planned seconds that pace adds to the complete stages, so that a
-// stage of a moment has little influence on stages of hours.
+// paceWeight is the number of planned seconds that pace adds to the complete stages, so that a stage of a moment has little influence on
+// stages of hours.
 const paceWeight = 10
 
 // pace returns the factor between the planned seconds of a stage and the seconds in this run.
@@ -146,9 +141,8 @@ func (r *Record) pace() float64 {
 	return took / planned
 }
 
-// sharedFigures plans the partition for the workers that are present when it begins. It refuses a
-// partition whose largest piece fits into the memory of no worker, which would otherwise be found
-// out late.
+// sharedFigures plans the partition for the workers that are present when it begins. It refuses a partition whose largest piece fits into
+// the memory of no worker, which would otherwise be found out late.
 func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
@@ -173,12 +167,11 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 	return &planned[0], estimate.CheckDisk(c, j.Plan, most.Resources(), workers, 0, held, free, stage.Costs(s)...)
 }
 
-// measureFrom is the number of planned seconds, on the reference machine, from which this machine
-// is measured first. A measurement takes a second.
+// measureFrom is the number of planned seconds, on the reference machine, from which this machine is measured first. A measurement takes a
+// second.
 const measureFrom = 60
 
-// estimate plans stages as workers will share them. If they take long, it uses the measured speeds
-// of the machine.
+// estimate plans stages as workers will share them. If they take long, it uses the measured speeds of the machine.
 func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	list, err := j.estimated(c, held, stages...)
 	if err != nil || j.Measure == nil {
@@ -244,8 +237,7 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 	return estimate.CheckDisk(c, j.Plan, r, j.Workers, held, there, free, stage.Costs(stages...)...)
 }
 
-// resources returns the resources of the job. Run directory and temporary files can use no more of
-// a disk than is free on it.
+// resources returns the resources of the job. Run directory and temporary files can use no more of a disk than is free on it.
 func (j *Job) resources() control.Resources {
 	r := j.Resources
 	if free, ok := freeSpace(j.Store.URI(), r.Scratch); ok && free.Same {
@@ -257,8 +249,8 @@ func (j *Job) resources() control.Resources {
 	return r
 }
 
-// freeSpace asks the file systems of two folders, which need not exist yet. ok is false for stores
-// that are no folder, and for file systems that report no size, such as ramfs.
+// freeSpace asks the file systems of two folders, which need not exist yet. ok is false for stores that are no folder, and for file systems
+// that report no size, such as ramfs.
 func freeSpace(run, scratch string) (s estimate.Space, ok bool) {
 	if strings.Contains(run, "://") {
 		return s, false

@@ -32,16 +32,14 @@ type Tasks interface {
 	Workers() int
 	// Here lists the workers that are present now.
 	Here() []control.Hello
-	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and
-	// no worker can commit to it any more. discards counts how often output of the run was
-	// discarded until now.
+	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and no worker can commit to it any more.
+	// discards counts how often output of the run was discarded until now.
 	Forget(ctx context.Context, discards int) error
 	// Recorded returns the number of the last durable record about Tasks, 0 if there is none.
 	Recorded() uint64
 	// Losses lists the work that had to be done again.
 	Losses() []Loss
-	// Sharers waits for the workers that can share the rows of a graph, and lists them. With all it
-	// also waits, for a while, for missing ones.
+	// Sharers waits for the workers that can share the rows of a graph, and lists them. With all it also waits, for a while, for missing ones.
 	Sharers(ctx context.Context, all bool) (Sharers, error)
 	// Announce publishes how far the stages of the run are.
 	Announce(stages []StageStatus)
@@ -55,15 +53,13 @@ type Job struct {
 	Catalog *catalog.Catalog
 	Tasks   Tasks
 	Plan    plan.Options
-	// Resources holds the known resources of a worker. Without Memory nothing is planned,
-	// because each worker plans for itself.
+	// Resources holds the known resources of a worker. Without Memory nothing is planned, because each worker plans for itself.
 	Resources control.Resources
-	// Measure measures the speeds of the machine. It is called once, if the coming stages are
-	// planned to take longer than measureFrom. If it is nil, nothing is measured.
+	// Measure measures the speeds of the machine. It is called once, if the coming stages are planned to take longer than measureFrom. If it
+	// is nil, nothing is measured.
 	Measure func(context.Context) (control.Speeds, error)
-	// Alone says that the only worker shares this host and measures the run directory together with
-	// its scratch folder. Several workers measure their own scratch folders, and the sizes in the
-	// catalogue are added.
+	// Alone says that the only worker shares this host and measures the run directory together with its scratch folder. Several workers
+	// measure their own scratch folders, and the sizes in the catalogue are added.
 	Alone bool
 	// Workers is the expected number of workers, 0 if unknown.
 	Workers int
@@ -72,26 +68,22 @@ type Job struct {
 	// Groups describes groups of workers that share rows.
 	Groups placement.Groups
 	Inputs control.Inputs
-	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or
-	// the dataset has no files. Digest computes the digests of some of them.
+	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or the dataset has no files. Digest computes
+	// the digests of some of them.
 	Files  []InputFile
 	Digest func(context.Context, []InputFile) error
-	// Restart discards what the stages to run, and the stages that read their output, have
-	// committed. Otherwise the run continues.
+	// Restart discards what the stages to run, and the stages that read their output, have committed. Otherwise the run continues.
 	Restart bool
-	// Whole leaves out stages for which the dataset lacks the input. A single stage that the user
-	// names is refused instead.
+	// Whole leaves out stages for which the dataset lacks the input. A single stage that the user names is refused instead.
 	Whole bool
 	// Standing is the state of the run directory when it was opened, nil if it had no record.
 	Standing *Standing
-	// Lonely says that no other process writes to the run directory: files outside the catalogue
-	// are then left over. Local says so of the records alone.
+	// Lonely says that no other process writes to the run directory: files outside the catalogue are then left over. Local says so of the
+	// records alone.
 	Lonely, Local bool
-	// Counts holds what the dataset states of the graph. Without a number of nodes nothing is
-	// planned before the partition is complete.
+	// Counts holds what the dataset states of the graph. Without a number of nodes nothing is planned before the partition is complete.
 	Counts estimate.Counts
-	// Stopped reports whether the cause that ended the context of Run is a stop by the user. It is
-	// nil if nobody can stop the run.
+	// Stopped reports whether the cause that ended the context of Run is a stop by the user. It is nil if nobody can stop the run.
 	Stopped func(cause error) bool
 	// Versions and Host are copied into the record.
 	Versions map[string]string
@@ -100,18 +92,17 @@ type Job struct {
 
 	// listed is the largest number of bytes in the catalogue after a phase of the stage.
 	listed int64
-	// lean says that the stage under way leaves out temporary files that only save time. spare is
-	// the number of bytes that copies of edges may use all the same.
+	// lean says that the stage under way leaves out temporary files that only save time. spare is the number of bytes that copies of edges may
+	// use all the same.
 	lean  bool
 	spare int64
 	// leftOut lists the reasons for which stages were left out so far.
 	leftOut []string
 }
 
-// Run runs the stages that are not complete, in order, and returns the record at the end. If a
-// stage does not fit, the error wraps [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap
-// [control.ErrPlanMismatch] or [ErrForeign], or come from Tasks. After any error the same call
-// continues the run.
+// Run runs the stages that are not complete, in order, and returns the record at the end. If a stage does not fit, the error wraps
+// [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap [control.ErrPlanMismatch] or [ErrForeign], or come from Tasks. After any error
+// the same call continues the run.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
 	if err := stage.Validate(j.Plan); err != nil {
 		return nil, err
@@ -139,8 +130,7 @@ func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error)
 	return rec, nil
 }
 
-// open reads or starts the record and binds it to the job. If it refuses, the run directory stays
-// as it was.
+// open reads or starts the record and binds it to the job. If it refuses, the run directory stays as it was.
 func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error) {
 	rec, err := ReadRecord(ctx, j.Store)
 	if errors.Is(err, ErrNoRecord) {
@@ -180,9 +170,9 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		return rec, err
 	}
 	if rec.Plan.DropFeatures != j.Plan.DropFeatures || rec.Plan.DropSmoothed != j.Plan.DropSmoothed {
-		for _, s := range []control.Stage{control.Partition, control.Smooth} {
-			if x := rec.Stage(s); x != nil && x.Outputs != nil {
-				outputs := outputsOf(j.Catalog, j.Plan, s) // Check has compared them with the record
+		for i := range rec.Stages {
+			if x := &rec.Stages[i]; x.Outputs != nil {
+				outputs := outputsOf(j.Catalog, j.Plan, x.Stage) // Check has compared them with the record
 				x.Outputs = &outputs
 			}
 		}
@@ -203,8 +193,8 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	return rec, j.write(ctx, rec)
 }
 
-// Refuse returns an error if the stages cannot run on a run directory in this state, nil if they
-// can. It changes nothing, and is called before the journal is opened.
+// Refuse returns an error if the stages cannot run on a run directory in this state, nil if they can. It changes nothing, and is called
+// before the journal is opened.
 func (j *Job) Refuse(s *Standing, stages []control.Stage) error {
 	discard := j.discards(s.Record, stages)
 	if err := s.Refuse(discard); err != nil || s.Recorded() {
@@ -236,9 +226,8 @@ func (j *Job) mend(ctx context.Context) error {
 	return j.Catalog.Mend(ctx, j.Standing.Least())
 }
 
-// sweep removes files that an interrupted command has not committed. It does so only if record,
-// journal and catalogue belong together: a file outside the catalogue was never committed then.
-// Temporary files of stages stay, because a reader such as export may use them.
+// sweep removes files that an interrupted command has not committed. It does so only if record, journal and catalogue belong together: a
+// file outside the catalogue was never committed then. Temporary files of stages stay, because a reader such as export may use them.
 func (j *Job) sweep(ctx context.Context) {
 	if s := j.Standing; !j.Local || s == nil || !s.Sound() || !s.Known() {
 		return
@@ -273,13 +262,13 @@ func (j *Job) write(ctx context.Context, rec *Record) error {
 	return nil
 }
 
-// ownModel lists the stages of the run's own model if the job smooths soft labels of another model.
-// A restart discards their output, because soft labels belong to one model.
-func (j *Job) ownModel(stages []control.Stage) []control.Stage {
-	if j.Plan.Labels.SoftLabels == "" || !slices.Contains(stages, control.SmoothLabels) {
-		return nil
+// ownModel lists the stages of the run's own model if the job smooths soft labels of another model. A restart discards their output,
+// because soft labels belong to one model.
+func (j *Job) ownModel(stages []control.Stage) (list []control.Stage) {
+	for _, s := range stages {
+		list = append(list, stage.Replaces(j.Plan, s)...)
 	}
-	return []control.Stage{control.Train, control.Predict}
+	return list
 }
 
 // admit refuses stages that lack their input or do not fit, before anything changes.
@@ -308,9 +297,8 @@ func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) er
 	return nil
 }
 
-// discard removes the output of stages. The record says so until that is done, under the plan that
-// made the output; after an interruption the next process continues the removal. It also removes
-// files of any plan other than the job's, because no record leads to them.
+// discard removes the output of stages. The record says so until that is done, under the plan that made the output; after an interruption
+// the next process continues the removal. It also removes files of any plan other than the job's, because no record leads to them.
 func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) error {
 	if len(stages) > 0 {
 		rec.Discarding = stages
@@ -416,7 +404,11 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	ctx = progress.Shared(ctx) // its phases tell how far it is, where workers are other processes
 	begun := time.Now()
 	j.listed = 0
-	reports, err := j.runShared(ctx, rec, s, sum)
+	reports, err := j.runPhases(ctx, rec, s, sum)
+	for errors.Is(err, errShort) { // too few workers remain to hold what a phase shares out
+		j.Log.Warn("workers are missing: their rows are shared out among those that are left", "stage", s.Name())
+		reports, err = j.runPhases(ctx, rec, s, sum)
+	}
 	if err != nil {
 		return report, err
 	}
@@ -449,19 +441,7 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 	return reports, err
 }
 
-// runShared runs what is left of a stage with the workers that are present. If too few remain to
-// hold what a phase shares out, it cuts the rest anew.
-func (j *Job) runShared(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) ([]control.StageReport, error) {
-	for {
-		reports, err := j.runPhases(ctx, rec, s, sum)
-		if !errors.Is(err, errShort) {
-			return reports, err
-		}
-		j.Log.Warn("workers are missing: their rows are shared out among those that are left", "stage", s.Name())
-	}
-}
-
-// runPhases runs what is left of a stage.
+// runPhases runs what is left of a stage with the workers that are present.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
 	steps, _ := s.Shape(j.Plan, sum).(stage.Steps)
 	if under := j.underWay(s.Name()); steps.Divides() && len(under) > 0 && under[0].LastPanel > 0 {
@@ -497,8 +477,7 @@ func (j *Job) inPhases(ctx context.Context, phases [][]control.Task) (reports []
 	return reports, nil
 }
 
-// phaseWeight returns the weight of a phase in the progress of its stage, in proportion to its
-// expected time.
+// phaseWeight returns the weight of a phase in the progress of its stage, in proportion to its expected time.
 func phaseWeight(tasks []control.Task) float64 {
 	if t := tasks[0]; t.Part == control.Columns || t.Shares() {
 		return stage.ColumnShare
@@ -506,8 +485,8 @@ func phaseWeight(tasks []control.Task) float64 {
 	return 1 - stage.ColumnShare
 }
 
-// merge makes one report of the reports of a stage's tasks. It adds work, takes the maximum of what
-// was held, and copies findings from the task that has them.
+// merge makes one report of the reports of a stage's tasks. It adds work, takes the maximum of what was held, and copies findings from the
+// task that has them.
 func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 	all := control.StageReport{Stage: s}
 	for _, r := range reports {
@@ -530,8 +509,7 @@ func merge(s control.Stage, reports []control.StageReport) control.StageReport {
 	return all
 }
 
-// mergeBusy returns the mean, weighted by time, of all tasks that measured how busy threads were;
-// nil if none did.
+// mergeBusy returns the mean, weighted by time, of all tasks that measured how busy threads were; nil if none did.
 func mergeBusy(reports []control.StageReport) *control.Busy {
 	var all control.Busy
 	seconds := 0.0
@@ -551,8 +529,7 @@ func mergeBusy(reports []control.StageReport) *control.Busy {
 	return &all
 }
 
-// check refuses a stage whose input is missing. In a whole run it skips a stage for which the
-// dataset lacks the input.
+// check refuses a stage whose input is missing. In a whole run it skips a stage for which the dataset lacks the input.
 func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip bool, err error) {
 	if s == control.Partition {
 		return false, nil
@@ -571,7 +548,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)
 		}
 	}
-	if s == control.SmoothLabels && j.Plan.Labels.SoftLabels != "" && rec.Stage(control.Predict) != nil {
+	if own := stage.Replaces(j.Plan, s); len(own) > 0 && rec.Stage(own[len(own)-1]) != nil {
 		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run, or with --resume=false to discard that model", j.Store.URI())
 	}
 	if err := j.checkRemoved(ctx, rec, s); err != nil {
@@ -586,8 +563,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	return false, nil
 }
 
-// checkDiscard refuses to discard output that could not be made again because its input was
-// removed. next is the record after the discard.
+// checkDiscard refuses to discard output that could not be made again because its input was removed. next is the record after the discard.
 func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []control.Stage) error {
 	for _, s := range discard {
 		if rec.Stage(s) == nil {
@@ -600,11 +576,11 @@ func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []con
 	return nil
 }
 
-// checkRemoved refuses to begin a stage that reads removed features or removed smoothed rows.
-// [Record.Check] finds those that a damaged run lacks earlier.
+// checkRemoved refuses to begin a stage that reads removed features or removed smoothed rows. [Record.Check] finds those that a damaged run
+// lacks earlier.
 func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) error {
 	features := stage.ReadsFeatures(j.Plan, s)
-	x := rec.Stage(control.Smooth) // without outputs where it is about to be complete
+	x := rec.Stage(stage.KindOf(stage.RowsKind(j.Plan)).Stage) // without outputs where it is about to be complete
 	rows := x != nil && x.Outputs != nil && (rec.Plan.DropSmoothed || j.Plan.DropSmoothed) && stage.ReadsRows(j.Plan, s)
 	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !features && !rows {
 		return nil
@@ -621,8 +597,7 @@ func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) er
 		s, j.Store.URI(), j.Store.URI())
 }
 
-// leaveOut logs once why a stage is left out, together with all stages of a whole run that are left
-// out for the same reason.
+// leaveOut logs once why a stage is left out, together with all stages of a whole run that are left out for the same reason.
 func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
 	if slices.Contains(j.leftOut, lack) {
 		return // it was said
@@ -656,8 +631,8 @@ func summary(r control.StageReport) string {
 	return ""
 }
 
-// fail records why the run stopped, also if the context was cancelled. It leaves the record alone
-// if another coordinator has taken over the run.
+// fail records why the run stopped, also if the context was cancelled. It leaves the record alone if another coordinator has taken over the
+// run.
 func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	if errors.Is(err, ErrSuperseded) {
 		return err
@@ -685,8 +660,7 @@ func reason(ctx context.Context, err error) string {
 	return failure.Text(err)
 }
 
-// finish writes the report and the record. The run is complete in it if no requested stage is
-// missing.
+// finish writes the report and the record. The run is complete in it if no requested stage is missing.
 func (j *Job) finish(ctx context.Context, rec *Record) error {
 	if missing := rec.missing(); len(missing) > 0 {
 		rec.State, rec.Reason = Failed, fmt.Sprintf("stages asked for earlier are not complete: %v", missing)

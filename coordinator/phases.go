@@ -3,12 +3,14 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/internal/progress"
 	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
@@ -45,7 +47,7 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 			return nil, g, err
 		}
 	}
-	return placement.Phases(s.Name(), shape, j.Catalog, j.Tasks.Workers(), g), nil, nil
+	return placement.Phases(s.Name(), shape, j.Catalog.Entries, j.Tasks.Workers(), g), nil, nil
 }
 
 // share returns how the present workers share the rows of a stage's graph, or nil if they share its columns. If no worker has the memory
@@ -86,17 +88,14 @@ func (j *Job) shareAmong(ctx context.Context, rec *Record, w placement.Work, all
 		return j.place(w, slices.Concat(list.Fit, list.Held), all)
 	}
 	if err == nil {
-		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", w.Stage.Name(), "workers", workerNames(list.Held))
+		var names []string
+		for _, h := range list.Held {
+			names = append(names, h.Worker)
+		}
+		slices.Sort(names)
+		j.Log.Warn("workers that were lost again and again are left out for a while", "stage", w.Stage.Name(), "workers", names)
 	}
 	return g, err
-}
-
-func workerNames(workers []control.Hello) (list []string) {
-	for _, h := range workers {
-		list = append(list, h.Worker)
-	}
-	slices.Sort(list)
-	return list
 }
 
 // place returns how these workers share rows, and logs it. In the last attempt with Auto, workers whose memory does not suffice share
@@ -117,6 +116,54 @@ func (j *Job) place(w placement.Work, workers []control.Hello, last bool) (*plac
 			len(g.Strips), "columns", g.Columns(), "strips", g.Borders())
 	}
 	return g, nil
+}
+
+// runSteps runs a stage step by step, or as one task if there is one worker and no others have begun. Unless g is nil, the workers of a
+// group share the rows of columns.
+func (j *Job) runSteps(ctx context.Context, s control.Stage, steps stage.Steps, g *placement.Sharing) ([]control.StageReport, error) {
+	var reports []control.StageReport
+	from := 0.0
+	left, err := steps.Advance(ctx, j.Catalog)
+	for err == nil {
+		tasks := placement.Step(s, left, j.Tasks.Workers(), g)
+		ended := tasks[0].Part == control.Whole
+		leave := func() {}
+		if steps.Once { // else the number of steps is unknown
+			to := stage.ColumnShare
+			if ended {
+				to = 1
+			}
+			leave = progress.EnterRange(ctx, from, to)
+			from = to
+		}
+		reports, err = j.phase(ctx, tasks)
+		if leave(); err != nil {
+			return reports, err
+		}
+		before := left
+		left, err = steps.Advance(ctx, j.Catalog)
+		switch {
+		case err == nil && ended && s == control.Partition:
+			return reports, j.warn(ctx)
+		case ended:
+			return reports, err
+		case err == nil && left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces):
+			err = fmt.Errorf("step %s of %s ended without files; start all workers from the same version", left.Step, s)
+		}
+	}
+	return reports, err
+}
+
+// warn logs what a user should know about the graph.
+func (j *Job) warn(ctx context.Context) error {
+	sum, err := shards.ReadSummary(ctx, j.Catalog)
+	if sum.Normalization != "" {
+		j.Log.Info("--normalize " + sum.Normalization)
+	}
+	for _, w := range sum.Warnings {
+		j.Log.Warn(w)
+	}
+	return err
 }
 
 // stripEdges counts the edges into each strip of rows that the hops of the plan read. It spreads them evenly where no hop stream can be

@@ -18,19 +18,21 @@ import (
 
 // absent lists the files that complete stages have left out or removed.
 func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
+	rows := stage.RowsKind(rec.Plan)
+	made := func(kind string) bool { return rec.Done(stage.KindOf(kind).Stage) }
 	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
 		list = append(list, report.Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
 	}
-	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); rec.Done(control.Smooth) && rec.Plan.DropFeatures &&
+	if bytes := estimate.TileBytes(sum.Nodes, sum.Features, sum.HalfFeatures()); made(rows) && rec.Plan.DropFeatures &&
 		bytes > 0 {
 		list = append(list, report.Absent{
 			Folder: "graph/features/", Option: "--keep-features=false", Bytes: bytes,
 			Why: "the input features were removed once they were smoothed; ndls partition --resume=false imports them again",
 		})
 	}
-	if rec.Done(control.SmoothLabels) && rec.Done(control.Smooth) && rec.Plan.DropSmoothed {
+	if made(catalog.KindPredictions) && made(rows) && rec.Plan.DropSmoothed {
 		x := report.Absent{Folder: "smoothed/", Option: "--keep-smoothed=false", Why: "the smoothed rows were removed once labels were smoothed; ndls smooth --resume=false makes them again"}
-		if stage.RowsKind(rec.Plan) == catalog.KindKeptHops {
+		if rows == catalog.KindKeptHops {
 			x.Folder = "hops/"
 		}
 		if rec.Plan.Smooth.Targets == plan.AllTargets {

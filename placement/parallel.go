@@ -27,19 +27,13 @@ const (
 	Grid Parallel = "grid"
 )
 
-// parallels lists all of them.
-var parallels = []Parallel{Auto, Columns, Intervals, Grid}
-
 // ParseParallel reads the value of an option.
 func ParseParallel(text string) (Parallel, error) {
-	if p := Parallel(text); slices.Contains(parallels, p) {
+	if p := Parallel(text); slices.Contains([]Parallel{Auto, Columns, Intervals, Grid}, p) {
 		return p, nil
 	}
 	return "", fmt.Errorf("placement: --parallel %q is none of auto, columns, intervals, grid: %w", text, failure.ErrOption)
 }
-
-// sharesRows reports whether workers may share the rows of a graph.
-func (p Parallel) sharesRows() bool { return p != "" && p != Columns }
 
 // Figures returns the figures of stages that so many workers with the resources r share in this way. Groups of a grid have the given size;
 // with size 0 each stage takes the best of 2, 4, 8 … or all workers. The error comes from [estimate.Run].

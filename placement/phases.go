@@ -1,15 +1,17 @@
 package placement
 
 import (
+	"slices"
+
 	"ndls/catalog"
 	"ndls/internal/control"
+	"ndls/internal/packed"
+	"ndls/partition"
 	"ndls/stage"
 )
 
-// Committed lists the committed files of a kind. A catalogue does.
-type Committed interface {
-	Entries(kind string) []catalog.Entry
-}
+// Committed lists the committed files of a kind.
+type Committed func(kind string) []catalog.Entry
 
 // groupsOfTask is the number of groups of panels in a task of columns. The last tasks of a phase have one group each, so that no worker
 // waits long while another has several groups left.
@@ -18,19 +20,21 @@ const groupsOfTask = 2
 // Phases divides the remaining work of a stage into phases. All tasks of a phase are done before the next phase begins. For one worker a
 // stage is one task. If g is not nil, its groups share the rows, and workers is not used. At least one task is left of a stage: it finds
 // everything done.
-func Phases(name control.Stage, shape stage.Shape, have Committed, workers int, g *Sharing) [][]control.Task {
+func Phases(name control.Stage, shape stage.Shape, have Committed, workers int, g *Sharing) (phases [][]control.Task) {
 	switch x := shape.(type) {
 	case stage.Matrix:
-		if g != nil {
-			return g.phases(newMatrix(name, x, have))
-		}
-		return newMatrix(name, x, have).phases(workers)
+		m := matrix{x, name, cells(have, x.Rows), cells(have, x.Tiles...), cells(have, x.Parts)}
+		phases = m.phases(have, workers, g)
 	case stage.Steps:
 		if g != nil {
-			return g.inPlaceOf(name, x, have)
+			phases = [][]control.Task{g.inPlaceOf(x, have), whole(name)}
 		}
 	}
-	return [][]control.Task{whole(name)}
+	phases = slices.DeleteFunc(phases, func(tasks []control.Task) bool { return len(tasks) == 0 })
+	if len(phases) == 0 {
+		return [][]control.Task{whole(name)}
+	}
+	return phases
 }
 
 // whole returns the task of a whole stage.
@@ -42,22 +46,20 @@ func whole(name control.Stage) []control.Task {
 type matrix struct {
 	stage.Matrix
 	name               control.Stage
-	have               Committed
 	rows, tiles, parts map[cell]bool
 }
 
 // cell is an interval and a panel. A file of a whole interval has no panel.
 type cell struct{ interval, panel int }
 
-func newMatrix(name control.Stage, m stage.Matrix, have Committed) matrix {
-	return matrix{m, name, have, cells(have, m.Rows), cells(have, m.Tiles...), cells(have, m.Parts)}
-}
+// ofInterval returns the cell of a file of a whole interval.
+func ofInterval(i int) cell { return cell{i, catalog.NotApplicable} }
 
 // cells returns the cells that files of these kinds cover.
 func cells(committed Committed, kinds ...string) map[cell]bool {
 	have := map[cell]bool{}
 	for _, kind := range kinds {
-		for _, e := range committed.Entries(kind) {
+		for _, e := range committed(kind) {
 			for panel := e.Block; panel < max(e.Last, e.Block+1); panel++ {
 				have[cell{int(e.Interval), int(panel)}] = true
 			}
@@ -66,59 +68,33 @@ func cells(committed Committed, kinds ...string) map[cell]bool {
 	return have
 }
 
-// ofInterval returns the cell of a file of a whole interval.
-func ofInterval(i int) cell { return cell{i, catalog.NotApplicable} }
-
-// phases returns the phases for so many workers, or groups of workers.
-func (m matrix) phases(workers int) (phases [][]control.Task) {
-	if workers <= 1 || m.Panels == 0 || m.Intervals == 0 {
-		return [][]control.Task{whole(m.name)}
+// phases returns the phases for so many workers, or for groups. They may be empty; there are none for one worker.
+func (m matrix) phases(have Committed, workers int, g *Sharing) [][]control.Task {
+	if g != nil {
+		workers = g.takers()
 	}
-	for _, phase := range [][]control.Task{
-		m.choose(),
-		divide(m.task(control.Columns), m.Panels, m.Together, groupsOfTask*workers, m.lacksColumns),
-		m.count(),
-		m.pick(),
-		divide(m.task(control.Rows), m.Intervals, 1, 0, m.lacksRows),
-	} {
-		if len(phase) > 0 {
-			phases = append(phases, phase)
+	if workers <= 1 || m.Panels == 0 || m.Intervals == 0 {
+		return nil
+	}
+	task := func(part control.Part) control.Task { return control.Task{Stage: m.name, Part: part} }
+	var choose, count, pick []control.Task
+	if m.Choice != nil {
+		if _, chosen := stage.Cover(have(m.Choice.Kind), m.Choice.Nodes); !chosen {
+			choose = append(choose, task(control.Choose))
 		}
 	}
-	if len(phases) == 0 {
-		phases = append(phases, whole(m.name))
+	columns := divide(task(control.Columns), m.Panels, m.Together, groupsOfTask*workers, m.lacksColumns)
+	if g != nil && len(choose) == 0 && len(columns) > 0 {
+		columns = g.cells(columns)
 	}
-	return phases
-}
-
-func (m matrix) task(part control.Part) control.Task { return control.Task{Stage: m.name, Part: part} }
-
-// choose returns the task of what is chosen before the columns, unless it is committed for all nodes.
-func (m matrix) choose() []control.Task {
-	if m.Choice == nil {
-		return nil
+	if m.Tally != nil {
+		counts := cells(have, m.Tally.Counts)
+		count = divide(task(control.Count), m.Intervals, 1, 0, func(i int) bool { return !counts[ofInterval(i)] && !m.rows[ofInterval(i)] })
+		if len(have(m.Tally.Pick)) == 0 {
+			pick = append(pick, task(control.Pick))
+		}
 	}
-	if _, chosen := stage.Cover(m.have.Entries(m.Choice.Kind), m.Choice.Nodes); chosen {
-		return nil
-	}
-	return []control.Task{m.task(control.Choose)}
-}
-
-// count returns the tasks that count what is not counted.
-func (m matrix) count() []control.Task {
-	if m.Tally == nil {
-		return nil
-	}
-	counts := cells(m.have, m.Tally.Counts)
-	return divide(m.task(control.Count), m.Intervals, 1, 0, func(i int) bool { return !counts[ofInterval(i)] && !m.rows[ofInterval(i)] })
-}
-
-// pick returns the task that reads the counts, unless it is done.
-func (m matrix) pick() []control.Task {
-	if m.Tally == nil || len(m.have.Entries(m.Tally.Pick)) > 0 {
-		return nil
-	}
-	return []control.Task{m.task(control.Pick)}
+	return [][]control.Task{choose, columns, count, pick, divide(task(control.Rows), m.Intervals, 1, 0, m.lacksRows)}
 }
 
 // lacksColumns reports whether a tile of a panel of columns has to be made. An interval whose rows are committed needs no tiles.
@@ -166,6 +142,113 @@ func divide(t control.Task, n, group, wave int, left func(int) bool) (tasks []co
 			continue
 		}
 		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// Step divides the next step of a stage among so many workers. Unless g is nil, its groups share the rows of columns. At least one task is
+// left: it finds everything done.
+func Step(name control.Stage, left partition.Left, workers int, g *Sharing) (tasks []control.Task) {
+	task := control.Task{Stage: name, Part: control.Part(left.Step)}
+	grouped := g != nil && task.Part == control.Columns
+	switch {
+	case grouped:
+		left.Count = func(int) int { return g.Groups }
+	case g == nil && (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "":
+		return whole(name)
+	}
+	for _, p := range left.Cut(workers) {
+		task.First, task.Last = p.First, p.Last
+		tasks = append(tasks, task)
+	}
+	if grouped {
+		return g.spread(tasks, control.Strips)
+	}
+	return tasks
+}
+
+// Sharing describes how workers share a stage in two dimensions: the workers of a group share the rows of a block of columns, and several
+// groups work at the same time.
+type Sharing struct {
+	Groups int
+	// Halves says that each group takes one half of a panel at a time.
+	Halves bool
+	// Strips lists the tasks of a group that has all columns.
+	Strips []control.Task
+}
+
+// Continued returns the sharing whose tasks, of one group or of several, go on as they were divided.
+func Continued(tasks []control.Task) *Sharing { return &Sharing{Groups: 1, Strips: tasks} }
+
+// Columns returns the number of columns of a panel that a group takes at a time.
+func (g *Sharing) Columns() int {
+	if g.Halves {
+		return packed.HalfPanel
+	}
+	return packed.PanelColumns
+}
+
+// Borders returns the strips where the rows of the workers of a group begin, and where the last ones end.
+func (g *Sharing) Borders() (list []int) {
+	for _, t := range g.Strips {
+		list = append(list, t.First)
+	}
+	return append(list, g.Strips[len(g.Strips)-1].Last)
+}
+
+// Stepwise reports whether the groups go through the steps of a stage that has panels, and whose next step is left. One group has all
+// panels, and needs no steps unless workers have begun them.
+func (g *Sharing) Stepwise(left partition.Left) bool { return g.Groups > 1 || left.Shared }
+
+// takers returns the number of workers, or groups, for which columns are divided: at least two, since groups leave other tasks to all
+// workers.
+func (g *Sharing) takers() int {
+	if g.Halves { // two groups take one panel
+		return max((g.Groups+1)/2, 2)
+	}
+	return max(g.Groups, 2)
+}
+
+// inPlaceOf returns the tasks of groups that stand in place of the steps of a stage, if they are not done.
+func (g *Sharing) inPlaceOf(s stage.Steps, have Committed) []control.Task {
+	switch {
+	case s.Models > 0:
+		return g.models(s.Models)
+	case s.Strips != nil && len(have(s.Strips.Kind)) < s.Strips.Intervals:
+		return g.Strips
+	}
+	return nil
+}
+
+// models shares the models to train evenly among gangs. A single gang takes all of them.
+func (g *Sharing) models(n int) []control.Task {
+	var each []control.Task
+	for i := range g.Groups {
+		each = append(each, control.Task{First: n * i / g.Groups, Last: n * (i + 1) / g.Groups})
+	}
+	return g.cells(each)
+}
+
+// cells assigns each task of columns to a gang. A single gang takes all columns.
+func (g *Sharing) cells(columns []control.Task) []control.Task {
+	switch {
+	case g.Groups == 1:
+		return g.Strips
+	case g.Halves:
+		return g.spread(columns, control.LeftStrips, control.RightStrips)
+	}
+	return g.spread(columns, control.Strips)
+}
+
+// spread returns, for each task of columns, the tasks of a group that makes these parts of the columns.
+func (g *Sharing) spread(columns []control.Task, parts ...control.Part) (tasks []control.Task) {
+	for _, t := range columns {
+		for _, part := range parts {
+			for _, x := range g.Strips {
+				x.Part, x.FirstPanel, x.LastPanel = part, t.First, t.Last
+				tasks = append(tasks, x)
+			}
+		}
 	}
 	return tasks
 }

@@ -20,7 +20,7 @@ var small = shards.Summary{Nodes: 25, IntervalRows: 10, Features: 100, Classes: 
 // files are committed files, by kind.
 type files map[string][]cell
 
-func (f files) Entries(kind string) (list []catalog.Entry) {
+func (f files) entries(kind string) (list []catalog.Entry) {
 	for _, c := range f[kind] {
 		list = append(list, catalog.Entry{Kind: kind, Interval: int32(c.interval), Block: int32(c.panel)})
 	}
@@ -167,7 +167,7 @@ func TestPhases(t *testing.T) {
 					tc.groups.Strips[i].Stage = tc.stage
 				}
 			}
-			got := text(Phases(tc.stage, stage.Of(tc.stage)[0].Shape(p, small), tc.have, tc.workers, tc.groups)...)
+			got := text(Phases(tc.stage, stage.Of(tc.stage)[0].Shape(p, small), tc.have.entries, tc.workers, tc.groups)...)
 			if got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
@@ -180,7 +180,7 @@ func TestPhasesCoverAll(t *testing.T) {
 	shape := stage.Of(control.Smooth)[0].Shape(plan.Default(), small)
 	for workers := 2; workers < 20; workers++ {
 		covered := map[control.Part][]int{}
-		for _, task := range slices.Concat(Phases(control.Smooth, shape, files{}, workers, nil)...) {
+		for _, task := range slices.Concat(Phases(control.Smooth, shape, files{}.entries, workers, nil)...) {
 			for i := task.First; i < task.Last; i++ {
 				covered[task.Part] = append(covered[task.Part], i)
 			}
@@ -191,8 +191,8 @@ func TestPhasesCoverAll(t *testing.T) {
 	}
 }
 
-// pieces returns pieces of one each, from the first to the last of each pair of bounds.
-func pieces(bounds ...int) (all []partition.Piece) {
+// units returns pieces of one each, from the first to the last of each pair of bounds.
+func units(bounds ...int) (all []partition.Piece) {
 	for i := 0; i < len(bounds); i += 2 {
 		for k := bounds[i]; k < bounds[i+1]; k++ {
 			all = append(all, partition.Piece{First: k, Last: k + 1})
@@ -211,16 +211,16 @@ func TestStep(t *testing.T) {
 		groups  *Sharing
 		want    string
 	}{
-		{"one worker", partition.Left{Step: partition.Split, Pieces: pieces(0, 1024)}, 1, nil, "partition"},
-		{"two workers", partition.Left{Step: partition.Split, Pieces: pieces(0, 1024)}, 2, nil, "split/0-256 split/256-512 split/512-768 split/768-1024"},
-		{"little work", partition.Left{Step: partition.Split, Pieces: pieces(0, 1024), Small: true}, 2, nil, "partition"},
-		{"one worker is left", partition.Left{Step: partition.Merge, Shared: true, Pieces: pieces(0, 1024)}, 1, nil, "merge/0-1024"},
+		{"one worker", partition.Left{Step: partition.Split, Pieces: units(0, 1024)}, 1, nil, "partition"},
+		{"two workers", partition.Left{Step: partition.Split, Pieces: units(0, 1024)}, 2, nil, "split/0-256 split/256-512 split/512-768 split/768-1024"},
+		{"little work", partition.Left{Step: partition.Split, Pieces: units(0, 1024), Small: true}, 2, nil, "partition"},
+		{"one worker is left", partition.Left{Step: partition.Merge, Shared: true, Pieces: units(0, 1024)}, 1, nil, "merge/0-1024"},
 		{
 			"some parts are left",
-			partition.Left{Step: partition.Split, Shared: true, Pieces: pieces(0, 10, 300, 302)},
+			partition.Left{Step: partition.Split, Shared: true, Pieces: units(0, 10, 300, 302)},
 			2, nil, "split/0-3 split/3-6 split/6-9 split/9-10 split/300-302",
 		},
-		{"one order", partition.Left{Step: partition.Order, Shared: true, Pieces: pieces(0, 1)}, 3, nil, "order/0-1"},
+		{"one order", partition.Left{Step: partition.Order, Shared: true, Pieces: units(0, 1)}, 3, nil, "order/0-1"},
 		{
 			"files to relabel",
 			partition.Left{Step: partition.Relabel, Shared: true, Pieces: []partition.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
@@ -228,15 +228,15 @@ func TestStep(t *testing.T) {
 		},
 		{
 			"files of few edges",
-			partition.Left{Step: partition.Rows, Shared: true, Pieces: pieces(1, 6), Weights: []int64{60, 40, 5, 4, 1}},
+			partition.Left{Step: partition.Rows, Shared: true, Pieces: units(1, 6), Weights: []int64{60, 40, 5, 4, 1}},
 			2, nil, "rows/1-2 rows/2-3 rows/3-6",
 		},
-		{"features are read by each worker", partition.Left{Step: partition.Columns, Shared: true, Pieces: pieces(0, 7)}, 2, nil, "columns/0-4 columns/4-7"},
+		{"features are read by each worker", partition.Left{Step: partition.Columns, Shared: true, Pieces: units(0, 7)}, 2, nil, "columns/0-4 columns/4-7"},
 		{"the summary", partition.Left{Step: partition.Whole}, 3, nil, "partition"},
 		{"nothing", partition.Left{}, 3, nil, "partition"},
-		{"groups take panels", partition.Left{Step: columns, Pieces: pieces(0, 3), Count: each}, 4, group(2, false), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
-		{"a group has the panels that are left", partition.Left{Step: columns, Pieces: pieces(1, 3), Count: each}, 2, group(1, false), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
-		{"each worker of groups has pieces of nodes", partition.Left{Step: rows, Pieces: pieces(0, 4)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
+		{"groups take panels", partition.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2, false), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
+		{"a group has the panels that are left", partition.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1, false), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
+		{"each worker of groups has pieces of nodes", partition.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
 		{"groups are done", partition.Left{Small: true}, 2, group(1, false), "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

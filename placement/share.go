@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"ndls/estimate"
@@ -42,7 +43,9 @@ func (w Work) Models() int {
 }
 
 // MayShare reports whether workers may share the rows of the graph.
-func (w Work) MayShare() bool { return w.Parallel.sharesRows() && w.Stage.Shares(w.Plan) }
+func (w Work) MayShare() bool {
+	return w.Parallel != "" && w.Parallel != Columns && w.Stage.Shares(w.Plan)
+}
 
 // Share returns how these workers share the rows, or nil if they cannot or should not. The error is a [Misfit], or says why the stage fits
 // no worker alone either.
@@ -50,7 +53,8 @@ func (w Work) Share(workers []control.Hello) (*Sharing, error) {
 	if len(workers) == 0 {
 		return nil, nil
 	}
-	p := placing{Work: w, workers: slices.Clone(workers), columns: columnsOf(w.Shape), rates: slowest(workers)}
+	p := placing{Work: w, workers: slices.Clone(workers), rates: slowest(workers)}
+	p.pieces, p.alone, p.halvable = pieces(w.Shape)
 	slices.SortFunc(p.workers, func(a, b control.Hello) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Worker, b.Worker))
 	})
@@ -72,32 +76,28 @@ func (w Work) Share(workers []control.Hello) (*Sharing, error) {
 // placing holds what decides the places of workers in groups.
 type placing struct {
 	Work
-	workers []control.Hello // those with most memory first
-	columns columns
-	rates   control.Rates // of the slowest worker
-	halves  bool          // groups take one half of a panel each
+	workers  []control.Hello // those with most memory first
+	rates    control.Rates   // of the slowest worker
+	pieces   int             // of columns that groups take; without pieces one group has all columns
+	alone    int             // pieces of columns that workers take alone
+	halvable bool            // groups may take one half of each piece
+	halves   bool            // groups take one half of each piece
 }
 
 func (p placing) smallest() control.Hello { return p.workers[len(p.workers)-1] }
 
-// columns counts the pieces of columns of a stage that groups of workers take, and those that a worker takes alone. Without pieces one
-// group has all columns.
-type columns struct {
-	groups, alone int
-	halves        bool // a piece may be cut into halves
-}
-
-func columnsOf(shape stage.Shape) columns {
+// pieces counts the pieces of columns of a stage that groups of workers take, and those that workers take alone.
+func pieces(shape stage.Shape) (groups, alone int, halves bool) {
 	switch x := shape.(type) {
 	case stage.Matrix:
-		tasks := (x.Panels + x.Together - 1) / x.Together
-		return columns{tasks, tasks, x.Halves}
+		n := (x.Panels + x.Together - 1) / x.Together
+		return n, n, x.Halves
 	case stage.Steps:
-		if x.Divides() {
-			return columns{x.Strips.Panels, (x.Strips.Panels + x.Strips.Together - 1) / x.Strips.Together, false}
+		if s := x.Strips; x.Divides() {
+			return s.Panels, (s.Panels + s.Together - 1) / s.Together, false
 		}
 	}
-	return columns{}
+	return 0, 0, false
 }
 
 // resources returns the resources of a worker in a group.
@@ -139,12 +139,15 @@ func (p placing) choose(most int, fits bool) (best *Sharing, failed error) {
 	}
 	halves := p.halvings(least)
 	if !p.measured() && least < last { // all groups are to have columns
-		least = min(max(least, (len(p.workers)+p.columns.groups-1)/p.columns.groups), last)
+		least = min(max(least, (len(p.workers)+p.pieces-1)/p.pieces), last)
 	}
 	fewest := 0.0
 	for size := least; size <= last; size++ {
 		for _, p.halves = range halves {
-			groups := p.groups(size)
+			groups := 1
+			if p.pieces > 0 {
+				groups = len(p.workers) / size
+			}
 			if p.halves && groups < len(packed.Sides) {
 				continue // the group takes whole panels
 			}
@@ -179,7 +182,7 @@ func (p placing) choose(most int, fits bool) (best *Sharing, failed error) {
 // sizes returns the smallest and the largest size of groups to consider, at most `most`.
 func (p placing) sizes(most int) (least, last int) {
 	switch {
-	case p.Parallel == Intervals || p.columns.groups == 0 || p.Parallel == Auto && !p.measured():
+	case p.Parallel == Intervals || p.pieces == 0 || p.Parallel == Auto && !p.measured():
 		return most, most
 	case p.Parallel == Grid && p.Groups.Size > 0:
 		size := min(p.Groups.Size, most)
@@ -188,9 +191,9 @@ func (p placing) sizes(most int) (least, last int) {
 	return 2, most
 }
 
-// halvings lists whether groups take whole panels, halves, or either, if the smallest group has so many workers.
+// halvings lists the kinds of groups to compare, if the smallest has so many workers: those of whole panels, those of halves, or both.
 func (p placing) halvings(least int) []bool {
-	possible := p.columns.halves && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least
+	possible := p.halvable && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least
 	switch {
 	case possible && p.Groups.Columns == packed.HalfPanel:
 		return []bool{true}
@@ -200,22 +203,136 @@ func (p placing) halvings(least int) []bool {
 	return []bool{false}
 }
 
-// groups returns the number of groups of so many workers.
-func (p placing) groups(size int) int {
-	if p.columns.groups == 0 {
-		return 1
-	}
-	return len(p.workers) / size
-}
-
 // seconds returns the time of the stage in groups of so many workers; 1 stands for workers that share columns alone.
 func (p placing) seconds(size int) float64 {
-	pieces := p.columns.groups
+	pieces := p.pieces
 	switch {
 	case size == 1:
-		pieces = p.columns.alone
+		pieces = p.alone
 	case p.halves:
 		pieces *= len(packed.Sides)
 	}
 	return estimate.GroupSeconds(p.Counts, p.Plan, p.resources(p.smallest()), p.Stage, len(p.workers), size, pieces, p.rates)
+}
+
+// chooseModels returns the groups, of at most `most` workers, that train models together, or nil if each worker should train models alone.
+// A worker of a group needs about as much memory as one that trains alone, so that time decides. Groups are used only if there are fewer
+// models than workers. Their size is --group-size, or the fastest one by the measured rates if it saves enough.
+func (p placing) chooseModels(most int) *Sharing {
+	models := p.Models()
+	if models >= len(p.workers) {
+		return nil
+	}
+	size := 1
+	if p.Parallel == Grid && p.Groups.Size > 0 {
+		size = min(p.Groups.Size, most)
+	} else if p.rates.Network > 0 {
+		size = estimate.BestGroup(p.Counts, p.Plan, p.smallest().Resources(), p.Stage, len(p.workers), most, models, p.rates,
+			func(size int) bool { return p.modelGroups(size) != nil })
+	}
+	return p.modelGroups(size)
+}
+
+// modelGroups returns groups of so many workers that have the memory to train together, or nil if there are none. All workers of a group
+// take the same number of rows of a step.
+func (p placing) modelGroups(size int) *Sharing {
+	if size < 2 {
+		return nil
+	}
+	g := &Sharing{Groups: min(len(p.workers)/size, p.Models())}
+	least := p.workers[g.Groups*size-1] // of those that take part
+	strips := packed.Strips(p.Counts.Nodes)
+	for i := range size {
+		t := control.Task{Stage: p.Stage.Name(), Part: control.Strips, First: strips * i / size, Last: strips * (i + 1) / size}
+		t.Needs, _ = estimate.Share(p.Counts, p.Plan, least.Resources(), p.Stage, rowsOf(p.Counts.Nodes, t.First, t.Last), size, g.Groups)
+		if t.Needs > least.Memory {
+			return nil
+		}
+		g.Strips = append(g.Strips, t)
+	}
+	return g
+}
+
+// strips returns the tasks of a group of so many workers that has all columns. All groups have the same borders: a place serves as many
+// workers as there are groups, and counts with the smallest memory of these workers.
+func (p placing) strips(size int) (tasks []control.Task, err error) {
+	groups := len(p.workers) / size
+	var places []control.Hello
+	for i := range size {
+		places = append(places, p.workers[(i+1)*groups-1])
+	}
+	borders, needs, err := p.shareOut(places, groups)
+	if err != nil {
+		return nil, err
+	}
+	for i := range places {
+		tasks = append(tasks, control.Task{Stage: p.Stage.Name(), Part: control.Strips, First: borders[i], Last: borders[i+1], Needs: needs[i]})
+	}
+	return tasks, nil
+}
+
+// evenness lists the shares of edges in the weight of a strip, in the order in which they are tried. Rows have the rest of the weight.
+var evenness = []float64{1, 0.75, 0.5, 0.25, 0}
+
+// shareOut finds the borders, in strips, between workers. Each worker gets a share of the weight in proportion to its memory. The weight of
+// a strip is its share of the edges, which decide the time. If rows do not fit, the weight counts more and more the rows, which decide the
+// memory, until each worker can keep its rows in memory or at least has room for them. needs holds the memory of each share in bytes, where
+// there are so many groups of such workers.
+func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, needs []int64, err error) {
+	nodes := p.Counts.Nodes
+	for _, even := range evenness {
+		borders = cutStrips(p.Edges, nodes, even, workers)
+		resident := true
+		needs, err = nil, nil
+		for w, h := range workers {
+			rows := rowsOf(nodes, borders[w], borders[w+1])
+			least, fits := estimate.Share(p.Counts, p.Plan, p.resources(h), p.Stage, rows, len(workers), groups)
+			needs = append(needs, least)
+			resident = resident && fits
+			if least > h.Memory {
+				err = fmt.Errorf("placement: %s by %d workers: worker %s would have %d of %d rows, which need %s, its --memory is %s; give it --memory %dMiB, or more workers: %w",
+					p.Stage.Name(), len(workers), h.Worker, rows, nodes, mem.Bytes(least), mem.Bytes(h.Memory), (least+1<<20-1)>>20, mem.ErrBudget)
+			}
+		}
+		if resident {
+			break
+		}
+	}
+	return borders, needs, err
+}
+
+// rowsOf returns the number of rows in strips [first, last) of a graph of so many nodes.
+func rowsOf(nodes int64, first, last int) int64 {
+	return min(int64(last)*packed.StripRows, nodes) - int64(first)*packed.StripRows
+}
+
+// cutStrips gives each worker at least one strip and its share of the weight as nearly as whole strips allow.
+func cutStrips(edges []float64, nodes int64, even float64, workers []control.Hello) []int {
+	all, memory := 0.0, int64(0)
+	for _, n := range edges {
+		all += n
+	}
+	for _, h := range workers {
+		memory += h.Memory
+	}
+	borders := []int{0}
+	weight, want := 0.0, 0.0
+	strip := 0
+	for w, h := range workers {
+		want += float64(h.Memory) / float64(memory)
+		most := len(edges) - (len(workers) - 1 - w)
+		for strip < most {
+			next := (1 - even) * float64(rowsOf(nodes, strip, strip+1)) / float64(nodes)
+			if all > 0 {
+				next += even * edges[strip] / all
+			}
+			if strip > borders[w] && w < len(workers)-1 && weight+next/2 > want {
+				break
+			}
+			weight += next
+			strip++
+		}
+		borders = append(borders, strip)
+	}
+	return borders
 }

@@ -2,9 +2,9 @@
 //
 // # Model
 //
-// A [Stage] says what it needs and writes, which options decide its bytes, into which tasks it can be divided, what it costs, and how a task
-// of it runs. It has one of three shapes ([Shape]): [Whole], [Steps] or [Matrix]. [All] is the registry. A coordinator plans with it and a
-// worker executes with it ([Execute]). The stages commit these files:
+// A [Stage] says what it needs and writes, which options decide its bytes, into which tasks it can be divided, what it costs, and how a
+// task of it runs. It has one of three shapes ([Shape]): [Whole], [Steps] or [Matrix]. [All] is the registry. A coordinator plans with it
+// and a worker executes with it ([Execute]). The stages commit these files:
 //
 //	partition      graph/…                     package partition
 //	degrees        histograms, in the report

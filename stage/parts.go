@@ -11,8 +11,8 @@ import (
 	"ndls/shards"
 )
 
-// A stage may be divided into these tasks. Package placement divides; committed bytes do not depend on it. A task may be executed once all tasks of
-// the parts before it are done:
+// A stage may be divided into these tasks. Package placement divides; committed bytes do not depend on it. A task may be executed once all
+// tasks of the parts before it are done:
 //
 //	partition      Split, Merge, Count, Gather, Order, Relabel, Rows, Deal and Tiles, or
 //	               Columns, then Whole, as package partition says

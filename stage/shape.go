@@ -67,6 +67,15 @@ type Choice struct {
 // commits a file of kind Pick.
 type Tally struct{ Counts, Pick string }
 
+// Advance returns the next step after it has removed the files that no step needs any more.
+func (s Steps) Advance(ctx context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	left, err := s.Next(ctx, cat)
+	if err == nil && left.Superseded != nil {
+		err = cat.Remove(ctx, left.Superseded)
+	}
+	return left, err
+}
+
 // Divides reports whether groups of workers, each of which shares the rows, may divide panels.
 func (s Steps) Divides() bool { return s.Strips != nil && s.Strips.Panels > 0 }
 

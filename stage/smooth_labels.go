@@ -92,6 +92,14 @@ func (smoothLabelsStage) Shape(p plan.Options, sum shards.Summary) Shape {
 	return m
 }
 
+// Replaces lists, in order, the stages of the run's own model if a stage smooths the soft labels of another model in its place.
+func Replaces(p plan.Options, s control.Stage) []control.Stage {
+	if s == control.SmoothLabels && !ownModel(p) {
+		return []control.Stage{control.Train, control.Predict}
+	}
+	return nil
+}
+
 // runsColumns returns the columns of a stage that smooths the soft labels of all runs.
 func runsColumns(p plan.Options, sum shards.Summary) Matrix {
 	each := packed.Panels(len(sum.Classes))

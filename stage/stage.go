@@ -87,6 +87,19 @@ func Needs(p plan.Options, name control.Stage) []control.Stage {
 	return nil
 }
 
+// Learn adds to the counts of a graph what a complete stage has found: the hops of the K table, or depths of label smoothing.
+func Learn(c *estimate.Counts, r control.StageReport) {
+	if x := r.LSI; x != nil {
+		c.Hops, c.LabelledHops, c.ValidationHops = x.Max, x.LabelledMax, x.ValidationMax
+		if p := r.Polynomials; p != nil && p.Share < 1 {
+			c.Plain, c.MovingShare = p.Plain, p.Share
+		}
+	}
+	if x := r.LabelDepth; x != nil {
+		c.LabelDepth = slices.Max(x.Depths) + 1
+	}
+}
+
 // Readers lists the given stages and all stages that read their output, directly or indirectly.
 func Readers(p plan.Options, of ...control.Stage) []control.Stage {
 	all := slices.Clone(of)

@@ -25,7 +25,7 @@ var rules = []rule{
 	{"cmd/ndls", []string{"."}},
 	{"changelog", []string{}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"plan", "report", "placement", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
+	{"coordinator", []string{"plan", "report", "placement", "stage", "estimate", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
 	{"placement", []string{"plan", "stage", "estimate", "partition", "internal/control", "internal/failure", "internal/mem", "internal/packed", "catalog"}},
 	{"estimate", []string{"plan", "tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
 	{"worker", []string{"plan", "stage", "hops", "group", "machine", "spmv", "catalog", "internal"}},

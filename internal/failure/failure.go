@@ -85,7 +85,8 @@ func (f *failed) Unwrap() []error { return []error{f.kind, f.text} }
 var packages = regexp.MustCompile(`(^|: |\n)(?:(?:` + strings.Join([]string{
 	"blocks", "catalog", "control", "coordinator", "dataset", "direct", "estimate", "evaluate", "export", "extsort", "group", "hops",
 	"journal", "lsi", "mem", "member",
-	"packed", "partition", "placement", "predict", "rpc", "seal", "shards", "smooth", "smooth-labels", "spmv", "storage", "tiles", "train", "vfs", "worker",
+	"packed", "partition", "placement", "predict", "rpc", "seal", "shards", "smooth", "smooth-labels", "spmv", "storage", "tiles", "train",
+	"vfs", "worker",
 }, "|") + `): )+`)
 
 // Text returns the text of err for a user: without the names of packages, without its kinds at the
