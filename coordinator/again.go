@@ -13,10 +13,9 @@ import (
 	"ndls/stage"
 )
 
-// otherOptions returns the error for a plan that differs from the plan of the run directory. begun
-// lists the stages whose output the run directory holds. The error names the options that differ
-// and the command that makes the first of these stages again with the options of the job. That
-// command discards no more than necessary.
+// otherOptions returns the error for a plan that differs from the plan of the run directory. begun lists the stages whose output the run
+// directory holds. The error names the options that differ and the command that makes the first of these stages again with the options of
+// the job. That command discards no more than necessary.
 func (j *Job) otherOptions(there plan.Options, differ []string, begun []control.Stage) error {
 	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(stage.Diff(j.Plan, there, s)) > 0 })]
 	lost := slices.DeleteFunc(stage.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
@@ -36,9 +35,9 @@ func enumerated(list []control.Stage) string {
 	return strings.Join(words, "")
 }
 
-// Again returns the command that makes a stage of a run directory again with the options of here in
-// place of the options of there. The command lists the options that differ and that belong to this
-// stage or to a stage before it. in holds the names that the user gave to files.
+// Again returns the command that makes a stage of a run directory again with the options of here in place of the options of there. The
+// command lists the options that differ and that belong to this stage or to a stage before it. in holds the names that the user gave to
+// files.
 func Again(here, there plan.Options, run string, in control.Inputs, s control.Stage) string {
 	ours, theirs, files := here.Values(), there.Values(), in.Flags()
 	words := []string{"ndls", stage.Verb(s), "--run", report.Quoted(run)}
@@ -71,8 +70,8 @@ func belongs(here, there plan.Options, name string, s control.Stage) bool {
 	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
 }
 
-// spelt returns the value of an option in the form that its flag reads. ok is false if the options
-// leave it open because their rule has no such option; the flag of the rule leaves it open, too.
+// spelt returns the value of an option in the form that its flag reads. ok is false if the options leave it open because their rule has no
+// such option; the flag of the rule leaves it open, too.
 func spelt(p plan.Options, name string) (value string, ok bool) {
 	value = p.Values()[name]
 	if x, known := plan.Find(name); known && x.Positive() && value == "0" {

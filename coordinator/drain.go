@@ -7,9 +7,8 @@ import (
 	"ndls/internal/control"
 )
 
-// Drain gives out no more tasks. It returns after the tasks under way have ended and the run asks
-// for others. It fails with [control.ErrEnded] if the run has ended, and with the cause of ctx. A
-// successor of this coordinator does not know of the drain.
+// Drain gives out no more tasks. It returns after the tasks under way have ended and the run asks for others. It fails with
+// [control.ErrEnded] if the run has ended, and with the cause of ctx. A successor of this coordinator does not know of the drain.
 func (s *Scheduler) Drain(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,8 +28,8 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 	return s.err
 }
 
-// DrainWorker gives a worker no further task: the worker ends after its present one. Errors wrap
-// [control.ErrRejected] if there is no such worker or if it is the last one.
+// DrainWorker gives a worker no further task: the worker ends after its present one. Errors wrap [control.ErrRejected] if there is no such
+// worker or if it is the last one.
 func (s *Scheduler) DrainWorker(worker string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +55,7 @@ func (s *Scheduler) DrainWorker(worker string) error {
 	return nil
 }
 
-// drained reports whether a worker that asks for a task gets none because it drains, and notes that
-// it was told so.
+// drained reports whether a worker that asks for a task gets none because it drains, and notes that it was told so.
 func (s *Scheduler) drained(m *member) bool {
 	if !m.drain || s.leases.of(m.Worker) != nil {
 		return false

@@ -15,19 +15,17 @@ type fact string
 const (
 	// snapshot holds everything that was before, in one event.
 	snapshot fact = "snapshot"
-	// forgotten drops everything known of the stage under way. Discards counts how often output of
-	// the run was discarded until then.
+	// forgotten drops everything known of the stage under way. Discards counts how often output of the run was discarded until then.
 	forgotten fact = "forgotten"
 	// phase lists the tasks of the next phase; leases of earlier phases are over.
 	phase fact = "phase"
 	// leased says that a worker got a task.
 	leased fact = "leased"
-	// committed says that a lease has changed the catalogue. It is written after the change: a
-	// coordinator that was replaced in between does not confirm the change. Catalog is the number
-	// of a change that is durable by then: this change or a later one.
+	// committed says that a lease has changed the catalogue. It is written after the change: a coordinator that was replaced in between does
+	// not confirm the change. Catalog is the number of a change that is durable by then: this change or a later one.
 	committed fact = "committed"
-	// ended says that a worker has finished a task, has failed, or has given it back. Unless the
-	// worker has finished it, its gang ends as well.
+	// ended says that a worker has finished a task, has failed, or has given it back. Unless the worker has finished it, its gang ends as
+	// well.
 	ended fact = "ended"
 	// lost says that a lease has run out.
 	lost fact = "lost"
@@ -48,15 +46,14 @@ type event struct {
 	Blocks  string           `json:"blocks,omitempty"`
 	Outcome *control.Outcome `json:"outcome,omitempty"`
 	Loss    *Loss            `json:"loss,omitempty"`
-	// At is the time when the task was leased, or when its last checkpoint was saved. If the lease
-	// is lost, the work since At is lost.
+	// At is the time when the task was leased, or when its last checkpoint was saved. If the lease is lost, the work since At is lost.
 	At       time.Time `json:"at,omitzero"`
 	Catalog  uint64    `json:"catalog,omitempty"`
 	Discards int       `json:"discards,omitempty"`
 }
 
-// frees reports whether workers that had nothing to do may get a task after the event. None may
-// after another worker has begun, saved or finished one.
+// frees reports whether workers that had nothing to do may get a task after the event. None may after another worker has begun, saved or
+// finished one.
 func (e event) frees() bool {
 	switch e.Fact {
 	case leased, committed, snapshot:
@@ -94,8 +91,7 @@ func (p part) task(s control.Stage) control.Task {
 	return control.Task{Stage: s, Part: p.Part, First: p.First, Last: p.Last, Needs: p.Needs, FirstPanel: p.FirstPanel, LastPanel: p.LastPanel}
 }
 
-// Loss describes work that has to be done again: the work of a worker that was lost or failed,
-// since the last checkpoint of the task.
+// Loss describes work that has to be done again: the work of a worker that was lost or failed, since the last checkpoint of the task.
 type Loss = control.Loss
 
 // state holds everything that must outlive a coordinator.
@@ -114,8 +110,8 @@ type state struct {
 	Open    []openLease           `json:"open,omitempty"`
 	Losses  []Loss                `json:"losses,omitempty"`
 	Failed  *givenUp              `json:"failed,omitempty"`
-	// Broken lists the gangs that are broken and Breaks counts how often each gang broke, both by
-	// the name of the gang. Unfit lists the workers that no gang takes.
+	// Broken lists the gangs that are broken and Breaks counts how often each gang broke, both by the name of the gang. Unfit lists the
+	// workers that no gang takes.
 	Broken []int       `json:"broken_gangs,omitempty"`
 	Breaks map[int]int `json:"breaks_of_gangs,omitempty"`
 	Unfit  []string    `json:"unfit,omitempty"`
@@ -147,8 +143,8 @@ type givenUp struct {
 	Reason string `json:"reason"`
 	// Kinds lists the names of the kinds of the error.
 	Kinds []string `json:"kinds,omitempty"`
-	// Unable says that workers with more memory or disk might do the task. Final says that the
-	// reason is the error of one attempt, and that no other attempt could do better.
+	// Unable says that workers with more memory or disk might do the task. Final says that the reason is the error of one attempt, and that no
+	// other attempt could do better.
 	Unable bool `json:"unable,omitempty"`
 	Final  bool `json:"final,omitempty"`
 }

@@ -8,8 +8,8 @@ import (
 	"ndls/stage"
 )
 
-// Finished reports whether all stages of the job are complete in rec, or would be left out, under
-// the same plan and inputs. It writes nothing. The catalogue must be bound to the plan of the job.
+// Finished reports whether all stages of the job are complete in rec, or would be left out, under the same plan and inputs. It writes
+// nothing. The catalogue must be bound to the plan of the job.
 func (j *Job) Finished(ctx context.Context, rec *Record, stages []control.Stage) (bool, error) {
 	if len(rec.Discarding) > 0 || len(stage.Diff(j.Plan, rec.Plan, rec.begun()...)) > 0 {
 		return false, nil

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// breakBudget is the number of times in a row, without a commit, that a gang may break although
-	// none of its workers was lost or has failed.
+	// breakBudget is the number of times in a row, without a commit, that a gang may break although none of its workers was lost or has
+	// failed.
 	breakBudget = 5
 	// shortLeases is the time, in leases, that a gang waits for a missing worker.
 	shortLeases = 2
@@ -23,20 +23,18 @@ const (
 // errShort says why a phase of gangs is cut anew.
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
 
-// gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of
-// the same columns form one gang, which has a name (gangName).
+// gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of the same columns form one gang, which has
+// a name (gangName).
 //
-// The members of a gang stop together. If a lease ends without a report, all other leases of the
-// gang end, so that its members come back and form another gang; an idle worker takes the place of
-// a lost one. A worker that reports the failure of another one does not know whether that worker is
-// dead. The gang is then broken, and the next one begins after the leases of the others have ended
-// as well. Other gangs of the phase go on.
+// The members of a gang stop together. If a lease ends without a report, all other leases of the gang end, so that its members come back
+// and form another gang; an idle worker takes the place of a lost one. A worker that reports the failure of another one does not know
+// whether that worker is dead. The gang is then broken, and the next one begins after the leases of the others have ended as well. Other
+// gangs of the phase go on.
 type gangState struct {
 	broken map[int]bool
 	// breaks counts, since the last commit of a gang, how often it broke without a known reason.
 	breaks map[int]int
-	// unfit lists workers that reported, in a gang of the stage, too little memory or disk. No gang
-	// of the stage takes them again.
+	// unfit lists workers that reported, in a gang of the stage, too little memory or disk. No gang of the stage takes them again.
 	unfit []string
 	// memory returns the memory of a worker in bytes. If it is nil, memory is not compared.
 	memory func(worker string) int64
@@ -47,8 +45,7 @@ type gangState struct {
 // together reports whether the tasks of the phase belong to gangs.
 func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Shares() }
 
-// gangName names the gang of a task by the first panel of its columns, or by a negative number if
-// the gang takes one half of each panel.
+// gangName names the gang of a task by the first panel of its columns, or by a negative number if the gang takes one half of each panel.
 func gangName(t *task) int {
 	if side := t.Side(); side != packed.Both {
 		return -int(side) - len(packed.Sides)*t.FirstPanel
@@ -119,10 +116,9 @@ func (l *leases) fit(now time.Time, worker string, t *task) bool {
 	return !l.quarantine.keepsOut(now, worker) && !slices.Contains(l.unfit, worker) && (l.memory == nil || l.memory(worker) >= t.Needs)
 }
 
-// member chooses a place in a gang for a worker. It prefers a place whose rows the worker holds,
-// then a place in the gang that lacks fewest workers, then a place that needs much memory. A gang
-// begins only if enough workers are left for it after all begun gangs are full. Workers without a
-// place have no task; they replace lost ones.
+// member chooses a place in a gang for a worker. It prefers a place whose rows the worker holds, then a place in the gang that lacks fewest
+// workers, then a place that needs much memory. A gang begins only if enough workers are left for it after all begun gangs are full.
+// Workers without a place have no task; they replace lost ones.
 func (l *leases) member(now time.Time, worker string) (best *task) {
 	here := len(l.tasks)
 	if l.members != nil {
@@ -184,8 +180,7 @@ func (l *leases) endGang(t *task) {
 	delete(l.broken, gangName(t))
 }
 
-// leave ends or keeps the leases of the other members when the lease of a member ends without a
-// report.
+// leave ends or keeps the leases of the other members when the lease of a member ends without a report.
 func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	if o.Kind == control.Unable {
 		l.unfit = append(l.unfit, worker)
@@ -204,9 +199,8 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 	}
 }
 
-// resetLosses forgets the losses and failures of a gang's tasks after one of its workers has
-// committed something. These tasks are as long as their stage, and a commit between two losses is
-// progress.
+// resetLosses forgets the losses and failures of a gang's tasks after one of its workers has committed something. These tasks are as long
+// as their stage, and a commit between two losses is progress.
 func (l *leases) resetLosses(of *task) {
 	if !l.together() {
 		return
@@ -264,8 +258,7 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 	}
 }
 
-// understaffed reports whether no gang has had all its workers for so long that the phase must be
-// cut for the remaining workers.
+// understaffed reports whether no gang has had all its workers for so long that the phase must be cut for the remaining workers.
 func (s *Scheduler) understaffed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,14 +277,13 @@ func (s *Scheduler) understaffed(now time.Time) bool {
 type Sharers struct {
 	// Fit lists the workers that take part.
 	Fit []control.Hello
-	// Held lists the workers that gangs leave out for a while because they were lost again and
-	// again. They take part only if the others cannot do without them.
+	// Held lists the workers that gangs leave out for a while because they were lost again and again. They take part only if the others cannot
+	// do without them.
 	Held []control.Hello
 }
 
-// Sharers waits for the workers that are to share the rows of a graph and lists them. It lists the
-// workers that are present once tasks may be given out. With all it waits for Options.Workers of
-// them, but no longer than a lease.
+// Sharers waits for the workers that are to share the rows of a graph and lists them. It lists the workers that are present once tasks may
+// be given out. With all it waits for Options.Workers of them, but no longer than a lease.
 func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	tick := time.NewTicker(s.o.Lease / ticksPerLease)
 	defer tick.Stop()
@@ -327,8 +319,7 @@ func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	}
 }
 
-// sharers lists the workers that are present, serve rows, and have not reported too little memory
-// or disk for a gang of the stage.
+// sharers lists the workers that are present, serve rows, and have not reported too little memory or disk for a gang of the stage.
 func (s *Scheduler) sharers(now time.Time) (list Sharers) {
 	for _, m := range s.members {
 		switch {
@@ -342,8 +333,7 @@ func (s *Scheduler) sharers(now time.Time) (list Sharers) {
 	return list
 }
 
-// UnderWay returns the tasks of the present phase if workers work on them. They may have begun
-// before the coordinator was restarted.
+// UnderWay returns the tasks of the present phase if workers work on them. They may have begun before the coordinator was restarted.
 func (s *Scheduler) UnderWay() (tasks []control.Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,16 +15,16 @@ type Span struct {
 	Begin  time.Time     `json:"begin"`
 	// End is the present time for a task under way.
 	End time.Time `json:"end"`
-	// How says how the span ended: "done", "lost", "failed", "stopped", or "late" if another worker
-	// was first. Before the end it is "under way".
+	// How says how the span ended: "done", "lost", "failed", "stopped", or "late" if another worker was first. Before the end it is "under
+	// way".
 	How string `json:"how"`
 }
 
 // MostSpans is the number of ended tasks that [Scheduler.History] remembers. It forgets older ones.
 const MostSpans = 256
 
-// History returns which worker held which task and when, ordered by the beginning: the last
-// [MostSpans] that have ended since this coordinator began, and those under way.
+// History returns which worker held which task and when, ordered by the beginning: the last [MostSpans] that have ended since this
+// coordinator began, and those under way.
 func (s *Scheduler) History() []Span {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,7 @@ func (x *lease) span(end time.Time, how string) Span {
 	return Span{Worker: x.worker, Stage: x.task.Stage, Task: x.task.ID(), Begin: x.since, End: end, How: how}
 }
 
-// remember notes how a lease ended. Events replayed from an older journal carry no time and are
-// left out.
+// remember notes how a lease ended. Events replayed from an older journal carry no time and are left out.
 func (l *leases) remember(x *lease, how string) {
 	if !l.live {
 		return

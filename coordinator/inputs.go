@@ -25,9 +25,8 @@ func alike(f, g InputFile) bool {
 // proven reports whether the metadata of a file changes whenever its bytes change.
 func proven(f InputFile) bool { return !f.Changed.IsZero() }
 
-// digestFirst computes, before the partition begins, the digests of the files whose metadata cannot
-// prove later that the bytes are the same. An interrupted partition continues only if their digests
-// are equal.
+// digestFirst computes, before the partition begins, the digests of the files whose metadata cannot prove later that the bytes are the
+// same. An interrupted partition continues only if their digests are equal.
 func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	for i, f := range files {
 		if f.Version == "" && f.SHA256 == "" && !proven(f) {
@@ -39,10 +38,9 @@ func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	return nil
 }
 
-// digestBeside computes the missing digests of the files in rec while the partition reads them. The
-// partition runs in the returned context, which ends if a digest fails. The caller passes the error
-// of the partition to finish, which returns the first error of both. Without an error, rec then has
-// the digests.
+// digestBeside computes the missing digests of the files in rec while the partition reads them. The partition runs in the returned context,
+// which ends if a digest fails. The caller passes the error of the partition to finish, which returns the first error of both. Without an
+// error, rec then has the digests.
 func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
 	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.SHA256 != "" || f.Version != "" })
 	if len(files) == 0 {
@@ -84,9 +82,8 @@ func (j *Job) digest(ctx context.Context, files []InputFile) error {
 	return j.Digest(ctx, files)
 }
 
-// compareInputs refuses files that differ from those from which the partition was made, or is being
-// made. It reads the files whose metadata proves nothing, and stores the present path and times of
-// equal files in rec.
+// compareInputs refuses files that differ from those from which the partition was made, or is being made. It reads the files whose metadata
+// proves nothing, and stores the present path and times of equal files in rec.
 func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 	if len(j.Files) == 0 || len(rec.Inputs) == 0 || slices.EqualFunc(j.Files, rec.Inputs, alike) {
 		return nil

@@ -31,9 +31,9 @@ const (
 // ErrSuperseded reports that another coordinator has taken over the run.
 var ErrSuperseded = errors.New("another coordinator has taken over the run")
 
-// Journal holds what a coordinator must remember if it is killed: numbered records in the run
-// directory, each written once. If two coordinators write the record with the same number, one
-// succeeds, and the other gets ErrSuperseded from then on. It is safe for concurrent use.
+// Journal holds what a coordinator must remember if it is killed: numbered records in the run directory, each written once. If two
+// coordinators write the record with the same number, one succeeds, and the other gets ErrSuperseded from then on. It is safe for
+// concurrent use.
 type Journal struct {
 	store storage.Store
 	by    string  // names this coordinator alone
@@ -62,8 +62,8 @@ type batch struct {
 type journalRecord struct {
 	Number uint64 `json:"number"`
 	By     string `json:"by"`
-	// Claim marks the first record of a coordinator. It is never removed: otherwise a coordinator
-	// that does not know that it was superseded could write a record of the same number.
+	// Claim marks the first record of a coordinator. It is never removed: otherwise a coordinator that does not know that it was superseded
+	// could write a record of the same number.
 	Claim bool `json:"claim,omitempty"`
 	// Claims lists all claims; it is filled if Events has a snapshot.
 	Claims []uint64 `json:"claims,omitempty"`
@@ -77,10 +77,9 @@ type sealed struct {
 	Record json.RawMessage `json:"record"`
 }
 
-// OpenJournal reads the journal of the run in store, and takes it over from the coordinator before,
-// which then gets ErrSuperseded. A run without a journal gets one with the first record. Open the
-// catalogue after the journal: no earlier coordinator confirms a change that it made after that.
-// Errors wrap [seal.ErrCorrupt] for a damaged journal.
+// OpenJournal reads the journal of the run in store, and takes it over from the coordinator before, which then gets ErrSuperseded. A run
+// without a journal gets one with the first record. Open the catalogue after the journal: no earlier coordinator confirms a change that it
+// made after that. Errors wrap [seal.ErrCorrupt] for a damaged journal.
 func OpenJournal(ctx context.Context, store storage.Store) (*Journal, error) {
 	id := make([]byte, 8)
 	_, _ = rand.Read(id) // never fails
@@ -269,8 +268,7 @@ func sumOf(body []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(body, seal.Castagnoli))
 }
 
-// add appends events to the journal in the order of the calls. They are durable once wait returns
-// for the batch.
+// add appends events to the journal in the order of the calls. They are durable once wait returns for the batch.
 func (j *Journal) add(events ...event) *batch {
 	j.adding.Lock()
 	defer j.adding.Unlock()
@@ -284,9 +282,8 @@ func (j *Journal) add(events ...event) *batch {
 	return j.pending
 }
 
-// wait writes the batch, together with everything that was added while another record was written.
-// It returns after the batch and everything before it are durable. After an error nothing more
-// becomes durable, and nobody may hear of these events.
+// wait writes the batch, together with everything that was added while another record was written. It returns after the batch and
+// everything before it are durable. After an error nothing more becomes durable, and nobody may hear of these events.
 func (j *Journal) wait(ctx context.Context, b *batch) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -350,8 +347,7 @@ func (j *Journal) write(ctx context.Context, r journalRecord) error {
 	}
 	err = createNew(ctx, j.store, journalName(r.Number), text)
 	if errors.Is(err, storage.ErrExist) {
-		// The record is ours if the store refused a repetition after the first attempt was written
-		// without an answer.
+		// The record is ours if the store refused a repetition after the first attempt was written without an answer.
 		if there, readErr := readAll(ctx, j.store, journalName(r.Number)); readErr == nil && bytes.Equal(there, text) {
 			return nil
 		}
@@ -390,8 +386,7 @@ func (j *Journal) full() bool {
 	return j.since >= compactAfter
 }
 
-// look finds out whether another coordinator has taken over meanwhile. Records are written while
-// the store answers.
+// look finds out whether another coordinator has taken over meanwhile. Records are written while the store answers.
 func (j *Journal) look(ctx context.Context) error {
 	j.writing.Lock()
 	next, err := j.next, j.err
@@ -420,9 +415,8 @@ func (j *Journal) tidy(ctx context.Context) {
 	}
 }
 
-// sweep removes some of the records that are needed no more, while other records are written. more
-// reports whether there are further ones. The next coordinator finds those that cannot be removed;
-// they do no harm.
+// sweep removes some of the records that are needed no more, while other records are written. more reports whether there are further ones.
+// The next coordinator finds those that cannot be removed; they do no harm.
 func (j *Journal) sweep(ctx context.Context) (more bool) {
 	j.writing.Lock()
 	n := min(len(j.old), sweepAtOnce)

@@ -14,16 +14,13 @@ import (
 type JournalCheck struct {
 	Records int
 	Bytes   int64
-	// Damaged has an error for each damaged or missing record. Each error names the file and wraps
-	// [seal.ErrCorrupt].
+	// Damaged has an error for each damaged or missing record. Each error names the file and wraps [seal.ErrCorrupt].
 	Damaged []error
 }
 
-// VerifyJournal reads every record of the journal of the run in store, compares it with its
-// checksum, and reports missing records that the next coordinator would read. It reads a few
-// kilobytes for each task since the last snapshot. An error other than those in Damaged comes from
-// the store. A run without a journal has no damage. Records that a working coordinator removes
-// meanwhile seem to be missing.
+// VerifyJournal reads every record of the journal of the run in store, compares it with its checksum, and reports missing records that the
+// next coordinator would read. It reads a few kilobytes for each task since the last snapshot. An error other than those in Damaged comes
+// from the store. A run without a journal has no damage. Records that a working coordinator removes meanwhile seem to be missing.
 func VerifyJournal(ctx context.Context, store storage.Store) (check JournalCheck, err error) {
 	files, err := store.List(ctx, journalPrefix)
 	if err != nil {
@@ -56,8 +53,8 @@ func VerifyJournal(ctx context.Context, store storage.Store) (check JournalCheck
 	return check, nil
 }
 
-// missingRecords has an error for each missing record that would be read: a record after the newest
-// snapshot, or one of the claims that the snapshot lists.
+// missingRecords has an error for each missing record that would be read: a record after the newest snapshot, or one of the claims that the
+// snapshot lists.
 func missingRecords(numbers []uint64, there map[uint64]journalRecord) (missing []error) {
 	if len(numbers) == 0 {
 		return nil

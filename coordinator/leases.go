@@ -11,17 +11,15 @@ import (
 )
 
 const (
-	// failureBudget is the number of failures of a task, each of which a further attempt might have
-	// avoided, after which the run is given up.
+	// failureBudget is the number of failures of a task, each of which a further attempt might have avoided, after which the run is given up.
 	failureBudget = 3
 	// maxLeases is the number of workers that may hold the same task at a time.
 	maxLeases = 2
 )
 
-// leases knows which worker works on which task of the present phase. Only events change it, so
-// that replaying them gives the same state. Deadlines and progress, which are lost with the
-// coordinator, begin anew. It has no clock: callers pass the time. It is not safe for concurrent
-// use.
+// leases knows which worker works on which task of the present phase. Only events change it, so that replaying them gives the same state.
+// Deadlines and progress, which are lost with the coordinator, begin anew. It has no clock: callers pass the time. It is not safe for
+// concurrent use.
 type leases struct {
 	ttl     time.Duration
 	fencing uint64 // the largest number given out
@@ -89,8 +87,7 @@ func newLeases(ttl time.Duration) *leases {
 	}
 }
 
-// apply makes an event take effect. It fails for an event that cannot follow the events before it;
-// a journal never holds one.
+// apply makes an event take effect. It fails for an event that cannot follow the events before it; a journal never holds one.
 func (l *leases) apply(now time.Time, e event) error {
 	impossible := fmt.Errorf("event %q of task %q, lease %d, cannot follow the events before it", e.Fact, e.Task, e.Fencing)
 	switch e.Fact {
@@ -149,8 +146,8 @@ func (l *leases) apply(now time.Time, e event) error {
 	return nil
 }
 
-// note returns the time at which a worker was heard, and keeps the latest one. A time ahead of this
-// clock counts as now, and so does the zero time of an older journal.
+// note returns the time at which a worker was heard, and keeps the latest one. A time ahead of this clock counts as now, and so does the
+// zero time of an older journal.
 func (l *leases) note(now, at time.Time) time.Time {
 	if at.IsZero() || at.After(now) {
 		at = now
@@ -161,8 +158,8 @@ func (l *leases) note(now, at time.Time) time.Time {
 	return at
 }
 
-// replayed sets the last sign of life of the leases that a journal leaves open to the latest event
-// of any worker, because the journal has no renewals.
+// replayed sets the last sign of life of the leases that a journal leaves open to the latest event of any worker, because the journal has
+// no renewals.
 func (l *leases) replayed() {
 	l.live = true
 	for _, x := range l.open {
@@ -170,8 +167,8 @@ func (l *leases) replayed() {
 	}
 }
 
-// begin makes parts the present phase. It ends leases of the phase before. The losses and failures
-// of a task still count, unless the run was given up for that task.
+// begin makes parts the present phase. It ends leases of the phase before. The losses and failures of a task still count, unless the run
+// was given up for that task.
 func (l *leases) begin(stage control.Stage, workers int, parts []part) {
 	before := l.byID
 	if l.failed != nil {
@@ -233,8 +230,7 @@ func (l *leases) drop(x *lease, how string) {
 	x.task.leases = slices.DeleteFunc(x.task.leases, func(y *lease) bool { return y == x })
 }
 
-// end gives a task the outcome that a worker reports. The first report counts: other leases of the
-// task end with it.
+// end gives a task the outcome that a worker reports. The first report counts: other leases of the task end with it.
 func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 	if loss != nil {
 		l.losses = append(l.losses, *loss)
@@ -287,8 +283,7 @@ func (l *leases) state() *state {
 	return s
 }
 
-// restore sets the state to the content of a snapshot. Open leases begin anew, because their
-// workers may still be at work.
+// restore sets the state to the content of a snapshot. Open leases begin anew, because their workers may still be at work.
 func (l *leases) restore(now time.Time, s state) error {
 	memory, members := l.memory, l.members
 	*l = *newLeases(l.ttl)
@@ -339,8 +334,8 @@ func (l *leases) held(fencing uint64) (*lease, error) {
 	return x, nil
 }
 
-// resumes reports whether tasks are the phase that is under way: either workers are on it, or it
-// was cut before a worker told this coordinator that one of the tasks is done.
+// resumes reports whether tasks are the phase that is under way: either workers are on it, or it was cut before a worker told this
+// coordinator that one of the tasks is done.
 func (l *leases) resumes(tasks []control.Task) bool {
 	if l.failed != nil || l.stage != tasks[0].Stage || len(l.tasks) == 0 || l.tasks[0].Part != tasks[0].Part {
 		return false
@@ -351,9 +346,8 @@ func (l *leases) resumes(tasks []control.Task) bool {
 	})
 }
 
-// grant chooses a task for a worker, if there is one. Of the waiting tasks it takes the one for
-// which the worker holds most data, then the first. If none waits, it takes one that is overdue at
-// another worker.
+// grant chooses a task for a worker, if there is one. Of the waiting tasks it takes the one for which the worker holds most data, then the
+// first. If none waits, it takes one that is overdue at another worker.
 func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
 	if l.together() {
@@ -381,8 +375,8 @@ func (l *leases) waiting(worker string) (best *task) {
 	return best
 }
 
-// may reports whether a worker may get a task. It may not after it reported too little memory or
-// disk for this task, or for several tasks of the phase.
+// may reports whether a worker may get a task. It may not after it reported too little memory or disk for this task, or for several tasks
+// of the phase.
 func (l *leases) may(worker string, t *task) bool {
 	return l.unables[worker] < failureBudget && !slices.Contains(t.unable, worker)
 }
@@ -431,8 +425,7 @@ func (l *leases) renew(now time.Time, fencing uint64, p control.Progress) error 
 
 func (x *lease) touch(now time.Time, ttl time.Duration) { x.renewed, x.deadline = now, now.Add(ttl) }
 
-// expire returns the events of leases that have run out. A lease that waits for the coordinator
-// itself has not.
+// expire returns the events of leases that have run out. A lease that waits for the coordinator itself has not.
 func (l *leases) expire(now time.Time) (events []event) {
 	for _, x := range l.byNumber() {
 		if x.busy == 0 && x.ending == 0 && now.After(x.deadline) {
@@ -459,8 +452,8 @@ func (l *leases) extend(by time.Duration) {
 	}
 }
 
-// shorten brings the deadline of a worker that seems dead nearer: to a few seconds from now, or to
-// a few seconds after its next renewal is due.
+// shorten brings the deadline of a worker that seems dead nearer: to a few seconds from now, or to a few seconds after its next renewal is
+// due.
 func (l *leases) shorten(now time.Time, worker string) {
 	for _, x := range l.open {
 		if x.worker != worker {

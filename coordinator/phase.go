@@ -17,15 +17,13 @@ const glance = time.Second
 // ErrTask reports a task that could not be done.
 var ErrTask = errors.New("the task cannot be done")
 
-// Run runs the tasks of one phase of a stage, and returns the reports of the stage so far,
-// including those of earlier phases and of earlier coordinators. A phase on which workers still
-// work from before a restart continues as it was cut then.
+// Run runs the tasks of one phase of a stage, and returns the reports of the stage so far, including those of earlier phases and of earlier
+// coordinators. A phase on which workers still work from before a restart continues as it was cut then.
 //
-// After ctx is cancelled no more tasks are given out. Run returns the cause when the tasks under
-// way have ended, at the latest after the time of a lease. Errors wrap [ErrTask] if a task used up
-// its budget of losses or failures or can never be done; they name the task and the last reason.
-// They wrap [ErrSuperseded] if another coordinator has taken over. They wrap errShort if a gang has
-// lacked workers for two leases: it is then cut anew.
+// After ctx is cancelled no more tasks are given out. Run returns the cause when the tasks under way have ended, at the latest after the
+// time of a lease. Errors wrap [ErrTask] if a task used up its budget of losses or failures or can never be done; they name the task and
+// the last reason. They wrap [ErrSuperseded] if another coordinator has taken over. They wrap errShort if a gang has lacked workers for two
+// leases: it is then cut anew.
 func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	if err := s.begin(ctx, tasks); err != nil {
 		return nil, err
@@ -91,8 +89,7 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 	}
 }
 
-// sweeper removes old records of the journal in the background. sweep starts the removal unless it
-// is under way; stop ends it.
+// sweeper removes old records of the journal in the background. sweep starts the removal unless it is under way; stop ends it.
 func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	idle := make(chan struct{}, 1)
@@ -110,8 +107,7 @@ func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 	return sweep, func() { cancel(); <-idle }
 }
 
-// finished returns the number of finished tasks of the phase, and the share of its work that is
-// done, including the tasks under way.
+// finished returns the number of finished tasks of the phase, and the share of its work that is done, including the tasks under way.
 func (s *Scheduler) finished() (tasks int, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,8 +184,8 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 	return nil, s.leases.reports(), true, err
 }
 
-// tick ends leases that have run out. If the coordinator itself stood still, it adds that time to
-// all leases, because it could not hear the workers.
+// tick ends leases that have run out. If the coordinator itself stood still, it adds that time to all leases, because it could not hear the
+// workers.
 func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 	s.mu.Lock()
 	s.gather()
@@ -231,8 +227,8 @@ func (s *Scheduler) tellQuarantine(events []event) {
 	}
 }
 
-// giveUp ends the phase if it has a task for which no present worker has enough memory or disk. It
-// waits the time of a lease for missing workers, which may be starting again.
+// giveUp ends the phase if it has a task for which no present worker has enough memory or disk. It waits the time of a lease for missing
+// workers, which may be starting again.
 func (s *Scheduler) giveUp(now time.Time) []event {
 	var here []string
 	for _, m := range s.members {

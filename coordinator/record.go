@@ -57,13 +57,11 @@ type Record struct {
 	State  State  `json:"state"`
 	// Reason says why State is FAILED.
 	Reason string `json:"reason,omitempty"`
-	// Stopped says of a FAILED run that nothing failed: the user has stopped it, and the same
-	// command continues it.
+	// Stopped says of a FAILED run that nothing failed: the user has stopped it, and the same command continues it.
 	Stopped  bool         `json:"stopped,omitempty"`
 	Plan     plan.Options `json:"plan"`
 	PlanHash string       `json:"plan_hash"`
-	// Inputs lists the files from which the partition was made, or is being made. A generated
-	// dataset has none.
+	// Inputs lists the files from which the partition was made, or is being made. A generated dataset has none.
 	Inputs []InputFile `json:"inputs,omitempty"`
 	// Named lists files and folders by the names that commands used.
 	Named control.Inputs `json:"named,omitzero"`
@@ -80,17 +78,15 @@ type Record struct {
 	// Limits holds the highest speeds of the host in the last run that measured them.
 	Limits *control.Limits `json:"limits,omitempty"`
 	Stages []StageRecord   `json:"stages"`
-	// Discarding lists the stages whose output is being discarded; otherwise it is empty. The next
-	// command first finishes an interrupted discard.
+	// Discarding lists the stages whose output is being discarded; otherwise it is empty. The next command first finishes an interrupted
+	// discard.
 	Discarding []control.Stage `json:"discarding,omitempty"`
 	// Discards counts how often output was discarded.
 	Discards int `json:"discards,omitempty"`
-	// Catalog marks the last change of the catalogue when the record was written, and Journal the
-	// last record of the journal. Both only grow.
+	// Catalog marks the last change of the catalogue when the record was written, and Journal the last record of the journal. Both only grow.
 	Catalog *CatalogMark `json:"catalog,omitempty"`
 	Journal uint64       `json:"journal,omitempty"`
-	// Losses lists the work that had to be done again because a worker was lost or
-	// failed.
+	// Losses lists the work that had to be done again because a worker was lost or failed.
 	Losses []Loss `json:"losses,omitempty"`
 }
 
@@ -112,8 +108,8 @@ type Outputs struct {
 	SHA256 string `json:"sha256"`
 }
 
-// outputsOf describes the output of a stage by the catalogue. It leaves out features and smoothed
-// rows that the plan removes later. It has hop streams only if no other file has the edges.
+// outputsOf describes the output of a stage by the catalogue. It leaves out features and smoothed rows that the plan removes later. It has
+// hop streams only if no other file has the edges.
 func outputsOf(cat *catalog.Catalog, p plan.Options, s control.Stage) Outputs {
 	rows := stage.RowsKind(p)
 	lasting := func(kind string) bool {
@@ -138,8 +134,8 @@ func outputsOf(cat *catalog.Catalog, p plan.Options, s control.Stage) Outputs {
 	return Outputs{len(lines), hex.EncodeToString(sum[:])}
 }
 
-// Check compares the stages that are complete with the catalogue, which must be bound to
-// the plan of the record. Its error wraps [seal.ErrCorrupt].
+// Check compares the stages that are complete with the catalogue, which must be bound to the plan of the record. Its error wraps
+// [seal.ErrCorrupt].
 func (r *Record) Check(cat *catalog.Catalog) error {
 	for _, x := range r.Stages {
 		if x.State != Complete || x.Outputs == nil {
@@ -153,8 +149,8 @@ func (r *Record) Check(cat *catalog.Catalog) error {
 	return nil
 }
 
-// ReadRecord reads the record of the run in s. For an empty store it returns nil and no error. For
-// a store that holds something else it returns [ErrForeign].
+// ReadRecord reads the record of the run in s. For an empty store it returns nil and no error. For a store that holds something else it
+// returns [ErrForeign].
 func ReadRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	for {
 		rec, err := readRecord(ctx, s)
@@ -210,8 +206,7 @@ func readRecord(ctx context.Context, s storage.Store) (*Record, error) {
 	return &rec, nil
 }
 
-// refuseForeign fails if s holds anything but unfinished attempts at a record. made reports that
-// another process has just written a record.
+// refuseForeign fails if s holds anything but unfinished attempts at a record. made reports that another process has just written a record.
 func refuseForeign(ctx context.Context, s storage.Store) (made bool, err error) {
 	files, err := s.List(ctx, "")
 	if err != nil {
@@ -338,8 +333,7 @@ type StageStatus struct {
 	Stopped bool `json:"stopped,omitempty"`
 }
 
-// Word returns the state as commands and pages show it: STOPPED in place of FAILED if the run was
-// stopped.
+// Word returns the state as commands and pages show it: STOPPED in place of FAILED if the run was stopped.
 func (r *Record) Word() string { return word(r.State, r.Stopped) }
 
 // Word is described at [Record.Word].

@@ -29,8 +29,7 @@ const (
 	DefaultLease = 30 * time.Second
 	// DefaultCheckpoint is the interval at which workers commit the state of long tasks.
 	DefaultCheckpoint = 5 * time.Minute
-	// ticksPerLease is the number of times in a lease's time that deadlines are compared with the
-	// clock.
+	// ticksPerLease is the number of times in a lease's time that deadlines are compared with the clock.
 	ticksPerLease = 30
 	// reminder is the interval of the message that workers are missing.
 	reminder = time.Minute
@@ -48,8 +47,7 @@ const (
 	longestReason = 16 << 10
 )
 
-// errStopping is the error for workers while the coordinator stops: the run has not ended, and
-// continues with the next coordinator.
+// errStopping is the error for workers while the coordinator stops: the run has not ended, and continues with the next coordinator.
 var errStopping = errors.New("coordinator: it is stopping; ask the next one")
 
 // Options holds the options of a [Scheduler].
@@ -60,8 +58,8 @@ type Options struct {
 	Lease, Checkpoint time.Duration
 	// Workers is the number of workers that must be present before the first task is given out.
 	Workers int
-	// Alone says that the only worker is in the coordinator's process, so that neither outlives the
-	// other. Then nobody waits for tasks that were under way before, and no lease runs out.
+	// Alone says that the only worker is in the coordinator's process, so that neither outlives the other. Then nobody waits for tasks that
+	// were under way before, and no lease runs out.
 	Alone bool
 	// Near says that all workers are processes on this host.
 	Near bool
@@ -69,8 +67,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Scheduler gives tasks to workers and makes sure that each is done once. It is safe for concurrent
-// use.
+// Scheduler gives tasks to workers and makes sure that each is done once. It is safe for concurrent use.
 type Scheduler struct {
 	cat     *catalog.Catalog
 	plan    plan.Options
@@ -112,8 +109,8 @@ type member struct {
 
 var _ control.Service = (*Scheduler)(nil)
 
-// NewScheduler continues the run of this journal and this catalogue; open the catalogue after the
-// journal. Workers that hold tasks may continue them for the time of a lease.
+// NewScheduler continues the run of this journal and this catalogue; open the catalogue after the journal. Workers that hold tasks may
+// continue them for the time of a lease.
 func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, opts plan.Options, o Options) (*Scheduler, error) {
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
@@ -175,8 +172,8 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, opts pl
 	return s, nil
 }
 
-// record applies events and passes them to the journal. Nobody may hear of them before settle
-// returns. An event that cannot follow those before it ends the scheduler, and is not written.
+// record applies events and passes them to the journal. Nobody may hear of them before settle returns. An event that cannot follow those
+// before it ends the scheduler, and is not written.
 func (s *Scheduler) record(events ...event) *batch {
 	for i, e := range events {
 		if e.Fact == snapshot {
@@ -224,8 +221,8 @@ func (s *Scheduler) wake() {
 	s.offered = make(chan struct{})
 }
 
-// tell wakes the waiting calls that do not wait for a task: a thousand idle workers gain nothing
-// from each task that another worker begins or ends. Every change of the state calls tell or wake.
+// tell wakes the waiting calls that do not wait for a task: a thousand idle workers gain nothing from each task that another worker begins
+// or ends. Every change of the state calls tell or wake.
 func (s *Scheduler) tell() {
 	s.leading.Store(s.err == nil && (s.ended || !s.stopping))
 	close(s.changed)
@@ -308,8 +305,8 @@ func sound(r control.Rates) bool {
 	return true
 }
 
-// peerOf returns the address at which another present worker serves rows. It takes the next worker
-// by name, so that not all workers ask the same one.
+// peerOf returns the address at which another present worker serves rows. It takes the next worker by name, so that not all workers ask the
+// same one.
 func (s *Scheduler) peerOf(worker string) string {
 	var first, next *member
 	for name, m := range s.members {
@@ -329,8 +326,8 @@ func (s *Scheduler) peerOf(worker string) string {
 	return next.Blocks
 }
 
-// heartbeat returns the interval at which workers renew their leases and report progress. Workers
-// on this host do so every second, because a page may show progress that often.
+// heartbeat returns the interval at which workers renew their leases and report progress. Workers on this host do so every second, because
+// a page may show progress that often.
 func (s *Scheduler) heartbeat() time.Duration {
 	if s.o.Alone || s.o.Near {
 		return min(time.Second, heartbeat(s.o.Lease))
@@ -338,9 +335,8 @@ func (s *Scheduler) heartbeat() time.Duration {
 	return heartbeat(s.o.Lease)
 }
 
-// forgetMembers drops workers without a task that were silent for long, or that said that they end
-// and were silent for a lease. Each started worker has a new name, so that their number would grow
-// otherwise.
+// forgetMembers drops workers without a task that were silent for long, or that said that they end and were silent for a lease. Each
+// started worker has a new name, so that their number would grow otherwise.
 func (s *Scheduler) forgetMembers() {
 	for name, m := range s.members {
 		silence := forgottenAfter * s.o.Lease
@@ -370,8 +366,8 @@ func (s *Scheduler) held(h control.Hello) {
 	}
 }
 
-// gather notes whether enough workers are present for the first task. After a restart it gives the
-// earlier workers several leases to come back.
+// gather notes whether enough workers are present for the first task. After a restart it gives the earlier workers several leases to come
+// back.
 func (s *Scheduler) gather() {
 	n := s.live()
 	late := s.leases.fencing > 0 && n > 0 && time.Since(s.started) > shortLeases*s.o.Lease
@@ -388,8 +384,8 @@ func (s *Scheduler) waitForWorkers() {
 	}
 }
 
-// Next implements [control.Service]. A worker has one task at a time. If it asks again before that
-// task ends, Next returns the same lease, because the first answer may be lost.
+// Next implements [control.Service]. A worker has one task at a time. If it asks again before that task ends, Next returns the same lease,
+// because the first answer may be lost.
 func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -477,12 +473,10 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 	return s.leases.renew(time.Now(), fencing, p)
 }
 
-// Commit implements [control.Service]. During a commit the lease does not run out, and no other
-// attempt at its task ends it.
+// Commit implements [control.Service]. During a commit the lease does not run out, and no other attempt at its task ends it.
 //
-// The loss of another member of its gang does end a lease during a commit. The change is confirmed
-// all the same. That is harmless: every attempt writes the same bytes, and checkpoints of different
-// gangs have different names.
+// The loss of another member of its gang does end a lease during a commit. The change is confirmed all the same. That is harmless: every
+// attempt writes the same bytes, and checkpoints of different gangs have different names.
 func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change) error {
 	if err := s.check(c); err != nil {
 		return err
@@ -519,16 +513,15 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 	return s.settle(ctx, b)
 }
 
-// These bounds, in bytes, hold for names of files. File systems allow 4096 for a path with all its
-// folders, and 255 for each part, to which an unfinished file adds a suffix.
+// These bounds, in bytes, hold for names of files. File systems allow 4096 for a path with all its folders, and 255 for each part, to which
+// an unfinished file adds a suffix.
 const (
 	longestPath = 1024
 	longestPart = 200
 )
 
-// check refuses a change that the catalogue must not have: kinds of files that it never lists,
-// names that no store has, impossible sizes, and files made under another plan than that of the
-// run. Errors wrap [control.ErrRejected].
+// check refuses a change that the catalogue must not have: kinds of files that it never lists, names that no store has, impossible sizes,
+// and files made under another plan than that of the run. Errors wrap [control.ErrRejected].
 func (s *Scheduler) check(c control.Change) error {
 	if n := len(c.Added) + len(c.Removed); n > control.MaxFiles {
 		return fmt.Errorf("a change lists %d files; it may list at most %d: %w", n, control.MaxFiles, control.ErrRejected)
@@ -632,16 +625,15 @@ func (s *Scheduler) Catalog(_ context.Context, since catalog.Version) (catalog.L
 	return s.cat.Since(since), nil
 }
 
-// Dead brings the end of a worker's lease nearer, because someone has seen it die. If that was
-// wrong, the worker renews its lease in time.
+// Dead brings the end of a worker's lease nearer, because someone has seen it die. If that was wrong, the worker renews its lease in time.
 func (s *Scheduler) Dead(worker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases.shorten(time.Now(), worker)
 }
 
-// Workers returns the number of workers for which a stage is cut: the present ones, or those for
-// which it was cut before if some still work on it.
+// Workers returns the number of workers for which a stage is cut: the present ones, or those for which it was cut before if some still work
+// on it.
 func (s *Scheduler) Workers() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -685,8 +677,7 @@ func (s *Scheduler) Forget(ctx context.Context, discards int) error {
 // Recorded implements [Tasks].
 func (s *Scheduler) Recorded() uint64 { return s.journal.last() }
 
-// End tells the workers that there are no more tasks. It returns when all present workers have
-// heard so, or when ctx is done.
+// End tells the workers that there are no more tasks. It returns when all present workers have heard so, or when ctx is done.
 func (s *Scheduler) End(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -706,8 +697,7 @@ func (s *Scheduler) End(ctx context.Context) {
 	}
 }
 
-// awaitChange unlocks s.mu, waits until something has changed or ctx ends, and locks it again. It
-// returns the error of ctx.
+// awaitChange unlocks s.mu, waits until something has changed or ctx ends, and locks it again. It returns the error of ctx.
 func (s *Scheduler) awaitChange(ctx context.Context) error {
 	changed := s.changed
 	s.mu.Unlock()

@@ -17,13 +17,11 @@ import (
 	"ndls/stage"
 )
 
-// Standing describes the state of a run directory: record, journal and catalogue compared with each
-// other and with the files that exist.
+// Standing describes the state of a run directory: record, journal and catalogue compared with each other and with the files that exist.
 type Standing struct {
 	Record  *Record
 	Catalog *catalog.Catalog
-	// Lacks names what is missing or older than the rest. The next command that works on the run
-	// makes it again.
+	// Lacks names what is missing or older than the rest. The next command that works on the run makes it again.
 	Lacks []string
 	// gone lists the committed files that are missing or have another size.
 	gone []goneFile
@@ -48,9 +46,8 @@ const (
 	mostNamed = 3
 )
 
-// Stand reads record, journal and catalogue, and lists the files. If a process works on the run,
-// Stand repeats that until they agree, or until two reads give the same result. The error says what
-// cannot be read; a run directory without a record is an error, too.
+// Stand reads record, journal and catalogue, and lists the files. If a process works on the run, Stand repeats that until they agree, or
+// until two reads give the same result. The error says what cannot be read; a run directory without a record is an error, too.
 func Stand(ctx context.Context, store storage.Store) (*Standing, error) {
 	before := ""
 	for looks := 1; ; looks++ {
@@ -64,8 +61,8 @@ func Stand(ctx context.Context, store storage.Store) (*Standing, error) {
 	}
 }
 
-// stand reads once. seen is equal for two reads with the same result. It reads first what the run
-// writes first, so that no part is newer than a part read after it.
+// stand reads once. seen is equal for two reads with the same result. It reads first what the run writes first, so that no part is newer
+// than a part read after it.
 func stand(ctx context.Context, store storage.Store) (s *Standing, seen string, err error) {
 	rec, err := ReadRecord(ctx, store)
 	if err != nil || rec == nil {
@@ -87,8 +84,7 @@ func stand(ctx context.Context, store storage.Store) (s *Standing, seen string, 
 	return s, fmt.Sprint(rec.Seal, s.journal.last, s.Catalog.Number()), nil
 }
 
-// StandUnrecorded is Stand for a run directory whose record is gone. For an empty store it returns
-// nil.
+// StandUnrecorded is Stand for a run directory whose record is gone. For an empty store it returns nil.
 func StandUnrecorded(ctx context.Context, store storage.Store) (s *Standing, err error) {
 	if made, err := holdsRun(ctx, store); err != nil || !made {
 		return nil, err
@@ -138,8 +134,8 @@ func (s *Standing) older(format string, args ...any) error {
 		catalog.LogPrefix, fmt.Sprintf(format, args...), seal.ErrCorrupt)
 }
 
-// holds returns an error unless the catalogue lists the output that the record names, and nothing
-// made with other options. It ignores the stages in but.
+// holds returns an error unless the catalogue lists the output that the record names, and nothing made with other options. It ignores the
+// stages in but.
 func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 	left := *r
 	left.Stages = slices.DeleteFunc(slices.Clone(r.Stages), func(x StageRecord) bool { return slices.Contains(but, x.Stage) })
@@ -149,8 +145,7 @@ func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 	return onlyOf(cat, r.Plan, but)
 }
 
-// onlyOf refuses a catalogue that lists files made under another plan. It ignores the stages in
-// but.
+// onlyOf refuses a catalogue that lists files made under another plan. It ignores the stages in but.
 func onlyOf(cat *catalog.Catalog, p plan.Options, but []control.Stage) error {
 	plans := stage.Hashes(p)
 	for _, e := range cat.All() {
@@ -191,18 +186,16 @@ func isHops(e catalog.Entry) bool {
 	return e.Kind == catalog.KindHops || e.Kind == catalog.KindReversedHops
 }
 
-// Sound reports whether all parts agree and exist. Otherwise no file outside the catalogue may be
-// taken for a leftover.
+// Sound reports whether all parts agree and exist. Otherwise no file outside the catalogue may be taken for a leftover.
 func (s *Standing) Sound() bool {
 	return len(s.Lacks) == 0 && len(s.gone) == 0 && s.broken == nil && s.differ == nil
 }
 
-// Differ returns an error if the catalogue does not list what was committed: nothing can then be
-// read from the run directory.
+// Differ returns an error if the catalogue does not list what was committed: nothing can then be read from the run directory.
 func (s *Standing) Differ() error { return s.differ }
 
-// Problem describes what is wrong with a run directory whose existing committed files can still be
-// read; "" if nothing is. All commands use these words.
+// Problem describes what is wrong with a run directory whose existing committed files can still be read; "" if nothing is. All commands use
+// these words.
 func (s *Standing) Problem() string {
 	var all []string
 	if len(s.Lacks) > 0 {
@@ -225,8 +218,7 @@ func (s *Standing) Err() error {
 	return s.differ
 }
 
-// refuseGone returns the error for missing committed files, except those of some stages; nil if
-// there are none.
+// refuseGone returns the error for missing committed files, except those of some stages; nil if there are none.
 func (s *Standing) refuseGone(but []control.Stage) error {
 	left := slices.DeleteFunc(slices.Clone(s.gone), func(f goneFile) bool { return slices.Contains(but, control.Stage(f.Stage)) })
 	if len(left) == 0 {
@@ -246,8 +238,7 @@ func (s *Standing) refuseGone(but []control.Stage) error {
 	return stage.Explain(seal.Corrupt(left[0].Path, "%s", what), s.Catalog)
 }
 
-// Refuse returns an error if no stage can run on a run directory after the output of some stages is
-// discarded; nil if some can.
+// Refuse returns an error if no stage can run on a run directory after the output of some stages is discarded; nil if some can.
 func (s *Standing) Refuse(discard []control.Stage) error {
 	if left := slices.DeleteFunc(s.Record.begun(), func(x control.Stage) bool {
 		return slices.Contains(discard,
@@ -284,8 +275,7 @@ func (s *Standing) Recorded() bool { return s.Record.Format != 0 }
 // Least returns the number that the next change of the catalogue must exceed.
 func (s *Standing) Least() uint64 { return max(s.Record.Catalog.number(), s.journal.catalog) }
 
-// Known reports whether the record names the last change of the catalogue. Records of earlier
-// versions do not.
+// Known reports whether the record names the last change of the catalogue. Records of earlier versions do not.
 func (s *Standing) Known() bool { return s.Record.Catalog != nil }
 
 // CatalogMark describes the catalogue at the time when a record was written.
@@ -317,8 +307,7 @@ type journalEnd struct {
 	discards int
 }
 
-// readJournalEnd reads the journal as the next coordinator does, and changes nothing. broken is the
-// damage that it finds.
+// readJournalEnd reads the journal as the next coordinator does, and changes nothing. broken is the damage that it finds.
 func readJournalEnd(ctx context.Context, store storage.Store) (end journalEnd, broken, err error) {
 	j := &Journal{store: store, next: 1, first: 1}
 	records, err := j.replay(ctx)

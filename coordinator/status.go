@@ -14,8 +14,7 @@ type Status struct {
 	// Run is the URI of the run directory.
 	Run      string `json:"run"`
 	PlanHash string `json:"plan_hash"`
-	// State is "waiting" for workers or for the next phase, "running", "draining", "stopping"
-	// or "ended".
+	// State is "waiting" for workers or for the next phase, "running", "draining", "stopping" or "ended".
 	State string        `json:"state"`
 	Stage control.Stage `json:"stage,omitempty"`
 	Phase control.Part  `json:"phase,omitempty"`
@@ -25,8 +24,7 @@ type Status struct {
 	// WantedWorkers is the number of workers that must be present before the first task.
 	WantedWorkers int            `json:"wanted_workers"`
 	Workers       []WorkerStatus `json:"workers"`
-	// Losses lists the work of the run that had to be done again; SecondsLost is
-	// the sum.
+	// Losses lists the work of the run that had to be done again; SecondsLost is the sum.
 	Losses      []Loss  `json:"losses"`
 	SecondsLost float64 `json:"seconds_lost"`
 }
@@ -49,8 +47,7 @@ type WorkerStatus struct {
 	Threads  int     `json:"threads"`
 	// Rates holds the rates that the worker measured when it joined.
 	Rates control.Rates `json:"rates,omitzero"`
-	// Usage is the usage of its process in the last report with a task. Speed is the present rate
-	// of that.
+	// Usage is the usage of its process in the last report with a task. Speed is the present rate of that.
 	Usage control.Usage `json:"usage,omitzero"`
 	Speed Speed         `json:"speed,omitzero"`
 	// Draining says that the worker gets no further task.
@@ -62,8 +59,8 @@ type WorkerStatus struct {
 	Progress control.Progress `json:"progress,omitzero"`
 	// Rate is in units of Progress a second.
 	Rate float64 `json:"rate,omitempty"`
-	// Lease is the number of the lease of the task. LeaseLeft is the time until it runs out, in
-	// seconds. The lease of a worker in the coordinator's process does not run out.
+	// Lease is the number of the lease of the task. LeaseLeft is the time until it runs out, in seconds. The lease of a worker in the
+	// coordinator's process does not run out.
 	Lease     uint64  `json:"lease,omitempty"`
 	LeaseLeft float64 `json:"lease_left_seconds,omitempty"`
 }
@@ -129,6 +126,6 @@ func (s *Scheduler) state() string {
 	return "waiting"
 }
 
-// Leading reports whether this coordinator leads the run. It is false after the coordinator stops
-// or another has taken over. It needs no lock.
+// Leading reports whether this coordinator leads the run. It is false after the coordinator stops or another has taken over. It needs no
+// lock.
 func (s *Scheduler) Leading() bool { return s.leading.Load() }

@@ -6,18 +6,16 @@ import (
 )
 
 const (
-	// overdueFactor is the multiple of the median time of its phase after which a second worker
-	// gets a task whose worker cannot tell the time left.
+	// overdueFactor is the multiple of the median time of its phase after which a second worker gets a task whose worker cannot tell the time
+	// left.
 	overdueFactor = 2
-	// gainFactor is the multiple of the time of a new attempt that a task must still need before a
-	// second worker gets it.
+	// gainFactor is the multiple of the time of a new attempt that a task must still need before a second worker gets it.
 	gainFactor = 1.2
 )
 
-// straggler returns the task that gains most from a second attempt: one that still needs longer, by
-// its worker's report, than a new attempt. It returns nil if none gains. If a worker is given, that
-// worker must be allowed to have the task and must not have it yet. A gain shorter than a lease is
-// not worth it.
+// straggler returns the task that gains most from a second attempt: one that still needs longer, by its worker's report, than a new
+// attempt. It returns nil if none gains. If a worker is given, that worker must be allowed to have the task and must not have it yet. A
+// gain shorter than a lease is not worth it.
 func (l *leases) straggler(now time.Time, worker string) (found *task) {
 	piece := l.pieceSeconds(now)
 	if piece == 0 {
@@ -47,8 +45,8 @@ func (l *leases) straggler(now time.Time, worker string) (found *task) {
 	return found
 }
 
-// pieceSeconds returns the median time of a piece of the phase: of tasks that are done, and of
-// tasks under way whose workers report the time left. It returns 0 while nothing is known.
+// pieceSeconds returns the median time of a piece of the phase: of tasks that are done, and of tasks under way whose workers report the
+// time left. It returns 0 while nothing is known.
 func (l *leases) pieceSeconds(now time.Time) float64 {
 	var all []float64
 	for _, t := range l.tasks {
@@ -72,9 +70,8 @@ func (l *leases) pieceSeconds(now time.Time) float64 {
 // mostGuessed is the largest share of a task that counts as done by the times of other tasks.
 const mostGuessed = 0.9
 
-// share returns the share of the phase's work that is done, from 0 to 1. It adds the tasks that are
-// done, and for tasks under way the share by the time left that their workers report, or by the
-// times of other tasks if a worker cannot tell.
+// share returns the share of the phase's work that is done, from 0 to 1. It adds the tasks that are done, and for tasks under way the share
+// by the time left that their workers report, or by the times of other tasks if a worker cannot tell.
 func (l *leases) share(now time.Time) float64 {
 	piece := l.pieceSeconds(now)
 	done, all := 0.0, 0.0

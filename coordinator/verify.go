@@ -22,8 +22,8 @@ import (
 const (
 	// mostVerified bounds the number of files that are read at a time.
 	mostVerified = 16
-	// fileMemory is the heap that reading a file needs, in bytes: buffers, and a row group of the
-	// node table, which is decoded as a whole. A file of edges needs a third of that.
+	// fileMemory is the heap that reading a file needs, in bytes: buffers, and a row group of the node table, which is decoded as a whole. A
+	// file of edges needs a third of that.
 	fileMemory = 24 << 20
 )
 
@@ -36,13 +36,12 @@ type Verified struct {
 	OfBytes int64
 }
 
-// Verify reads every catalogued file again. It compares the bytes with the checksum, the rows with
-// the count of the entry, and the counts with the graph summary. It compares the record rec with
-// the catalogue, and reads the journal. It continues after a damaged file; the error joins all
-// findings, wraps [seal.ErrCorrupt] and names the files.
+// Verify reads every catalogued file again. It compares the bytes with the checksum, the rows with the count of the entry, and the counts
+// with the graph summary. It compares the record rec with the catalogue, and reads the journal. It continues after a damaged file; the
+// error joins all findings, wraps [seal.ErrCorrupt] and names the files.
 //
-// It reads the files of one part only. The part with the graph summary, or the first part if there
-// is no summary, also checks what belongs to no single file: counts, record and journal.
+// It reads the files of one part only. The part with the graph summary, or the first part if there is no summary, also checks what belongs
+// to no single file: counts, record and journal.
 //
 // It reads as many files at a time as threads may run and as the budget b has memory for.
 func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.Part, b *mem.Budget) (v Verified, err error) {
@@ -79,8 +78,7 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.P
 	return v, errors.Join(found...)
 }
 
-// filesOf returns the entries of a part. rest reports whether the part also checks what belongs to
-// no single file.
+// filesOf returns the entries of a part. rest reports whether the part also checks what belongs to no single file.
 func filesOf(all []catalog.Entry, part share.Part, v *Verified) (entries []catalog.Entry, rest bool) {
 	sizes := make([]int64, len(all))
 	for i, e := range all {
