@@ -96,11 +96,13 @@ NAMES
 	f.IntVar(&j.Splits, "splits", reproduce.DefaultSplits, "tables: random splits, of data sets without a published one")
 	f.IntVar(&j.Models, "runs", 0, fmt.Sprintf("tables: models of each split (default %d, of a published split %d)", reproduce.DefaultModels, reproduce.DefaultPublishedModels))
 	f.StringVar(&j.Options, "options", "", `tables: further options of ndls run for all methods, such as "--epochs 200 --patience 50"`)
-	f.StringVar(&j.Python, "python", "python3", "tables: the Python that trains trees, with numpy, pyarrow, scikit-learn and xgboost")
+	f.BoolVar(&j.Peers, "peers", false, "tables transductive, inductive and efficiency: graph networks of other papers, too, each alone and with NDLS-L on its soft labels")
+	f.StringVar(&j.Python, "python", "python3", "tables: the Python that trains trees, with numpy, pyarrow, scikit-learn and xgboost, and peers, with numpy, pyarrow, scipy, torch, torch_geometric and pymetis")
 	cmd.Example = `  ndls reproduce karate --out FIGURES
   ndls reproduce k-cdf --run CORA,CITESEER --out FIGURES
   ndls reproduce transductive --data DATA --sets cora,citeseer --out TABLES
   ndls reproduce sparsity --data DATA --sets cora --conditions "all,5 labels a class" --out TABLES
+  ndls reproduce inductive --data DATA --sets cora --peers --python VENV/bin/python --out TABLES
   ndls reproduce base-models --data DATA --python VENV/bin/python --out TABLES`
 	return cmd
 }

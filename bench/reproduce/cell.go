@@ -65,8 +65,8 @@ func (j Job) cell(g grid, s set, c condition, name string) (x cell, err error) {
 		trials:  cmp.Or(j.Trials, DefaultTrials), seed: 1, last: ndls.StageEvaluate,
 	}
 	switch {
-	case r.trees != "":
-		x.search = r.trees // the program chooses what a forest, or boosting, has to choose
+	case r.program != "":
+		x.search = r.program // the program chooses what a forest, or boosting, has to choose
 	case r.search != fixed && g.search != fixed:
 		x.search = strings.TrimSpace(g.search + " " + r.search)
 	}
@@ -117,7 +117,7 @@ func lay(o *ndls.Options, flags string) error {
 
 // byItself says that each split is a run of its own: ndls run takes one split with these options.
 func (x cell) byItself() bool {
-	return x.inductive || x.trees != "" || strings.Contains(x.options, "--blank-features")
+	return x.inductive || x.program != "" || strings.Contains(x.options, "--blank-features")
 }
 
 // place names the files of a cell: its data set, its condition, and more.
@@ -151,7 +151,7 @@ type Outcome struct {
 	Condition string `json:"condition,omitempty"`
 	Recipe    string `json:"recipe"`
 	// Command is the line that repeats it, with DATA for the folder of data sets and RUN for a
-	// run directory; for trees, the lines.
+	// run directory; for a program, the lines.
 	Command string `json:"command"`
 	Choice
 	Splits int `json:"splits"`
@@ -164,8 +164,10 @@ type Outcome struct {
 	After  Figures `json:"after"`
 	// MeanK is the mean number of hops of nodes, nil where no K table was made.
 	MeanK *float64 `json:"mean_k,omitempty"`
-	// Stages are the seconds that stages took, in all runs together.
+	// Stages are the seconds that stages took, in all runs together. A program counts as training.
 	Stages []Seconds `json:"stages"`
+	// Memory is the peak of a program in bytes.
+	Memory int64 `json:"memory,omitempty"`
 }
 
 // Choice holds what validation chose.
@@ -207,7 +209,7 @@ type Seconds struct {
 // outcome returns the result of a cell: the stored one of an earlier call, or a new measurement,
 // which it stores.
 func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
-	id := key(x.set.uri, x.options, x.labels, x.search, x.trees, x.inductive, x.trials, x.splits, x.models, x.seed)
+	id := key(x.set.uri, x.options, x.labels, x.search, x.program, x.inductive, x.trials, x.splits, x.models, x.seed)
 	if x.last != ndls.StageEvaluate {
 		id = key(id, x.last)
 	}
@@ -217,8 +219,8 @@ func (j Job) outcome(ctx context.Context, x cell) (Outcome, error) {
 	return stored(filepath.Join(j.Out, "experiments", x.place(x.name, id)+".json"), func() (Outcome, error) {
 		o := Outcome{Set: x.set.name, Condition: x.condition.name, Recipe: x.name, Splits: x.splits}
 		all := splits{x, filepath.Join(j.Out, "experiments", x.place(x.name, id, "splits"))}
-		measure := j.measureTrees
-		if x.trees == "" {
+		measure := j.measureProgram
+		if x.program == "" {
 			choice, err := j.choose(ctx, x)
 			if err != nil {
 				return o, err
@@ -491,7 +493,7 @@ func (o *Outcome) add(ctx context.Context, d *ndls.Directory, stages []ndls.Stag
 	return nil
 }
 
-// counts sets the numbers of training and test nodes, unless they are those of an earlier split.
+// counts sets the numbers of training and test nodes, unless an earlier split has set them.
 func (o *Outcome) counts(train, test int64) {
 	if o.Train == 0 {
 		o.Train, o.Test = train, test
@@ -514,6 +516,7 @@ func (o *Outcome) join(of Outcome) {
 	o.Models = append(o.Models, of.Models...)
 	o.MeanK = cmp.Or(o.MeanK, of.MeanK)
 	o.counts(of.Train, of.Test)
+	o.Memory = max(o.Memory, of.Memory)
 	for _, s := range of.Stages {
 		o.took(s)
 	}

@@ -114,8 +114,8 @@ func compare(a, b line, of func(line, Model) *float64) difference {
 	return paired(d, a.Outcome.overlap())
 }
 
-// paired tests differences of random splits. Splits of the same nodes are not independent: the variance of their mean is that of
-// independent ones, and overlap times the variance of one more.
+// paired tests differences of random splits. Splits of the same nodes are not independent: the variance of their mean equals the
+// one of independent splits, and overlap times the variance of one split more.
 func paired(d []float64, overlap float64) difference {
 	mean, deviation := stat.MeanStdDev(d, nil)
 	n := float64(len(d))

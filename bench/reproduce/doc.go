@@ -22,6 +22,6 @@
 //
 // # Determinism
 //
-// Accuracies and choices depend on the data, the job's numbers and options alone; those of trees
+// Accuracies and choices depend on the data, the job's numbers and options alone; those of programs
 // on the versions of the Python packages, too. Seconds are measured.
 package reproduce

@@ -206,7 +206,7 @@ func (g grid) conditionList() []condition {
 // under makes the lines of a data set under a condition. What it has made on the way is removed.
 func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []line, missing *lack, err error) {
 	for _, r := range g.rows {
-		if len(j.Methods) > 0 && !slices.Contains(j.Methods, r.recipe) {
+		if named := slices.Contains(j.Methods, r.recipe); len(j.Methods) > 0 && !named || r.peer && !j.Peers && !named {
 			continue
 		}
 		x, err := j.cell(g, s, c, r.recipe)
@@ -218,8 +218,8 @@ func (g grid) under(ctx context.Context, j Job, s set, c condition) (lines []lin
 		}
 		o, err := j.outcome(ctx, x)
 		if errors.Is(err, errNoPython) {
-			missing = &lack{Set: s.name, Why: err.Error() + ": trees are left out", Lines: []string{
-				"python3 -m venv VENV && VENV/bin/pip install numpy pyarrow scikit-learn xgboost",
+			missing = &lack{Set: s.name, Why: err.Error() + ": its models are left out", Lines: []string{
+				"python3 -m venv VENV && VENV/bin/pip install " + programOf(x.program).packages,
 				fmt.Sprintf("ndls reproduce %s --data DATA --python VENV/bin/python --out OUT", g.name),
 			}}
 			continue
@@ -289,7 +289,7 @@ func (g grid) tables(lines []line) []Table {
 	}
 	all := Table{
 		Name: g.name + "-lines", Title: g.name + ": deviation between splits and between models in points of test accuracy, and what was chosen",
-		Header: []string{"data set", "condition", "method", "paper", "validation", "test", "splits", "models", "between splits", "between models", "mean K", "trials", "chosen by validation", "command"},
+		Header: []string{"data set", "condition", "method", "paper", "validation", "test", "splits", "models", "between splits", "between models", "mean K", "trials", "chosen by validation", "MiB of its program", "command"},
 	}
 	for _, l := range lines {
 		o, f := l.Outcome, l.figures()
@@ -308,7 +308,7 @@ func (g grid) tables(lines []line) []Table {
 		all.Rows = append(all.Rows, []string{
 			o.Set, o.Condition, l.Name, cmp.Or(l.Paper, "–"), percent(f.Valid), percent(f.Test),
 			strconv.Itoa(o.Splits), strconv.Itoa(len(o.Models) / o.Splits), between[0], between[1],
-			k, trials, cmp.Or(o.Chosen, "–"), o.Command,
+			k, trials, cmp.Or(o.Chosen, "–"), orDash(float64(o.Memory)/(1<<20), "%.0f"), o.Command,
 		})
 	}
 	return append(tables, all)

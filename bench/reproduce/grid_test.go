@@ -88,7 +88,7 @@ func TestTablesAreValid(t *testing.T) {
 						t.Fatalf("%s, %s, %s: %v", g.name, name, r.recipe, err)
 					}
 					var space tune.Space
-					if x.search != "" && x.trees == "" {
+					if x.search != "" && x.program == "" {
 						all := strings.Fields(x.search + " " + x.labelSearch)
 						if space, err = tune.ParseSpace(all...); err != nil || len(space) == 0 {
 							t.Fatalf("%s, %s: %q: %v", g.name, r.recipe, all, err)
@@ -279,7 +279,7 @@ func TestTrees(t *testing.T) {
 		t.Errorf("without Python:\n%s", printed)
 	}
 	j.Python = os.Getenv("NDLS_PYTHON")
-	if err := j.checkPython(ctx); err != nil {
+	if err := j.checkPython(ctx, programOf("forest")); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
@@ -393,7 +393,7 @@ func TestRefusedTables(t *testing.T) {
 	e := find(t, "transductive")
 	for want, change := range map[string]func(*Job){
 		"--sets karate":     func(j *Job) { j.Sets = []string{"karate"} },
-		"--methods gcn":     func(j *Job) { j.Methods = []string{"gcn"} },
+		"--methods gin":     func(j *Job) { j.Methods = []string{"gin"} },
 		"has no conditions": func(j *Job) { j.Conditions = []string{"2 %"} },
 		"epochs":            func(j *Job) { j.Options, j.Data = "--epochs", dataOf(t) },
 		"speed":             func(j *Job) { j.Options, j.Data = "--speed 9", dataOf(t) },
@@ -507,5 +507,43 @@ func TestSeconds(t *testing.T) {
 	rows := r.Tables[0].Rows
 	if len(rows) != 2 || rows[0][2] == "–" || rows[1][2] != "–" || rows[1][3] == "–" || rows[1][4] == "–" {
 		t.Errorf("%v", rows)
+	}
+}
+
+// TestPeers measures networks of other papers where Python has what they need, in a table whose test nodes come later and in one of
+// seconds. They are left out of tables that are not asked for them.
+func TestPeers(t *testing.T) {
+	withToy(t)
+	ctx := context.Background()
+	j := tableJob(t, t.TempDir())
+	g := grid{name: "nets", sets: []string{"toy"}, search: "dropout=0.2,0.5", rows: slices.Concat([]row{{name: "SGC", recipe: "sgc"}, {name: "NDLS-F", recipe: "ndls", ours: true}}, transductivePeers)}
+	r, err := g.make(ctx, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := r.Data.(tableData).Lines; len(lines) != 2 {
+		t.Fatalf("%d lines without peers", len(lines))
+	}
+	j.Peers, j.Trials, j.Python = true, 1, os.Getenv("NDLS_PYTHON")
+	if err := j.checkPython(ctx, programOf("gcn")); err != nil {
+		t.Skip("NDLS_PYTHON names no Python with PyTorch and PyTorch Geometric:", err)
+	}
+	g.inductive = true
+	if r, err = g.make(ctx, j); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range r.Data.(tableData).Lines[2:] {
+		if o := l.Outcome; len(o.Models) != 2 || o.Trials != 1 || o.Memory == 0 || o.Before.Test.Mean < 0.5 || o.After.Test == nil || !strings.Contains(o.Command, "--inductive") {
+			t.Errorf("%s: %+v", l.Name, o)
+		}
+	}
+	g = grid{name: "clock", sets: []string{"toy"}, search: fixed, seconds: true, options: none, rows: slowPeers}
+	if r, err = g.make(ctx, j); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Tables[0].Rows {
+		if row[4] == "–" || row[8] == "–" {
+			t.Errorf("%v", row)
+		}
 	}
 }

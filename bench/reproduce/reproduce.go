@@ -48,7 +48,9 @@ type Job struct {
 	Trials, Splits, Models int
 	// Options are further options of ndls run for all methods, as a command line spells them.
 	Options string
-	// Python is the program that trains trees, "" for python3.
+	// Peers says that graph networks of other papers are measured, too.
+	Peers bool
+	// Python is the Python that runs the programs which train trees and peers, "" for python3.
 	Python string
 }
 

@@ -1,5 +1,7 @@
 package reproduce
 
+import "slices"
+
 // A recipe is how a row of a table gets its predictions: options of ndls run, of which some are
 // chosen by validation.
 type recipe struct {
@@ -12,9 +14,8 @@ type recipe struct {
 	// labelSearch lists what is chosen of label smoothing, by validation after it, beside its depth:
 	// as many settings as of the network, which is chosen first.
 	labelSearch string
-	// trees is the model of examples/trees that is trained on the smoothed rows, "" for the
-	// perceptron of ndls.
-	trees string
+	// program is the model of one of programs that is trained in place of the perceptron of ndls, "" for that.
+	program string
 }
 
 const (
@@ -48,10 +49,62 @@ var recipes = map[string]recipe{
 	"ndls":         {options: "--rule ndls", search: hopsOfNodes + " residual=0,0.1,0.2"},
 	"ndls-32":      {options: "--rule ndls --probes 32", search: hopsOfNodes + " residual=0,0.1,0.2"},
 	"authors":      {options: "--lsi feature --r 0 --stationary global --kmax 199 --epsilon 0.03 --rule ndls-reference --dropout 0.5 --input-dropout 0.5 --lr 0.1 --epochs 200", labels: "--label-rule ndls-reference --label-epsilon 0.05", search: fixed},
-	"forest":       {options: "--rule sgc --hops 0", trees: "forest"},
-	"forest-ndls":  {options: "--rule ndls", trees: "forest"},
-	"xgboost":      {options: "--rule sgc --hops 0", trees: "xgboost"},
-	"xgboost-ndls": {options: "--rule ndls", trees: "xgboost"},
+	"forest":       {options: "--rule sgc --hops 0", program: "forest"},
+	"forest-ndls":  {options: "--rule ndls", program: "forest"},
+	"xgboost":      {options: "--rule sgc --hops 0", program: "xgboost"},
+	"xgboost-ndls": {options: "--rule ndls", program: "xgboost"},
+	"gcn":          peer("gcn"),
+	"gat":          peer("gat"),
+	"sage":         peer("sage"),
+	"jknet":        peer("jknet"),
+	"appnp-net":    peer("appnp"),
+	"apgcn":        peer("apgcn"),
+	"pprgo":        peer("pprgo"),
+	"dagnn":        peer("dagnn"),
+	"dagnn-ndls":   peer("dagnn-ndls"),
+	"fastgcn":      peer("fastgcn"),
+	"clustergcn":   peer("clustergcn"),
+	"graphsaint":   peer("graphsaint"),
+}
+
+// peer is the recipe of a graph network, which reads the rows of features as they are.
+func peer(model string) recipe { return recipe{options: "--rule sgc --hops 0", program: model} }
+
+// peerRows are the rows of a network: alone, and with its soft labels smoothed by NDLS-L.
+func peerRows(name, recipe, paper, smoothed string) []row {
+	return []row{
+		{name: name, recipe: recipe, peer: true, paper: paper},
+		{name: name + " + NDLS-L", recipe: recipe, peer: true, smoothed: true, ours: true, aside: true, paper: smoothed},
+	}
+}
+
+var transductivePeers = slices.Concat(
+	peerRows("GCN", "gcn", "cora=81.8 citeseer=70.8 pubmed=79.3", ""),
+	peerRows("GAT", "gat", "cora=83.0 citeseer=72.5 pubmed=79.0", ""),
+	peerRows("JK-Net", "jknet", "cora=81.8 citeseer=70.7 pubmed=78.8", ""),
+	peerRows("APPNP, trained through its hops", "appnp-net", "cora=83.3 citeseer=71.8 pubmed=80.1", ""),
+	peerRows("AP-GCN", "apgcn", "cora=83.4 citeseer=71.3 pubmed=79.7", ""),
+	peerRows("PPRGo", "pprgo", "cora=82.4 citeseer=71.3 pubmed=80.0", ""),
+	peerRows("DAGNN", "dagnn", "cora=84.4 citeseer=73.3 pubmed=80.5", ""),
+	[]row{{name: "DAGNN, its gate replaced by NDLS-L", recipe: "dagnn-ndls", peer: true, ours: true, aside: true, paper: "cora=84.4 citeseer=73.6 pubmed=80.9"}},
+	samplingPeers,
+)
+
+// samplingPeers are the networks that the paper's inductive table has.
+var samplingPeers = slices.Concat(
+	peerRows("GraphSAGE", "sage", "flickr=50.1 reddit=95.4", "flickr=51.5 reddit=96.3"),
+	peerRows("FastGCN", "fastgcn", "flickr=50.4 reddit=93.7", ""),
+	peerRows("ClusterGCN", "clustergcn", "flickr=48.1 reddit=95.7", ""),
+	peerRows("GraphSAINT", "graphsaint", "flickr=51.1 reddit=96.6", ""),
+)
+
+// slowPeers are the networks that the paper's table of times has.
+var slowPeers = []row{
+	{name: "JK-Net", recipe: "jknet", peer: true, paper: "*=11.42"},
+	{name: "DAGNN", recipe: "dagnn", peer: true, paper: "*=14.39"},
+	{name: "GCN", recipe: "gcn", peer: true, paper: "*=20.43"},
+	{name: "APPNP, trained through its hops", recipe: "appnp-net", peer: true, paper: "*=28.88"},
+	{name: "GAT", recipe: "gat", peer: true, paper: "*=33.23"},
 }
 
 // perceptron lists the choices of the network for every method of a table.
@@ -64,6 +117,8 @@ type row struct {
 	// smoothed says that the figures are those after label smoothing, ours that the method
 	// smooths by node. aside keeps the row out of the comparison of both kinds.
 	smoothed, ours, aside bool
+	// peer says that the row is a network of another paper, which a job has to ask for.
+	peer bool
 	// paper are the test accuracies that the paper reports, in %, by data set: "cora=84.1", or one for each condition, with commas
 	// between them. "*" stands for all sets. Of a table of seconds it is the time relative to that of SGC.
 	paper string
@@ -112,7 +167,7 @@ var smoothedRows = []row{
 	{name: "S²GC", recipe: "s2gc", paper: "cora=82.7 citeseer=73.0 pubmed=79.9 papers100M=64.7"},
 	{name: "GBP", recipe: "gbp", paper: "cora=83.9 citeseer=72.9 pubmed=80.6 papers100M=65.2"},
 	{name: "SIGN", recipe: "sign", paper: "cora=82.1 citeseer=72.4 pubmed=79.5 papers100M=64.2"},
-	{name: "APPNP", recipe: "appnp", paper: "cora=83.3 citeseer=71.8 pubmed=80.1"},
+	{name: "APPNP", recipe: "appnp"},
 	{name: "NAFS", recipe: "nafs"},
 	{name: "NDLS-F", recipe: "ndls", ours: true, paper: "cora=84.1 citeseer=73.5 pubmed=81.1 papers100M=65.3"},
 	{name: "NDLS-L", recipe: "mlp", smoothed: true, ours: true, paper: "cora=83.9 citeseer=73.1 pubmed=81.1 papers100M=64.6"},
@@ -173,7 +228,7 @@ var grids = []grid{
 	{
 		name: "efficiency", about: "seconds of propagation and of training",
 		sets: []string{"cora", "coauthor_cs", "facebook", "papers100M-shape", "papers100M"},
-		rows: []row{
+		rows: slices.Concat([]row{
 			{name: "MLP", recipe: "mlp"},
 			{name: "SGC", recipe: "sgc", paper: "*=1.00"},
 			{name: "S²GC", recipe: "s2gc", paper: "*=1.19"},
@@ -183,14 +238,14 @@ var grids = []grid{
 			{name: "NAFS", recipe: "nafs"},
 			{name: "NDLS-F", recipe: "ndls", ours: true, paper: "*=1.50"},
 			{name: "NDLS-F, 32 probes", recipe: "ndls-32", ours: true},
-		},
+		}, slowPeers),
 		options: "--hops 8 --epochs 100 --patience 0 --runs 1 " + none, search: fixed, seconds: true,
 		notes: []string{"All methods but NDLS make 8 hops, and MLP none. Each trains one model for 100 epochs and predicts all nodes, without label smoothing. A run finds K whatever the rule is; the time for K counts where the method takes it. The paper has times on PubMed, with preprocessing, and with label smoothing for NDLS.", noteSIGN},
 	},
 	{
 		name: "inductive", about: "accuracy on nodes that come after training",
 		sets: []string{"cora", "cora_ml", "coauthor_cs", "facebook", "flickr", "reddit"},
-		rows: compared, search: perceptron, inductive: true, split: "--split share:0.6,0.2",
+		rows: slices.Concat(compared, samplingPeers), search: perceptron, inductive: true, split: "--split share:0.6,0.2",
 		notes: []string{"Sets without a published inductive split are divided at random: 60 % of the labelled nodes train, 20 % validate. Settings are chosen on the graph of training and validation nodes."},
 	},
 	{
@@ -218,7 +273,7 @@ var grids = []grid{
 	{
 		name: "transductive", about: "test accuracy of all methods, settings chosen by validation",
 		sets:   []string{"cora", "citeseer", "pubmed", "cora_ml", "coauthor_cs", "facebook", "papers100M"},
-		rows:   append(append([]row{}, smoothedRows...), append([]row{{name: "NDLS, authors' recipe", recipe: "authors", smoothed: true, ours: true, aside: true}}, treeRows...)...),
+		rows:   slices.Concat(smoothedRows, []row{{name: "NDLS, authors' recipe", recipe: "authors", smoothed: true, ours: true, aside: true}}, treeRows, transductivePeers),
 		search: perceptron,
 		notes:  []string{noteSIGN, noteAPPNP, noteAuthors, noteCS},
 	},
