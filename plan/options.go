@@ -32,8 +32,8 @@ type Options struct {
 	// take the place of many hops. 0 makes every hop of every row.
 	Tolerance float64 `json:"tolerance"`
 	// Metrics lists, separated by commas, measures of predictions: accuracy, f1 and auc. The first
-	// two are always computed. The first one named chooses weights and predictions on the
-	// validation nodes.
+	// two are always computed. The first one named chooses weights, unless Train.Choose says
+	// otherwise, and predictions on the validation nodes.
 	Metrics string `json:"metrics,omitempty"`
 	// DropFeatures removes the tiles of input features after they are smoothed. It does not change
 	// smoothed rows or later output.
@@ -139,7 +139,9 @@ type SmoothOptions struct {
 
 // TrainOptions decides the model.
 type TrainOptions struct {
-	Hidden       int     `json:"hidden"`
+	Hidden int `json:"hidden"`
+	// HiddenNorm is the normalisation of hidden values: NoNorm or LayerNorm. "" stands for NoNorm.
+	HiddenNorm   string  `json:"hidden_norm,omitempty"`
 	Layers       int     `json:"layers"`
 	Dropout      float64 `json:"dropout"`
 	InputDropout float64 `json:"input_dropout"`
@@ -151,6 +153,8 @@ type TrainOptions struct {
 	// Patience is the number of epochs without a better validation result
 	// after which training stops; 0 never stops early.
 	Patience int `json:"patience"`
+	// Choose says what chooses the epoch whose weights are kept: ByMeasure or ByLoss. "" stands for ByMeasure.
+	Choose string `json:"choose,omitempty"`
 	// BatchSize is the number of rows of a step; 0 takes all of them.
 	BatchSize int `json:"batch_size"`
 	// Runs is the number of models, each with its own seed.
@@ -159,6 +163,18 @@ type TrainOptions struct {
 	// for the run's own rows.
 	On string `json:"on,omitempty"`
 }
+
+// These name the normalisations of hidden values.
+const (
+	NoNorm    = "none"
+	LayerNorm = "layer"
+)
+
+// These name what chooses the weights of a model.
+const (
+	ByMeasure = "measure"
+	ByLoss    = "loss"
+)
 
 // LabelOptions decides label smoothing.
 type LabelOptions struct {

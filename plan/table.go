@@ -247,6 +247,10 @@ var Table = []Option{
 		Help: "linear layers; 1 is logistic regression",
 	},
 	{
+		Name: "hidden-norm", Group: Train, Open: NoNorm, Words: []string{NoNorm, LayerNorm}, Tries: true, Idle: linear,
+		Help: "normalisation of the values of each hidden layer before its rectifier: none, or layer, which gives each row mean 0 and deviation 1, and then trained gains and shifts (LayerNorm)",
+	},
+	{
 		Name: "dropout", Group: Train, Default: "0.4", Range: below(0, 1), Tries: true, Idle: linear,
 		Help: "share of hidden values dropped in training",
 	},
@@ -267,6 +271,10 @@ var Table = []Option{
 	{
 		Name: "patience", Group: Train, Default: "200", Range: within(0, 1<<24), Tries: true,
 		Help: "epochs without improvement before stopping; 0 never stops early",
+	},
+	{
+		Name: "choose", Group: Train, Open: ByMeasure, Words: []string{ByMeasure, ByLoss}, Tries: true,
+		Help: "choice of the epoch whose weights a model keeps, on the validation nodes: measure, the best by the first of --metrics, then by the loss; or loss, the one with the lowest mean negative log-likelihood",
 	},
 	{Name: "batch-size", Group: Train, Default: "4096", Range: within(0, 1<<24), Tries: true, Help: "rows of a step; 0 takes all"},
 	{Name: "runs", Group: Train, Default: "10", Range: within(1, 10_000), Help: "models, each with its own seed"},
@@ -334,7 +342,7 @@ var Table = []Option{
 	},
 	{
 		Name: "metrics", Group: Labels, Words: metrics, Free: true,
-		Help: "measures of predictions, separated by commas: accuracy and f1 are always computed; the first one named chooses the weights of each model and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each",
+		Help: "measures of predictions, separated by commas: accuracy and f1 are always computed; the first one named chooses the weights of each model, unless --choose says otherwise, and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each",
 	},
 }
 

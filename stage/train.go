@@ -120,7 +120,8 @@ func trainOptions(p plan.Options) train.Options {
 	return train.Options{
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
-		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed, Measure: p.Measure(),
+		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed, Measure: p.Measure(), Choose: o.Choose,
+		LayerNorm: o.HiddenNorm == plan.LayerNorm,
 	}
 }
 

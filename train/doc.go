@@ -6,24 +6,30 @@
 // [Smoothed] reads the rows that a run has committed; a [Problem] adds the label and the split of
 // each. [FitRuns] trains one [Model] for each run on the training rows, measures it on the
 // validation rows after every epoch, and keeps the weights of the best epoch: by the measure of
-// [Options], then by the lower loss, then the earlier one. [FitEach] gives the same models; by
-// accuracy, it stops measuring an epoch when another one is certain to be better. [Predict], which
-// alone reads test rows, streams the probabilities of all rows, and a [Tally] counts them by split.
+// [Options], then by the lower loss, then the earlier one, or by the loss alone. [FitEach] gives
+// the same models; by accuracy, it stops measuring an epoch when another one is certain to be
+// better. [Predict], which alone reads test rows, streams the probabilities of all rows, and a
+// [Tally] counts them by split.
 //
 // # Algorithm
 //
 // With H_0 the input rows after their own dropout, D dropout and L layers,
 //
-//	H_l     = D(relu(H_{l-1} W_l + b_l))    0 < l < L
+//	H_l     = D(relu(N(H_{l-1} W_l + b_l)))  0 < l < L
 //	log p   = log_softmax(H_{L-1} W_L + b_L)
 //	loss    = −1/B Σ log p[label]           over the B rows of a step
 //
-// Weights and biases start uniform in ±1/√in, as in torch.nn.Linear. The optimiser is Adam with the
-// constants of torch.optim.Adam; weight decay is added to all gradients. If a step takes all rows,
-// they keep their stored order. Otherwise each chunk's training rows are cut into blocks. An epoch
-// visits the blocks in random order, and shuffles the rows of every window of 16 MiB, at least
-// eight blocks. The order is the same for streamed rows. The checksums of record batches are
-// compared once, before the first epoch; Predict compares each as it reads it.
+// N is the identity, or LayerNorm: with the mean μ and the variance v of a row z of a hidden layer,
+//
+//	N(z)    = γ (z − μ)/√(v + 1e-5) + β      v divided by the number of values
+//
+// Weights and biases start uniform in ±1/√in, as in torch.nn.Linear, γ starts as 1 and β as 0. The
+// optimiser is Adam with the constants of torch.optim.Adam; weight decay is added to all gradients.
+// If a step takes all rows, they keep their stored order. Otherwise each chunk's training rows are
+// cut into blocks. An epoch visits the blocks in random order, and shuffles the rows of every
+// window of 16 MiB, at least eight blocks. The order is the same for streamed rows. The checksums
+// of record batches are compared once, before the first epoch; Predict compares each as it reads
+// it.
 //
 // FitEach validates the rows first that the weights predicted wrongly before, and stops when so
 // many are wrong that the accuracy is below the best. It does so only if the largest weight and the
@@ -54,17 +60,18 @@
 //
 // A model is stored little-endian as
 //
-//	magic    8 bytes, "NDLSMLP1", the last being the version
+//	magic    8 bytes, "NDLSMLP1", or "NDLSMLP2" for a model with LayerNorm
 //	count    uint32, layers + 1
 //	dims     count × uint32: width of the input, then of each layer
 //	sum      uint32, CRC-32C of all before
-//	params   float32, for each layer in × out weights, row-major, then out biases
+//	params   float32, for each layer in × out weights, row-major, then out biases; with
+//	         LayerNorm, then out γ and out β for each layer but the last
 //	sha256   32 bytes, of all before
 //
 // # Memory
 //
 // In bytes, without labels and splits, which the caller holds; f is the width, h the width of the
-// hidden ones among L layers, c the classes, P the weights and biases, w the largest of f, h and c,
+// hidden ones among L layers, c the classes, P the parameters, w the largest of f, h and c,
 // N the pieces of a step, and r = t min(288, 2^20/f) the rows that t threads take at a time:
 //
 //	rows in memory     4 (f+1) (train + valid rows) + 4P for each run, and for each
@@ -81,19 +88,20 @@
 // 4P (g-1)/g, up to log₂ N times that, for the nodes of others.
 //
 // Packed matrices are rounded up to whole tiles, at most 32 columns each. Loading rows into memory
-// needs 32 MiB more. Reading ahead takes 16 MiB a read, if the budget has room. A prediction has two
-// results of 4032 rows, or up to eight within 32 MiB. With less room, rows are streamed, and fewer
-// threads train fewer runs at a time. The heap grows only with the number of chunks, epochs and runs.
+// needs 32 MiB more. Reading ahead takes 16 MiB a read, if the budget has room. A prediction has
+// two results of 4032 rows, or up to eight within 32 MiB. With LayerNorm, training takes 4r
+// (2h+1)(L-1) more for each run at a time. With less room, rows are streamed, and fewer threads
+// train fewer runs at a time. The heap grows only with the number of chunks, epochs and runs.
 //
 // # Determinism
 //
 // Every random number is a hash of seed, run, purpose and position of the sample in its epoch.
-// Package train/dense adds products in ascending order of the inner index, each rounded once. The
-// sum of a row's exponentials adds every eighth value, then the eight sums. exp, log and cos come
-// from package internal/elementary; no other operation here can be fused. The sample order depends
-// on the chunks of the source, which follow from the width and the intervals. Means and deviations
-// over runs come from gonum's stat, and may differ in the last place between builds with and without
-// assembly.
+// Package train/dense adds products in ascending order of the inner index, each rounded once. Means
+// and variances of LayerNorm are float64, four sums of every fourth value. The sum of a row's
+// exponentials adds every eighth value, then the eight sums. exp, log and cos come from package
+// internal/elementary; no other operation here can be fused. The sample order depends on the chunks
+// of the source, which follow from the width and the intervals. Means and deviations over runs come
+// from gonum's stat, and may differ in the last place between builds with and without assembly.
 //
 // # Threads
 //

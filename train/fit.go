@@ -53,19 +53,24 @@ type Epoch struct {
 type History struct {
 	Run    int
 	Epochs []Epoch
-	// Best is the epoch, counted from 0, whose weights were kept: the one with the highest measure
-	// on the validation rows; of equals the one with the lowest loss there, then the earliest.
-	// Without validation rows it is the last.
+	// Best is the epoch, counted from 0, whose weights were kept, as Options.Choose says. Without
+	// validation rows it is the last.
 	Best int
 }
 
 // ValidAccuracy returns the accuracy of the kept weights on the validation rows.
 func (h History) ValidAccuracy() float64 { return h.Epochs[h.Best].ValidAccuracy }
 
-// better reports whether a, which came later, is preferred to b.
-func (a Epoch) better(b Epoch) bool {
+// better reports whether the options prefer a, which came later, to b.
+func (o Options) better(a, b Epoch) bool {
+	if o.Choose == ByLoss {
+		return a.ValidLoss < b.ValidLoss
+	}
 	return a.ValidMeasure > b.ValidMeasure || a.ValidMeasure == b.ValidMeasure && a.ValidLoss < b.ValidLoss
 }
+
+// needsLoss reports whether the loss of each epoch is needed, and not that of the best ones alone.
+func (o Options) needsLoss() bool { return o.Choose == ByLoss || needsAll(o.Measure) }
 
 // Result holds one model for each run, and its history.
 type Result struct {
@@ -104,7 +109,7 @@ func FitRuns(ctx context.Context, p Problem, o Options, res Resources) (*Result,
 
 // FitEach trains the models of some runs, with the same bits as [FitRuns], and calls done with each
 // model as soon as it is trained: in any order, by one goroutine at a time. The model is freed when
-// FitEach returns. An error of done ends the call. If accuracy decides, FitEach validates an epoch
+// FitEach returns. An error of done ends the call. If accuracy chooses, FitEach validates an epoch
 // only until it is clear that another one was better. Histories then have neither the accuracy nor
 // the loss of epochs whose accuracy was below the best.
 func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) error {
@@ -129,7 +134,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		return nil, err
 	}
 	defer f.free()
-	f.brief = done != nil && !f.together() && !needsAll(o.Measure)
+	f.brief = done != nil && !f.together() && !o.needsLoss()
 
 	result := &Result{Histories: make([]History, len(runs))}
 	defer func() {
@@ -138,7 +143,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		}
 	}()
 	for range runs {
-		m, err := newModel(res.Budget, f.dims)
+		m, err := newModel(res.Budget, f.form)
 		if err != nil {
 			return nil, err
 		}
@@ -172,11 +177,11 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 
 // fitting holds what the runs of a call share.
 type fitting struct {
-	problem      Problem
-	options      Options
-	budget       *mem.Budget
-	kernel       *dense.Kernel
-	dims         []int
+	problem Problem
+	options Options
+	budget  *mem.Budget
+	kernel  *dense.Kernel
+	form
 	train, valid *rowSet
 	// validation is the number of validation rows; valid holds those of this worker.
 	validation int64
@@ -210,11 +215,7 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	if res.Group != nil && res.Group.Size() > 1 {
 		f.join(res.Group)
 	}
-	f.dims = append(f.dims, p.Source.Width())
-	for range o.Layers - 1 {
-		f.dims = append(f.dims, o.Hidden)
-	}
-	f.dims = append(f.dims, p.Classes)
+	f.form = formOf(p.Source.Width(), p.Classes, o)
 	f.shuffle = o.BatchSize > 0 && int64(o.BatchSize) < f.train.count
 	return f, nil
 }
@@ -243,9 +244,9 @@ func (f *fitting) load(ctx context.Context) error {
 
 // runBytes returns the memory of one run without its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
-	n := 4*numParams(f.dims) + 4*f.stateValues() + networkBytes(f.dims, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
+	n := 4*f.numParams() + 4*f.stateValues() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
-	if !f.together() && !needsAll(f.options.Measure) {
+	if !f.together() && !f.options.needsLoss() {
 		n += hardestBytes(f.valid.count, streamed)
 	}
 	return n + measuringBytes(f.options.Measure, f.valid.count, f.dims[len(f.dims)-1])
@@ -323,7 +324,7 @@ func (t *trainer) epochs(ctx context.Context, h *History, best *Model) error {
 		}
 		h.Epochs = append(h.Epochs, e)
 		t.meter.Add(1)
-		if epoch == 0 || t.validation == 0 || e.better(h.Epochs[h.Best]) {
+		if epoch == 0 || t.validation == 0 || t.options.better(e, h.Epochs[h.Best]) {
 			h.Best = epoch
 			copy(best.params, t.model.params)
 		}
@@ -372,7 +373,7 @@ type trainer struct {
 }
 
 func (t *trainer) allocate(c pool) (err error) {
-	if t.model, err = newModel(t.budget, t.dims); err != nil {
+	if t.model, err = newModel(t.budget, t.form); err != nil {
 		return err
 	}
 	if t.state, err = mem.Alloc[float32](t.budget, t.stateValues(), "gradients and optimiser"); err != nil {

@@ -87,6 +87,7 @@ func TestLearnsSeparableClasses(t *testing.T) {
 		{"minibatches", func(o *Options) { o.BatchSize = 50 }},
 		{"one layer", func(o *Options) { o.Layers, o.LR = 1, 0.1 }},
 		{"four layers", func(o *Options) { o.Layers = 4 }},
+		{"normalised", func(o *Options) { o.Layers, o.LayerNorm, o.BatchSize = 3, true, 100 }},
 		{"cosine", func(o *Options) { o.Schedule, o.BatchSize = Cosine, 100 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,14 +131,18 @@ func TestLearnsXOR(t *testing.T) {
 func TestSameBits(t *testing.T) {
 	// 12800 training rows of 512 values: windows of 8192 rows, blocks of 1024.
 	const n, width = 16000, 512
-	for _, batch := range []int{0, 1500} {
-		t.Run(fmt.Sprintf("batch %d", batch), func(t *testing.T) {
+	for _, c := range []struct {
+		batch int
+		norm  bool
+	}{{0, false}, {1500, false}, {1500, true}} {
+		batch := c.batch
+		t.Run(fmt.Sprintf("batch %d, normalised %v", batch, c.norm), func(t *testing.T) {
 			if testing.Short() && batch == 0 {
 				t.Skip("-short: minibatches share what the whole batch shares")
 			}
 			p := clouds(n, width, 3, 2000)
 			o := quick()
-			o.BatchSize, o.Runs, o.Epochs, o.Layers, o.Hidden = batch, 2, 2, 3, 20
+			o.BatchSize, o.Runs, o.Epochs, o.Layers, o.Hidden, o.LayerNorm = batch, 2, 2, 3, 20, c.norm
 			const ample, tight = 128 << 20, 24 << 20
 			var want, inMemory *Result
 			for _, c := range []struct {
@@ -228,7 +233,7 @@ func TestTheBestEpochIsKept(t *testing.T) {
 		t.Errorf("stopped after %d epochs, the best being %d and patience %d", len(h.Epochs), h.Best, o.Patience)
 	}
 	for i, e := range h.Epochs {
-		if e.better(h.Epochs[h.Best]) {
+		if o.better(e, h.Epochs[h.Best]) {
 			t.Errorf("epoch %d is better than %d, which was kept", i, h.Best)
 		}
 	}
@@ -255,9 +260,40 @@ func TestBetter(t *testing.T) {
 		{"equal, later", Epoch{ValidMeasure: 0.5, ValidLoss: 1}, Epoch{ValidMeasure: 0.5, ValidLoss: 1}, false},
 		{"training loss does not count", Epoch{ValidMeasure: 0.5, TrainLoss: 1}, Epoch{ValidMeasure: 0.5, TrainLoss: 2}, false},
 	} {
-		if got := c.a.better(c.b); got != c.want {
+		if got := (Options{}).better(c.a, c.b); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+		byLoss := Options{Choose: ByLoss}
+		if got := byLoss.better(c.a, c.b); got != (c.a.ValidLoss < c.b.ValidLoss) {
+			t.Errorf("%s, by loss: %v", c.name, got)
+		}
+	}
+}
+
+// TestTheEpochWithTheLowestLossIsKept checks it with measurements of whole histories and of short ones.
+func TestTheEpochWithTheLowestLossIsKept(t *testing.T) {
+	p := noisy(300, 20, 4, 0.3) // the longer the training, the surer the model is of wrong labels
+	o, res := quick(), Resources{Budget: testBudget(t, 32<<20)}
+	o.Hidden, o.Epochs, o.Dropout, o.InputDropout = 64, 100, 0, 0
+	byMeasure := mustFit(t, p, o, res).Histories[0]
+	o.Choose = ByLoss
+	whole := mustFit(t, p, o, res)
+	h := whole.Histories[0]
+	for i, e := range h.Epochs {
+		if e.ValidLoss < h.Epochs[h.Best].ValidLoss || i < h.Best && e.ValidLoss == h.Epochs[h.Best].ValidLoss {
+			t.Errorf("epoch %d has a loss of %v, and %d was kept, which has %v", i, e.ValidLoss, h.Best, h.Epochs[h.Best].ValidLoss)
+		}
+	}
+	if h.Best == byMeasure.Best {
+		t.Errorf("epoch %d is the best in both ways", h.Best)
+	}
+	if err := FitEach(t.Context(), p, o, []int{0}, res, func(m *Model, each History) error {
+		if !sameBits(m.params, whole.Models[0].params) || !slices.Equal(each.Epochs, h.Epochs) {
+			t.Error("FitEach keeps other weights")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }
 

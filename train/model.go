@@ -19,37 +19,60 @@ const (
 	// maxDim bounds the width of a layer, just as package shards bounds the width of a row.
 	maxDim = 1 << 20
 
-	modelMagic   = "NDLSMLP"
-	modelVersion = '1'
+	modelMagic = "NDLSMLP"
+	// These are the versions of a model file: of a model whose hidden layers are not normalised, and of one with LayerNorm.
+	plainVersion, normVersion = '1', '2'
 )
 
-// Model is a multilayer perceptron: linear layers with a rectifier after each
-// but the last, whose outputs are the logits of the classes.
-type Model struct {
+// form decides the number of parameters of a network, and their places.
+type form struct {
 	// dims lists the width of the input and of every layer.
 	dims []int
-	// params holds the layers one after the other: in×out weights, row-major,
-	// then out biases.
-	params []float32
-	memory *mem.Array[float32]
+	// norm says that the outputs of hidden layers are normalised.
+	norm bool
 }
 
-// numParams returns the number of weights and biases of a network.
-func numParams(dims []int) int64 {
-	var n int64
-	for l := range len(dims) - 1 {
-		n += int64(dims[l]+1) * int64(dims[l+1])
+// layers returns the number of linear layers.
+func (f form) layers() int { return len(f.dims) - 1 }
+
+// start returns the number of parameters before layer l.
+func (f form) start(l int) (n int64) {
+	for i := range l {
+		n += int64(f.dims[i]+1) * int64(f.dims[i+1])
+		if f.normalises(i) {
+			n += 2 * int64(f.dims[i+1])
+		}
 	}
 	return n
 }
 
+// numParams returns the number of parameters.
+func (f form) numParams() int64 { return f.start(f.layers()) }
+
+// normalises reports whether the outputs of layer l are normalised.
+func (f form) normalises(l int) bool { return f.norm && l < f.layers()-1 }
+
+// equal reports whether two forms have the same parameters.
+func (f form) equal(g form) bool { return f.norm == g.norm && slices.Equal(f.dims, g.dims) }
+
+// Model is a multilayer perceptron: linear layers with a rectifier after each
+// but the last, whose outputs are the logits of the classes. The outputs of the
+// others may be normalised before the rectifier.
+type Model struct {
+	form
+	// params holds the layers one after the other: in×out weights, row-major,
+	// then out biases, then, if the layer is normalised, out gains and out shifts.
+	params []float32
+	memory *mem.Array[float32]
+}
+
 // newModel returns a network of zeros, charged to b.
-func newModel(b *mem.Budget, dims []int) (*Model, error) {
-	memory, err := mem.Alloc[float32](b, numParams(dims), "the weights of a model")
+func newModel(b *mem.Budget, f form) (*Model, error) {
+	memory, err := mem.Alloc[float32](b, f.numParams(), "the weights of a model")
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	return &Model{dims: slices.Clone(dims), params: memory.S, memory: memory}, nil
+	return &Model{form: form{slices.Clone(f.dims), f.norm}, params: memory.S, memory: memory}, nil
 }
 
 // Width returns the number of values of an input row.
@@ -66,16 +89,19 @@ func (m *Model) Free() {
 	}
 }
 
-// layers returns the number of linear layers.
-func (m *Model) layers() int { return len(m.dims) - 1 }
-
 // layer splits p, which has the layout of the parameters, into the weights and the biases of layer
 // l.
-func (m *Model) layer(p []float32, l int) (weights, biases []float32) {
-	start := int(numParams(m.dims[:l+1]))
-	in, out := m.dims[l], m.dims[l+1]
+func (f form) layer(p []float32, l int) (weights, biases []float32) {
+	start := int(f.start(l))
+	in, out := f.dims[l], f.dims[l+1]
 	weights = p[start : start+in*out]
 	return weights, p[start+in*out : start+(in+1)*out]
+}
+
+// normOf returns the gains and the shifts of layer l, which is normalised, among p.
+func (f form) normOf(p []float32, l int) (gains, shifts []float32) {
+	end, out := int(f.start(l+1)), f.dims[l+1]
+	return p[end-2*out : end-out], p[end-out : end]
 }
 
 // Save writes the model in the form that the package documentation describes.
@@ -83,7 +109,11 @@ func (m *Model) Save(w io.Writer) error {
 	sum := sha256.New()
 	buf := bufio.NewWriterSize(w, 1<<16)
 	out := io.MultiWriter(buf, sum)
-	head := append([]byte(modelMagic), modelVersion)
+	version := byte(plainVersion)
+	if m.norm {
+		version = normVersion
+	}
+	head := append([]byte(modelMagic), version)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(m.dims)))
 	for _, d := range m.dims {
 		head = binary.LittleEndian.AppendUint32(head, uint32(d))
@@ -110,11 +140,11 @@ func (m *Model) Save(w io.Writer) error {
 func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
 	sum := sha256.New()
 	in := io.TeeReader(r, sum)
-	dims, err := readDims(in, name)
+	f, err := readForm(in, name)
 	if err != nil {
 		return nil, err
 	}
-	m, err := newModel(b, dims)
+	m, err := newModel(b, f)
 	if err != nil {
 		return nil, err
 	}
@@ -125,41 +155,42 @@ func LoadModel(r io.Reader, name string, b *mem.Budget) (*Model, error) {
 	return m, nil
 }
 
-// readDims reads the head. The head has a checksum of its own, so that memory is allocated only for
+// readForm reads the head. The head has a checksum of its own, so that memory is allocated only for
 // sizes that are known to be right.
-func readDims(r io.Reader, name string) ([]int, error) {
+func readForm(r io.Reader, name string) (f form, err error) {
 	head := make([]byte, len(modelMagic)+1+4)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, damaged(name, "its head", err)
+		return f, damaged(name, "its head", err)
 	}
 	if string(head[:len(modelMagic)]) != modelMagic {
-		return nil, damaged(name, "its first bytes", nil)
+		return f, damaged(name, "its first bytes", nil)
 	}
-	if v := head[len(modelMagic)]; v != modelVersion {
-		return nil, fmt.Errorf("train: %s has model version %q, this program reads %q: %w: run ndls train again",
-			name, v, modelVersion, seal.ErrVersion)
+	version := head[len(modelMagic)]
+	if version != plainVersion && version != normVersion {
+		return f, fmt.Errorf("train: %s has model version %q, this program reads %q and %q: %w: run ndls train again",
+			name, version, plainVersion, normVersion, seal.ErrVersion)
 	}
 	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
 	if n < 2 || n > maxLayers+1 {
-		return nil, damaged(name, "the number of its layers", nil)
+		return f, damaged(name, "the number of its layers", nil)
 	}
 	rest := make([]byte, 4*n+4)
 	if _, err := io.ReadFull(r, rest); err != nil {
-		return nil, damaged(name, "its head", err)
+		return f, damaged(name, "its head", err)
 	}
 	head = append(head, rest...)
 	if body := head[:len(head)-4]; binary.LittleEndian.Uint32(head[len(body):]) != crc32.Checksum(body, seal.Castagnoli) {
-		return nil, damaged(name, "its head", nil)
+		return f, damaged(name, "its head", nil)
 	}
-	dims := make([]int, n)
-	for i := range dims {
+	f = form{make([]int, n), version == normVersion}
+	for i := range f.dims {
 		d := binary.LittleEndian.Uint32(rest[4*i:])
 		if d < 1 || d > maxDim {
-			return nil, damaged(name, "the width of a layer", nil)
+			return f, damaged(name, "the width of a layer", nil)
 		}
-		dims[i] = int(d)
+		f.dims[i] = int(d)
 	}
-	return dims, nil
+	return f, nil
 }
 
 // readParams reads the weights and compares the checksum, whose bytes r returns without adding them

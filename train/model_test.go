@@ -22,8 +22,8 @@ func saved(t testing.TB, m *Model) []byte {
 
 func TestModelRoundTrip(t *testing.T) {
 	b := testBudget(t, 1<<20)
-	for _, dims := range [][]int{{1, 2}, {5, 3, 2}, {40, 30, 20, 10}} {
-		m := randomModel(t, b, 4, dims...)
+	for _, f := range []form{{dims: []int{1, 2}}, {dims: []int{5, 3, 2}}, {[]int{5, 3, 2}, true}, {[]int{40, 30, 20, 10}, true}} {
+		m, dims := randomOf(t, b, 4, f), f.dims
 		file := saved(t, m)
 		if want := 8 + 4 + 4*len(dims) + 4 + 4*len(m.params) + 32; len(file) != want {
 			t.Errorf("%v: %d bytes, want %d", dims, len(file), want)
@@ -32,7 +32,7 @@ func TestModelRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(got.dims, dims) || !sameBits(got.params, m.params) || got.Width() != dims[0] || got.Classes() != dims[len(dims)-1] {
+		if !got.equal(f) || !sameBits(got.params, m.params) || got.Width() != dims[0] || got.Classes() != dims[len(dims)-1] {
 			t.Errorf("%v came back as %v", dims, got.dims)
 		}
 		got.Free()
@@ -40,8 +40,14 @@ func TestModelRoundTrip(t *testing.T) {
 }
 
 func TestDamagedModelsAreRefused(t *testing.T) {
+	for _, norm := range []bool{false, true} {
+		damagedIsRefused(t, form{[]int{5, 3, 2}, norm})
+	}
+}
+
+func damagedIsRefused(t *testing.T, f form) {
 	b := testBudget(t, 1<<20)
-	file := saved(t, randomModel(t, b, 4, 5, 3, 2))
+	file := saved(t, randomOf(t, b, 4, f))
 	refused := func(what string, i int, bytesOf []byte) {
 		t.Helper()
 		m, err := LoadModel(bytes.NewReader(bytesOf), "model", b)
@@ -111,6 +117,7 @@ func (f *full) Write(p []byte) (int, error) {
 func FuzzLoadModel(f *testing.F) {
 	b := testBudget(f, 1<<20)
 	f.Add(saved(f, randomModel(f, b, 4, 5, 3, 2)))
+	f.Add(saved(f, randomOf(f, b, 4, form{[]int{5, 3, 2}, true})))
 	f.Add([]byte("NDLSMLP1"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		m, err := LoadModel(bytes.NewReader(file), "model", b)

@@ -27,8 +27,8 @@ const (
 	drawDropout
 )
 
-// initialise fills m as torch.nn.Linear does: weights and biases of a layer
-// with in inputs are uniform in ±1/√in.
+// initialise fills m as torch.nn.Linear and torch.nn.LayerNorm do: weights and biases of a layer
+// with in inputs are uniform in ±1/√in, gains are 1 and shifts 0.
 func (m *Model) initialise(seed uint64) {
 	for l := range m.layers() {
 		bound := 1 / math.Sqrt(float64(m.dims[l]))
@@ -41,6 +41,11 @@ func (m *Model) initialise(seed uint64) {
 		}
 		draw(weights, 0)
 		draw(biases, 1)
+		if m.normalises(l) {
+			gains, shifts := m.normOf(m.params, l)
+			fill(gains, 1)
+			clear(shifts)
+		}
 	}
 }
 
@@ -95,6 +100,10 @@ type network struct {
 	out      [][]float32 // rows × out
 	delta    [][]float32 // rows × out, gradients of outputs; for training
 	deltas   [][]float32 // the same, packed; for training
+	// These slices belong to the layers that are normalised; for training.
+	inverse [][]float32 // rows: 1 / the deviation of the row
+	gains   [][]float32 // rows × out: normalised outputs, then the gradients of gains
+	shifts  [][]float32 // rows × out: the gradients of shifts
 
 	x     []float32   // input rows after dropout; for training
 	own   [][]float32 // of each thread: the rows that fill no tile, packed
@@ -105,8 +114,8 @@ type network struct {
 
 // networkBytes returns the memory of a network of these layers without its weights, with or without
 // what training needs.
-func networkBytes(dims []int, c pool, rows int, k *dense.Kernel, training bool) int64 {
-	w := &network{Model: &Model{dims: dims}, threads: c, rows: rows, kernel: k}
+func networkBytes(f form, c pool, rows int, k *dense.Kernel, training bool) int64 {
+	w := &network{Model: &Model{form: f}, threads: c, rows: rows, kernel: k}
 	return 4*w.size(training) + 8*int64(c)*int64(w.Classes()) + 2*4096
 }
 
@@ -132,6 +141,11 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 		}
 		if l < w.layers()-1 {
 			take(&w.delta[l], w.rows*out)
+		}
+		if w.normalises(l) {
+			take(&w.inverse[l], w.rows)
+			take(&w.gains[l], w.rows*out)
+			take(&w.shifts[l], w.rows*out)
 		}
 		take(&w.deltas[l], w.kernel.RightSize(w.rows, out))
 	}
@@ -167,7 +181,7 @@ func newNetwork(b *mem.Budget, m *Model, c pool, rows int, k *dense.Kernel, trai
 
 // prepare allocates the slices of layers and threads.
 func (w *network) prepare() {
-	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.delta, &w.deltas} {
+	for _, arrays := range []*[][]float32{&w.weights, &w.weightsT, &w.out, &w.delta, &w.deltas, &w.inverse, &w.gains, &w.shifts} {
 		*arrays = make([][]float32, w.layers())
 	}
 	w.own, w.p = make([][]float32, w.threads), make([][]float64, w.threads)
@@ -223,6 +237,9 @@ func (w *network) forward(thread int, x []float32, lo, hi int, drop func(l, row 
 		}
 		w.kernel.AddRows(y, x[:n*in], in, out, w.weights[l], w.own[thread])
 		if l < w.layers()-1 {
+			if w.norm {
+				w.normalise(l, lo, hi)
+			}
 			w.kernel.Rectify(y)
 			for r := 0; drop != nil && r < n; r++ {
 				drop(l, lo+r, y[r*out:(r+1)*out])
@@ -261,6 +278,9 @@ func (w *network) backward(thread, lo, hi, n int, scale float32) {
 		w.kernel.AddRows(below, w.delta[l][lo*out:hi*out], out, in, w.weightsT[l], w.own[thread])
 		for i, h := range w.input(l)[lo*in : hi*in] {
 			below[i] = math.Float32frombits(math.Float32bits(below[i]*scale) & positive(h))
+		}
+		if w.norm {
+			w.normaliseBack(l-1, lo, hi)
 		}
 	}
 }
@@ -319,7 +339,7 @@ func (w *network) part(l, i int) (area dense.Area, biases bool) {
 func (w *network) eachRow(l, i int, do func(lo, hi int)) {
 	in, out := w.dims[l], w.dims[l+1]
 	area, biases := w.part(l, i)
-	first := int(numParams(w.dims[:l+1])) // of the layer
+	first := int(w.start(l))
 	if area.Right-area.Left == out {
 		do(first+area.Top*out, first+area.Bottom*out)
 	} else {
@@ -327,8 +347,14 @@ func (w *network) eachRow(l, i int, do func(lo, hi int)) {
 			do(first+r*out+area.Left, first+r*out+area.Right)
 		}
 	}
-	if biases {
-		do(first+in*out+area.Left, first+in*out+area.Right)
+	if !biases {
+		return
+	}
+	first += in * out
+	do(first+area.Left, first+area.Right)
+	if w.normalises(l) { // gains and shifts follow
+		do(first+out+area.Left, first+out+area.Right)
+		do(first+2*out+area.Left, first+2*out+area.Right)
 	}
 }
 
@@ -341,17 +367,28 @@ func (w *network) addPart(sums [][]float32, n, l, i int, terms []term) {
 		weights, biases := w.layer(sum, l)
 		w.kernel.AddColumns(weights, area, n, x.lo, x.hi, out, x.fresh, w.input(l), in, w.deltas[l])
 		if withBiases {
-			if biases = biases[area.Left:area.Right]; x.fresh {
-				clear(biases)
-			}
-			for r := x.lo; r < x.hi; r++ {
-				w.kernel.Sum(biases, w.delta[l][r*out+area.Left:r*out+area.Right])
-			}
+			w.addRowsOf(biases, w.delta[l], area, x)
+		}
+		if withBiases && w.normalises(l) {
+			gains, shifts := w.normOf(sum, l)
+			w.addRowsOf(gains, w.gains[l], area, x)
+			w.addRowsOf(shifts, w.shifts[l], area, x)
 		}
 		for k := range x.joins {
 			to, from := sums[x.sum-k-1], sums[x.sum-k]
 			w.eachRow(l, i, func(lo, hi int) { w.kernel.Sum(to[lo:hi], from[lo:hi]) })
 		}
+	}
+}
+
+// addRowsOf adds the rows of a term to sum, one after the other, in the columns of an area.
+func (w *network) addRowsOf(sum, rows []float32, area dense.Area, x term) {
+	out := len(sum)
+	if sum = sum[area.Left:area.Right]; x.fresh {
+		clear(sum)
+	}
+	for r := x.lo; r < x.hi; r++ {
+		w.kernel.Sum(sum, rows[r*out+area.Left:r*out+area.Right])
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 
 // reference is the network in float64, with the masks given by factors on the
 // input and on each hidden layer. It returns the mean loss.
-func reference(dims []int, params []float64, x []float64, labels []int32, factors [][]float64) float64 {
-	rows := len(labels)
+func reference(m form, params []float64, x []float64, labels []int32, factors [][]float64) float64 {
+	rows, dims := len(labels), m.dims
 	h := make([]float64, len(x))
 	for i, v := range x {
 		h[i] = v * factors[0][i]
@@ -27,13 +27,19 @@ func reference(dims []int, params []float64, x []float64, labels []int32, factor
 				for i := range in {
 					sum += h[r*in+i] * params[at+i*out+j]
 				}
-				if l < len(dims)-2 {
-					sum = max(sum, 0) * factors[l+1][r*out+j]
-				}
 				y[r*out+j] = sum
 			}
 		}
 		at += (in + 1) * out
+		if m.normalises(l) {
+			for r := range rows {
+				layerNorm(y[r*out:(r+1)*out], params[at:at+out], params[at+out:at+2*out])
+			}
+			at += 2 * out
+		}
+		for i := 0; l < len(dims)-2 && i < len(y); i++ {
+			y[i] = max(y[i], 0) * factors[l+1][i]
+		}
 		h = y
 	}
 	classes := dims[len(dims)-1]
@@ -46,6 +52,20 @@ func reference(dims []int, params []float64, x []float64, labels []int32, factor
 		loss += math.Log(sum) - h[r*classes+int(label)]
 	}
 	return loss / float64(rows)
+}
+
+// layerNorm is torch.nn.LayerNorm.
+func layerNorm(x, gains, shifts []float64) {
+	mean, variance := 0.0, 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		variance += (v - mean) * (v - mean) / float64(len(x))
+	}
+	for i, v := range x {
+		x[i] = (v-mean)/math.Sqrt(variance+1e-5)*gains[i] + shifts[i]
+	}
 }
 
 // newTrainer returns the trainer of run 0, rows in memory.
@@ -74,7 +94,19 @@ func TestGradients(t *testing.T) {
 	for _, c := range []struct {
 		layers               int
 		inputDropout, hidden float64
-	}{{1, 0, 0}, {1, 0.3, 0}, {2, 0, 0}, {2, 0.3, 0.4}, {3, 0, 0.4}, {4, 0.2, 0.2}} {
+		norm                 bool
+	}{
+		{1, 0, 0, false},
+		{1, 0.3, 0, false},
+		{2, 0, 0, false},
+		{2, 0.3, 0.4, false},
+		{3, 0, 0.4, false},
+		{4, 0.2, 0.2, false},
+		{1, 0, 0, true},
+		{2, 0, 0, true},
+		{2, 0.3, 0.4, true},
+		{4, 0.2, 0.2, true},
+	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			const rows, width = 6, 5
 			src := &table{width: width, chunks: []int64{rows}, value: func(i int64, j int) float32 {
@@ -82,10 +114,18 @@ func TestGradients(t *testing.T) {
 			}}
 			o := Options{
 				Hidden: 4, Layers: c.layers, Dropout: c.hidden, InputDropout: c.inputDropout,
-				LR: 0.01, Schedule: Constant, Epochs: 1, Runs: 1, Seed: 3,
+				LR: 0.01, Schedule: Constant, Epochs: 1, Runs: 1, Seed: 3, LayerNorm: c.norm,
 			}
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
+			for l := range c.layers - 1 {
+				if c.norm { // other gains and shifts than 1 and 0
+					gains, shifts := tr.model.normOf(tr.model.params, l)
+					for i := range gains {
+						gains[i], shifts[i] = 0.5+0.25*float32(i), 0.1*float32(i)-0.2
+					}
+				}
+			}
 			x, params := widen(tr.train.values.S), widen(tr.model.params)
 			tr.now = 2
 			tr.beginStep()
@@ -95,7 +135,7 @@ func TestGradients(t *testing.T) {
 			for l := range c.layers - 1 {
 				factors = append(factors, mask(newDropout(o.Dropout), o.Hidden, rows, rng.Hash(tr.seed, drawDropout, 2), l+1))
 			}
-			loss := func() float64 { return reference(tr.dims, params, x, p.Labels, factors) }
+			loss := func() float64 { return reference(tr.form, params, x, p.Labels, factors) }
 			if got, want := tr.losses[0]/rows, loss(); math.Abs(got-want) > 1e-6 {
 				t.Fatalf("loss %v, want %v", got, want)
 			}
@@ -106,7 +146,7 @@ func TestGradients(t *testing.T) {
 				params[i] = w - h
 				want := (up - loss()) / (2 * h)
 				params[i] = w
-				if math.Abs(float64(tr.sums[0][i])-want) > 1e-6 {
+				if math.Abs(float64(tr.sums[0][i])-want) > 1e-6*max(1, math.Abs(want)) {
 					t.Errorf("derivative %d is %v, want %v", i, tr.sums[0][i], want)
 				}
 			}
@@ -163,7 +203,7 @@ func TestDropout(t *testing.T) {
 }
 
 func TestInitialisation(t *testing.T) {
-	m, err := newModel(testBudget(t, 1<<20), []int{100, 50, 3})
+	m, err := newModel(testBudget(t, 1<<20), form{dims: []int{100, 50, 3}, norm: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +270,7 @@ func TestSoftmax(t *testing.T) {
 func TestPackedWithTheStep(t *testing.T) {
 	for _, hidden := range []int{8, 64, 150} {
 		o := quick()
-		o.Hidden, o.Layers, o.BatchSize = hidden, 3, 32
+		o.Hidden, o.Layers, o.BatchSize, o.LayerNorm = hidden, 3, 32, hidden > 8
 		tr := newTrainer(t, clouds(200, 30, 3, 64), o)
 		if _, err := tr.epoch(t.Context(), 0); err != nil {
 			t.Fatal(err)

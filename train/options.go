@@ -15,6 +15,12 @@ const (
 	Cosine = "cosine"
 )
 
+// These say what chooses the weights of a run.
+const (
+	ByMeasure = "measure"
+	ByLoss    = "loss"
+)
+
 // These are the defaults of [Options], chosen by the validation accuracy of Cora; see
 // bench/accuracy/RESULTS.md.
 const (
@@ -44,12 +50,16 @@ type Options struct {
 	LR, WeightDecay float64
 	// Schedule is Constant or Cosine.
 	Schedule string
-	// Measure names what chooses the weights of an epoch on the validation rows: Accuracy (also
-	// ""), MacroF1 or AUC. Of equals the weights with the lower loss are chosen.
+	// LayerNorm normalises the outputs of each hidden layer before its rectifier.
+	LayerNorm bool
+	// Measure is a measure of the validation rows: Accuracy (also ""), MacroF1 or AUC.
 	Measure string
+	// Choose says which weights of a run are kept: ByMeasure (also ""), those with the highest
+	// Measure, and of equals those with the lower loss; or ByLoss, those with the lowest loss on the
+	// validation rows. Of equals the earliest are kept.
+	Choose string
 	// Epochs is the largest number of epochs. Training stops earlier when
-	// Patience epochs in a row were no better on the validation rows, by Measure and then by loss; 0 never
-	// stops early.
+	// Patience epochs in a row were no better by Choose; 0 never stops early.
 	Epochs, Patience int
 	// BatchSize is the number of rows of one step. 0, or at least the number of training rows,
 	// takes all of them.
@@ -85,6 +95,7 @@ func (o Options) Validate() error {
 		{o.WeightDecay >= 0 && o.WeightDecay <= math.MaxFloat32, "weight-decay", o.WeightDecay, "finite and not negative"},
 		{o.Schedule == Constant || o.Schedule == Cosine, "schedule", o.Schedule, Constant + " or " + Cosine},
 		{o.Measure == "" || o.Measure == Accuracy || needsAll(o.Measure), "metrics", o.Measure, Accuracy + ", " + MacroF1 + " or " + AUC},
+		{o.Choose == "" || o.Choose == ByMeasure || o.Choose == ByLoss, "choose", o.Choose, ByMeasure + " or " + ByLoss},
 		{o.Epochs >= 1, "epochs", o.Epochs, "at least 1"},
 		{o.Patience >= 0, "patience", o.Patience, "at least 0"},
 		{o.BatchSize >= 0, "batch-size", o.BatchSize, "at least 0 (0 takes all rows)"},

@@ -14,12 +14,15 @@ type Shape struct {
 	Workers int
 }
 
-func (s Shape) dims(o Options) []int {
-	dims := []int{s.Width}
+func (s Shape) form(o Options) form { return formOf(s.Width, s.Classes, o) }
+
+// formOf returns the form of a model for rows of some values.
+func formOf(width, classes int, o Options) form {
+	dims := []int{width}
 	for range o.Layers - 1 {
 		dims = append(dims, o.Hidden)
 	}
-	return append(dims, s.Classes)
+	return form{append(dims, classes), o.LayerNorm && o.Layers > 1}
 }
 
 // expected is a source of full record batches, from which nothing is read.
@@ -43,7 +46,7 @@ func ChunkBytes(rows int64, width int) int64 {
 func (s Shape) fitting(o Options) *fitting {
 	src := expected{Shape: s}
 	f := &fitting{
-		problem: Problem{Source: src}, options: o, dims: s.dims(o), kernel: someKernel(), workers: max(s.Workers, 1),
+		problem: Problem{Source: src}, options: o, form: s.form(o), kernel: someKernel(), workers: max(s.Workers, 1),
 		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
 	}
 	f.validation = s.Valid
@@ -58,7 +61,7 @@ func (s Shape) fitting(o Options) *fitting {
 // and whether it reads the rows again in each epoch.
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
 	src, f := expected{Shape: s}, s.fitting(o)
-	models := int64(o.Runs) * (4*numParams(f.dims) + 4096)
+	models := int64(o.Runs) * (4*f.numParams() + 4096)
 	chunk := chunkBufferBytes(src)
 	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
 	least = models + max(chunk, f.runBytes(true, 1)-ahead)
@@ -79,10 +82,10 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 // PlanPredict returns the memory that [Predict] with so many models uses when free bytes are
 // available, the models included, and the least it needs.
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
-	dims, c := s.dims(o), pool(max(threads, 1))
+	f, c := s.form(o), pool(max(threads, 1))
 	result := predictedBytes(s.Classes)
-	fixed := int64(models)*(4*numParams(dims)+4096) + readAhead*result +
-		networkBytes(dims, c, microbatchRows(c, s.Width), someKernel(), false)
+	fixed := int64(models)*(4*f.numParams()+4096) + readAhead*result +
+		networkBytes(f, c, microbatchRows(c, s.Width), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
 	peak = fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk
 	peak += max(min(mostPredicted(s.Classes)-readAhead, (free-peak)/result), 0) * result
@@ -99,7 +102,7 @@ func SideBySide(stepRows int64, width, threads int) int {
 // PredictFlops returns the number of additions and multiplications of the products of a prediction
 // of all rows.
 func PredictFlops(s Shape, o Options) float64 {
-	return float64(s.Rows) * forwardFlops(s.dims(o))
+	return float64(s.Rows) * forwardFlops(s.form(o).dims)
 }
 
 // validated is the assumed share of the validation rows that an epoch reads, which stops when it
@@ -117,7 +120,7 @@ func EpochFlops(s Shape, o Options) float64 {
 		share = float64(f.ownRows()) / float64(f.stepRows())
 	}
 	looked := validated
-	if needsAll(o.Measure) {
+	if o.needsLoss() {
 		looked = 1
 	}
 	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + looked*float64(f.valid.count)*forwardFlops(f.dims)
@@ -139,11 +142,11 @@ func Swapped(s Shape, o Options) (steps, bytes int64) {
 		return 0, 0
 	}
 	batch := f.stepRows()
-	return (s.Train + batch - 1) / batch, 4 * (f.received() + numParams(f.dims))
+	return (s.Train + batch - 1) / batch, 4 * (f.received() + f.numParams())
 }
 
-// NumWeights returns the number of weights and biases of a model.
-func NumWeights(s Shape, o Options) int64 { return numParams(s.dims(o)) }
+// NumWeights returns the number of parameters of a model.
+func NumWeights(s Shape, o Options) int64 { return s.form(o).numParams() }
 
 // someKernel returns the fastest kernel; the tiles of others need less memory.
 func someKernel() *dense.Kernel {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"sync/atomic"
 
 	"ndls/internal/ahead"
@@ -116,11 +115,10 @@ func newPredictor(src Source, models []*Model, res Resources) (_ *predictor, err
 	if len(models) == 0 {
 		return nil, fmt.Errorf("train: no model to predict with: run ndls train first")
 	}
-	dims := models[0].dims
 	for i, m := range models {
-		if m.Width() != src.Width() || !slices.Equal(m.dims, dims) {
+		if m.Width() != src.Width() || !m.equal(models[0].form) {
 			return nil, fmt.Errorf("train: model %d has layers %v, the first has %v and the smoothed rows have %d values: run ndls train again: %w",
-				i, m.dims, dims, src.Width(), seal.ErrCorrupt)
+				i, m.dims, models[0].dims, src.Width(), seal.ErrCorrupt)
 		}
 	}
 	p := &predictor{}

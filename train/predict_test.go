@@ -15,7 +15,13 @@ import (
 // randomModel returns a model with random weights.
 func randomModel(t testing.TB, b *mem.Budget, seed uint64, dims ...int) *Model {
 	t.Helper()
-	m, err := newModel(b, dims)
+	return randomOf(t, b, seed, form{dims: dims})
+}
+
+// randomOf returns a model of a form with random parameters.
+func randomOf(t testing.TB, b *mem.Budget, seed uint64, f form) *Model {
+	t.Helper()
+	m, err := newModel(b, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +32,13 @@ func randomModel(t testing.TB, b *mem.Budget, seed uint64, dims ...int) *Model {
 
 func TestPredictEqualsTheFormula(t *testing.T) {
 	b := testBudget(t, 64<<20)
-	dims := []int{7, 5, 6, 3}
-	models := []*Model{randomModel(t, b, 1, dims...), randomModel(t, b, 2, dims...)}
+	for _, norm := range []bool{false, true} {
+		predictEqualsTheFormula(t, b, form{[]int{7, 5, 6, 3}, norm})
+	}
+}
+
+func predictEqualsTheFormula(t *testing.T, b *mem.Budget, f form) {
+	models := []*Model{randomOf(t, b, 1, f), randomOf(t, b, 2, f)}
 	values := numbers(3, 10_000*7)
 	src := &table{width: 7, chunks: []int64{1, 300, 5000, 4096, 603}, value: func(row int64, column int) float32 { return values[row*7+int64(column)] }}
 	var single [][]float32
@@ -62,7 +73,7 @@ func TestPredictEqualsTheFormula(t *testing.T) {
 			p := single[run][row*3 : row*3+3]
 			for label := range p {
 				// The loss of one row is −log p.
-				loss := reference(dims, widen(m.params), widen(values[row*7:row*7+7]), []int32{int32(label)}, [][]float64{ones(7), ones(5), ones(6)})
+				loss := reference(f, widen(m.params), widen(values[row*7:row*7+7]), []int32{int32(label)}, [][]float64{ones(7), ones(5), ones(6)})
 				if math.Abs(float64(p[label])-math.Exp(-loss)) > 1e-5 {
 					t.Fatalf("run %d row %d: p[%d] = %v, want %v", run, row, label, p[label], math.Exp(-loss))
 				}

@@ -85,12 +85,12 @@ func (f *fitting) received() (values int64) {
 		}
 		values = max(values, int64(all-least))
 	}
-	return values * (most((numParams(f.dims)+valueUnit-1)/valueUnit, f.workers)*valueUnit + valueUnit)
+	return values * (most((f.numParams()+valueUnit-1)/valueUnit, f.workers)*valueUnit + valueUnit)
 }
 
 // stateValues returns the number of values of the optimiser's state and of the gradients.
 func (f *fitting) stateValues() int64 {
-	n := numParams(f.dims)
+	n := f.numParams()
 	values := 2*n + int64(f.mostSums())*(n+int64(f.lossValues()))
 	if f.together() {
 		values += n + int64(f.lossValues()) + f.received()
@@ -104,7 +104,7 @@ const valueUnit = 16
 // added returns the values [lo, hi) of a gradient that a worker adds up. The last worker adds the
 // losses too.
 func (f *fitting) added(worker int) (lo, hi int) {
-	n := int(numParams(f.dims))
+	n := int(f.numParams())
 	lines := int64(units(n, valueUnit))
 	lo = min(int(share(lines, worker, f.workers))*valueUnit, n)
 	if worker == f.workers-1 {

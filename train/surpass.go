@@ -131,15 +131,20 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 // mostLogit is far below overflow, also after the roundings of a sum.
 const mostLogit = 1e30
 
-// bounded reports whether the weights are so small that no logit of a validation row overflows. A
+// bounded reports whether the weights are so small that no value of a validation row overflows. A
 // sum of n products and a bias, with weights of magnitude at most w and inputs of at most x, is at
-// most w·(1 + n·x).
+// most w·(1 + n·x). A value of a normalised row of n is at most √n, times a gain and with a shift.
 func (t *trainer) bounded() bool {
 	w, x := float64(t.largest), float64(t.reach)
 	for l := range t.model.layers() {
-		x = w * (1 + float64(t.dims[l])*x)
+		if x = w * (1 + float64(t.dims[l])*x); !(x < mostLogit) {
+			return false
+		}
+		if t.normalises(l) {
+			x = w * (1 + math.Sqrt(float64(t.dims[l+1])))
+		}
 	}
-	return x < mostLogit
+	return true
 }
 
 // magnitude returns the largest magnitude of values, NaN if one of them is NaN.

@@ -11,7 +11,7 @@
 //
 // [Kernel.Largest], [Kernel.Exps] and [Kernel.Scale] are the parts of a softmax, [Kernel.Rectify]
 // is the rectifier, [Kernel.Drop] dropout, [Kernel.Step] a step of Adam, and [Kernel.Sum] adds
-// values to others.
+// values to others. [Normalize] and [NormalizeBack] are LayerNorm, in plain Go on every processor.
 //
 // # Algorithm
 //

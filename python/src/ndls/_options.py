@@ -16,6 +16,7 @@ class RunOptions(TypedDict, total=False):
     block_columns: int | None
     cache: str | int | os.PathLike[str] | None
     cache_size: str | int | os.PathLike[str] | None
+    choose: Literal["measure", "loss"] | None
     config: str | int | os.PathLike[str] | None
     cs_correct_alpha: float | None
     cs_correct_hops: int | None
@@ -35,6 +36,7 @@ class RunOptions(TypedDict, total=False):
     group_columns: int | None
     group_size: int | None
     hidden: int | None
+    hidden_norm: Literal["none", "layer"] | None
     hop_weights: str | int | float | Sequence[str] | Sequence[float] | None
     hops: int | None
     http: str | int | os.PathLike[str] | None
