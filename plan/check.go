@@ -39,10 +39,7 @@ func (o Options) Canonical() Options {
 		o.Smooth.KeepHops = HopList(hops)
 	}
 	if o.checkMetrics() == nil {
-		auc := o.WantsAUC()
-		if o.Metrics = ""; auc {
-			o.Metrics = AUC
-		}
+		o.Metrics = o.canonicalMetrics()
 	}
 	for _, x := range Table {
 		if !o.open(x) && (x.Open != "" || x.OpenAs != "") && !x.Refuses(o) {
@@ -53,6 +50,18 @@ func (o Options) Canonical() Options {
 		}
 	}
 	return o
+}
+
+// canonicalMetrics names the measure that chooses, and AUC if it is wanted. Accuracy, which chooses if none is named, is named only before
+// AUC.
+func (o Options) canonicalMetrics() string {
+	switch first := o.Measure(); {
+	case o.WantsAUC() && first != AUC:
+		return first + "," + AUC
+	case first != Accuracy:
+		return first
+	}
+	return ""
 }
 
 // Validate checks all options but the shares of --split and the weights of --hop-weights: stage.Validate calls it, and then checks these,

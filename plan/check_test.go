@@ -185,8 +185,11 @@ func TestCanonical(t *testing.T) {
 	for name, c := range map[string]struct{ given, want Options }{
 		"splits":     {plain(func(p *Options) { p.Partition.Splits = 1 }), Default()},
 		"hops":       {plain(func(p *Options) { p.Smooth.KeepHops = "3,0,1,2" }), plain(func(p *Options) { p.Smooth.KeepHops = "0..3" })},
-		"measures":   {plain(func(p *Options) { p.Metrics = "f1,accuracy" }), Default()},
-		"auc":        {plain(func(p *Options) { p.Metrics = "accuracy,auc" }), plain(func(p *Options) { p.Metrics = AUC })},
+		"accuracy":   {plain(func(p *Options) { p.Metrics = "accuracy,f1" }), Default()},
+		"f1":         {plain(func(p *Options) { p.Metrics = "f1,accuracy" }), plain(func(p *Options) { p.Metrics = MacroF1 })},
+		"auc":        {plain(func(p *Options) { p.Metrics = "auc,accuracy,f1" }), plain(func(p *Options) { p.Metrics = AUC })},
+		"auc last":   {plain(func(p *Options) { p.Metrics = "accuracy,f1,auc" }), plain(func(p *Options) { p.Metrics = "accuracy,auc" })},
+		"f1 and auc": {plain(func(p *Options) { p.Metrics = "f1,auc" }), plain(func(p *Options) { p.Metrics = "f1,auc" })},
 		"no measure": {plain(func(p *Options) { p.Metrics = "auc,kappa" }), plain(func(p *Options) { p.Metrics = "auc,kappa" })},
 		"correct": {plain(func(p *Options) {
 			cs(p)
@@ -208,8 +211,8 @@ func TestCanonical(t *testing.T) {
 // TestInForce states what options leave open: these are the same options.
 func TestInForce(t *testing.T) {
 	for names, rule := range map[string]func(*Options){
-		"cs-scale cs-correct-alpha cs-correct-hops cs-smooth-alpha smoothed-precision": func(p *Options) { p.Labels.Rule = CorrectSmooth },
-		"dimensions hop-weights sparsity":                                              func(p *Options) { p.Smooth.Rule = FastRP },
+		"cs-scale cs-correct-alpha cs-correct-hops cs-smooth-alpha smoothed-precision hidden-norm choose": func(p *Options) { p.Labels.Rule = CorrectSmooth },
+		"dimensions hop-weights sparsity": func(p *Options) { p.Smooth.Rule = FastRP },
 	} {
 		o := Default()
 		rule(&o)
