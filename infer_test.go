@@ -17,6 +17,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/plan"
 	"ndls/shards"
 )
 
@@ -307,6 +308,12 @@ func TestInfer(t *testing.T) {
 		c.Dataset = old
 		c.Options = func(o *ndls.Options) {
 			o.Smooth.KeepHops, o.Train.Epochs, o.Train.Runs, o.LSI.R = "0..7", 30, 2, 0.3
+			switch kind {
+			case "dense":
+				o.Train.Model = plan.Ridge
+			case "sums":
+				o.Train.HiddenNorm = plan.LayerNorm
+			}
 		}
 		d, err := ndls.Run(t.Context(), c)
 		if err != nil {

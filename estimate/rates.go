@@ -69,11 +69,12 @@ var (
 	readNodes = Rate{20e6, byValues}
 
 	// TrainedFlops counts float32 operations of the products of training, PredictedFlops those of
-	// prediction, SoftenedValues values of soft labels, and CheckedValues values of rows that are
+	// prediction, SolvedFlops float64 operations of a ridge regression, SoftenedValues values of soft labels, and CheckedValues values of rows that are
 	// compared with their checksums first. Measured by sh bench/train/compare.sh and go run -C
 	// bench ./threads -profile (train and predict).
 	TrainedFlops   = Rate{45e9, byFlops}
 	PredictedFlops = Rate{55e9, byFlops}
+	SolvedFlops    = Rate{3e9, byFlops}
 	SoftenedValues = Rate{250e6, byValues}
 	CheckedValues  = Rate{1000e6, byValues}
 )

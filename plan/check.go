@@ -231,7 +231,7 @@ func (o Options) checkMetrics() error {
 	if o.WantsAUC() && o.Probabilities == BestProbability {
 		return failure.Of(failure.ErrOption, "--metrics auc with --probabilities best: the area under the ROC curve needs the probabilities of all classes; use --probabilities all")
 	}
-	if models := o.NumSplits() * o.Train.Runs; o.WantsAUC() && models > maxScored {
+	if models := o.NumSplits() * o.NumRuns(); o.WantsAUC() && models > maxScored {
 		return failure.Of(failure.ErrOption, "--metrics auc with %d models: there are at most %d; use fewer --runs or --splits", models, maxScored)
 	}
 	return nil

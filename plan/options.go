@@ -139,7 +139,9 @@ type SmoothOptions struct {
 
 // TrainOptions decides the model.
 type TrainOptions struct {
-	Hidden int `json:"hidden"`
+	// Model is Perceptron or Ridge. "" stands for Perceptron.
+	Model  string `json:"model,omitempty"`
+	Hidden int    `json:"hidden"`
 	// HiddenNorm is the normalisation of hidden values: NoNorm or LayerNorm. "" stands for NoNorm.
 	HiddenNorm   string  `json:"hidden_norm,omitempty"`
 	Layers       int     `json:"layers"`
@@ -163,6 +165,12 @@ type TrainOptions struct {
 	// for the run's own rows.
 	On string `json:"on,omitempty"`
 }
+
+// These name the models.
+const (
+	Perceptron = "mlp"
+	Ridge      = "ridge"
+)
 
 // These name the normalisations of hidden values.
 const (
@@ -200,6 +208,17 @@ type LabelOptions struct {
 	CorrectAlpha float64 `json:"cs_correct_alpha,omitempty"`
 	CorrectHops  int     `json:"cs_correct_hops,omitempty"`
 	SmoothAlpha  float64 `json:"cs_smooth_alpha,omitempty"`
+}
+
+// Ridge reports whether the models are ridge regressions.
+func (o Options) Ridge() bool { return o.Train.Model == Ridge }
+
+// NumRuns is the number of models of each split. A ridge regression, which has no seed, is one.
+func (o Options) NumRuns() int {
+	if o.Ridge() {
+		return 1
+	}
+	return o.Train.Runs
 }
 
 // NumSplits is the number of splits, each of which has models of its own.

@@ -239,11 +239,15 @@ var Table = []Option{
 	},
 
 	{
+		Name: "model", Group: Train, Open: Perceptron, Words: []string{Perceptron, Ridge},
+		Help: "the model: mlp, a perceptron that is trained, or ridge, a ridge regression on one-hot labels, which is solved at once; validation nodes choose its penalty among 8. Its probabilities are the softmax of its scores times a power of two, which validation nodes choose",
+	},
+	{
 		Name: "hidden", Group: Train, Default: "64", Range: within(1, 1<<20), Tries: true, Idle: linear,
 		Help: "width of the hidden layers",
 	},
 	{
-		Name: "layers", Group: Train, Default: "2", Range: within(1, 64), Tries: true,
+		Name: "layers", Group: Train, Default: "2", Range: within(1, 64), Tries: true, Idle: solved,
 		Help: "linear layers; 1 is logistic regression",
 	},
 	{
@@ -255,29 +259,29 @@ var Table = []Option{
 		Help: "share of hidden values dropped in training",
 	},
 	{
-		Name: "input-dropout", Group: Train, Default: "0.4", Range: below(0, 1), Tries: true,
+		Name: "input-dropout", Group: Train, Default: "0.4", Range: below(0, 1), Tries: true, Idle: solved,
 		Help: "share of input values dropped in training",
 	},
-	{Name: "lr", Group: Train, Default: "0.01", Range: above(0), Tries: true, Help: "learning rate"},
+	{Name: "lr", Group: Train, Default: "0.01", Range: above(0), Tries: true, Idle: solved, Help: "learning rate"},
 	{
-		Name: "weight-decay", Group: Train, Default: "0.0005", Range: atLeast(0), Tries: true,
+		Name: "weight-decay", Group: Train, Default: "0.0005", Range: atLeast(0), Tries: true, Idle: solved,
 		Help: "share of the weights added to their gradients",
 	},
 	{
-		Name: "schedule", Group: Train, Default: "constant", Words: []string{"constant", "cosine"}, Tries: true,
+		Name: "schedule", Group: Train, Default: "constant", Words: []string{"constant", "cosine"}, Tries: true, Idle: solved,
 		Help: "learning rate over time: constant or cosine",
 	},
-	{Name: "epochs", Group: Train, Default: "500", Range: within(1, 1<<24), Tries: true, Help: "largest number of epochs"},
+	{Name: "epochs", Group: Train, Default: "500", Range: within(1, 1<<24), Tries: true, Idle: solved, Help: "largest number of epochs"},
 	{
-		Name: "patience", Group: Train, Default: "200", Range: within(0, 1<<24), Tries: true,
+		Name: "patience", Group: Train, Default: "200", Range: within(0, 1<<24), Tries: true, Idle: solved,
 		Help: "epochs without improvement before stopping; 0 never stops early",
 	},
 	{
 		Name: "choose", Group: Train, Open: ByMeasure, Words: []string{ByMeasure, ByLoss}, Tries: true,
-		Help: "choice of the epoch whose weights a model keeps, on the validation nodes: measure, the best by the first of --metrics, then by the loss; or loss, the one with the lowest mean negative log-likelihood",
+		Help: "choice of the epoch whose weights a model keeps, on the validation nodes: measure, the best by the first of --metrics, then by the loss; or loss, the one with the lowest mean negative log-likelihood. With --model ridge, choice of the penalty",
 	},
-	{Name: "batch-size", Group: Train, Default: "4096", Range: within(0, 1<<24), Tries: true, Help: "rows of a step; 0 takes all"},
-	{Name: "runs", Group: Train, Default: "10", Range: within(1, 10_000), Help: "models, each with its own seed"},
+	{Name: "batch-size", Group: Train, Default: "4096", Range: within(0, 1<<24), Tries: true, Idle: solved, Help: "rows of a step; 0 takes all"},
+	{Name: "runs", Group: Train, Default: "10", Range: within(1, 10_000), Idle: oneModel, Help: "models, each with its own seed"},
 
 	{
 		Name: "label-rule", Group: Labels, Default: "ndls", Words: append(smooth.DependentNames(), CorrectSmooth, CorrectSmoothByNode), Tries: true,
@@ -375,10 +379,19 @@ func noHops(o Options) string {
 }
 
 var (
-	linear   = unless(func(o Options) bool { return o.Train.Layers != 1 }, "a model with --layers 1 has no hidden values")
+	solved   = unless(func(o Options) bool { return !o.Ridge() }, "--model ridge is solved at once, without layers and epochs")
+	oneModel = unless(func(o Options) bool { return !o.Ridge() }, "--model ridge has no seed, and is one model for each split")
 	corrects = unless(func(o Options) bool { return o.Labels.Corrects() },
 		"only --label-rule "+CorrectSmooth+" and "+CorrectSmoothByNode+" have it")
 )
+
+// linear says why options of hidden layers decide nothing.
+func linear(o Options) string {
+	if because := solved(o); because != "" || o.Train.Layers != 1 {
+		return because
+	}
+	return "a model with --layers 1 has no hidden values"
+}
 
 // readsK reports whether a run reads K of its nodes.
 func readsK(o Options, smoothed bool) bool {

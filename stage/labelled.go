@@ -22,7 +22,7 @@ func splitOf(p plan.Options, model int) int {
 	if !ownModel(p) {
 		return 0
 	}
-	return model / p.Train.Runs
+	return model / p.NumRuns()
 }
 
 // labelled holds the labels of some rows, and their place in each split.

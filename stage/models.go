@@ -21,11 +21,14 @@ const modelIndex = "model/model.json"
 
 // trainedRun describes a model. Run numbers the models of all splits, split by split.
 type trainedRun struct {
-	Run       int     `json:"run"`
-	Path      string  `json:"path"`
-	Epochs    int     `json:"epochs"`
-	BestEpoch int     `json:"best_epoch"` // counted from 1
-	Valid     float64 `json:"valid_accuracy"`
+	Run       int    `json:"run"`
+	Path      string `json:"path"`
+	Epochs    int    `json:"epochs"`
+	BestEpoch int    `json:"best_epoch"` // counted from 1
+	// Penalty is λ of a ridge regression, Scale the factor of its scores; neither has epochs.
+	Penalty float64 `json:"penalty,omitempty"`
+	Scale   float64 `json:"scale,omitempty"`
+	Valid   float64 `json:"valid_accuracy"`
 	// Measured decided on the epoch; Loss is the mean negative log-likelihood of that epoch. Both are of the validation nodes.
 	Measured float64 `json:"valid_measure"`
 	Loss     float64 `json:"valid_loss"`

@@ -18,7 +18,7 @@ func labelRuns(p plan.Options) int {
 	if !ownModel(p) {
 		return 1
 	}
-	return p.NumSplits() * p.Train.Runs
+	return p.NumSplits() * p.NumRuns()
 }
 
 // smoothedSoft returns the smoothed soft labels; run r starts at panel r·packed.Panels(classes). Intervals that have predictions need none,

@@ -18,12 +18,14 @@ import (
 	"ndls/train"
 )
 
-// trainStage fits a plain MLP to the smoothed features.
+// trainStage fits a plain MLP, or a ridge regression, to the smoothed features.
 type trainStage struct{ each }
 
 func (trainStage) Name() control.Stage { return control.Train }
 
-func (trainStage) About() string { return "an MLP on the smoothed features, several runs of it" }
+func (trainStage) About() string {
+	return "an MLP on the smoothed features, several runs of it, or a ridge regression"
+}
 
 func (trainStage) Needs(plan.Options) []control.Stage {
 	return []control.Stage{control.Partition, control.Smooth}
@@ -67,8 +69,8 @@ func leftOfTraining(p plan.Options, sum shards.Summary, cat *catalog.Catalog) pa
 // Otherwise a worker trains its share of the models at the same time.
 const usualThreads = 16
 
-// Shares implements estimate.Stage. Workers share the rows of each step.
-func (trainStage) Shares(plan.Options) bool { return true }
+// Shares implements estimate.Stage. Workers share the rows of each step of a perceptron. A ridge regression is made by one worker.
+func (trainStage) Shares(p plan.Options) bool { return !p.Ridge() }
 
 // Cost implements estimate.Stage.
 func (trainStage) Cost(s *estimate.Sheet) {
@@ -91,6 +93,10 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	s.BytesWritten = s.DiskBytes
 	s.BytesRead += 8*shape.Rows + rowBytes
 	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+	if s.Plan.Ridge() {
+		ridgeCost(s, shape, streamed, rowBytes)
+		return
+	}
 	epochs := float64(models * TrainedEpochs(s.Plan, shape.Valid))
 	if streamed {
 		s.BytesRead += int64(epochs) * rowBytes
@@ -99,6 +105,16 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	if steps, bytes := train.Swapped(shape, o); s.Members() > 1 {
 		s.Swaps(epochs*float64(steps), bytes, train.NumWeights(shape, o))
 	}
+	s.Pieces(models)
+}
+
+// ridgeCost adds the cost of ridge regressions: of two visits of the training rows, and of two of the validation rows for each penalty.
+func ridgeCost(s *estimate.Sheet, shape train.Shape, streamed bool, rowBytes int64) {
+	models := labelRuns(s.Plan)
+	if streamed {
+		s.BytesRead += int64(models) * 2 * (1 + train.Penalties) * rowBytes
+	}
+	s.Computes(float64(models)*train.RidgeFlops(shape, trainOptions(s.Plan)), estimate.SolvedFlops)
 	s.Pieces(models)
 }
 
@@ -120,8 +136,8 @@ func trainOptions(p plan.Options) train.Options {
 	return train.Options{
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
-		BatchSize: o.BatchSize, Runs: o.Runs, Seed: p.Seed, Measure: p.Measure(), Choose: o.Choose,
-		LayerNorm: o.HiddenNorm == plan.LayerNorm,
+		BatchSize: o.BatchSize, Runs: p.NumRuns(), Seed: p.Seed, Measure: p.Measure(), Choose: o.Choose,
+		LayerNorm: o.HiddenNorm == plan.LayerNorm, Ridge: p.Ridge(),
 	}
 }
 
@@ -194,7 +210,7 @@ func (env trainRun) untrained(first, last int) (runs [][]int, some bool) {
 	for model := first; model < last; model++ {
 		if _, ok := env.Catalog.Lookup(trainedPath(model)); !ok {
 			split := splitOf(env.Plan, model)
-			runs[split], some = append(runs[split], model%env.Plan.Train.Runs), true
+			runs[split], some = append(runs[split], model%env.Plan.NumRuns()), true
 		}
 	}
 	return runs, some
@@ -242,18 +258,21 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 	if first, _, _ := env.Group.Range(); first > 0 {
 		return nil
 	}
-	model := split*env.Plan.Train.Runs + h.Run
+	model := split*env.Plan.NumRuns() + h.Run
 	weights, err := writeFile(ctx, env.Catalog, catalog.KindModel, modelPath(model), model, m.Save)
 	if err != nil {
 		return err
 	}
 	defer weights.Abort()
 	line := trainedRun{
-		Run: model, Path: modelPath(model), Epochs: len(h.Epochs), BestEpoch: h.Best + 1, Valid: h.ValidAccuracy(),
-		Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss,
+		Run: model, Path: modelPath(model), Valid: h.ValidAccuracy(), Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss,
+		Penalty: h.Penalty, Scale: h.Scale,
 	}
-	if model < drawnModels {
-		line.Curve = curve(h)
+	if !env.Plan.Ridge() {
+		line.Epochs, line.BestEpoch = len(h.Epochs), h.Best+1
+		if model < drawnModels {
+			line.Curve = curve(h)
+		}
 	}
 	about, err := writeFile(ctx, env.Catalog, catalog.KindModel, trainedPath(model), model, writeJSON(line))
 	if err != nil {

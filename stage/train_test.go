@@ -18,11 +18,27 @@ import (
 // Training that ends after any of its commits goes on with the models that are missing,
 // and leaves the files of training that was not interrupted.
 func TestTrainingGoesOn(t *testing.T) {
+	for name, change := range map[string]func(*plan.Options){
+		"perceptron": func(o *plan.Options) { o.Train.Runs = threeModels },
+		"LayerNorm": func(o *plan.Options) {
+			o.Train.Runs, o.Train.HiddenNorm, o.Train.Choose = threeModels, plan.LayerNorm, plan.ByLoss
+		},
+		"ridge": func(o *plan.Options) {
+			o.Train.Model, o.Partition.Split, o.Partition.Splits = plan.Ridge, "random:20,30", threeModels
+		},
+	} {
+		opts := plan.Default()
+		opts.Partition.Dataset, opts.Train.Epochs = "toy", 5
+		change(&opts)
+		t.Run(name, func(t *testing.T) { trainingGoesOn(t, opts) })
+	}
+}
+
+const threeModels = 3
+
+func trainingGoesOn(t *testing.T, opts plan.Options) {
 	ctx := context.Background()
-	const runs = 3
-	opts := plan.Default()
-	opts.Partition.Dataset = "toy"
-	opts.Train.Runs, opts.Train.Epochs = runs, 5
+	const runs = threeModels
 	res := stagetest.On(t, "synthetic:nodes=600,edges=2400,features=20,classes=3,seed=1")
 	res.Threads = 1 // one model after the other
 

@@ -94,6 +94,9 @@ func StoredRows(cat *catalog.Catalog, p plan.Options, s shards.Summary) (rows in
 // ModelsAtATime returns the number of models that threads train at the same time under a plan, with this number of training rows of width
 // values.
 func ModelsAtATime(p plan.Options, training int64, width, threads int) int {
+	if p.Ridge() {
+		return 1
+	}
 	if n := int64(p.Train.BatchSize); n > 0 {
 		training = min(training, n)
 	}
@@ -119,7 +122,7 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 		return x, ok && split == train.Valid
 	}
 	r := &control.AccuracyReport{
-		Runs: env.Plan.Train.Runs, Splits: env.Plan.Partition.Splits, Base: env.spreads(before),
+		Runs: env.Plan.NumRuns(), Splits: env.Plan.Partition.Splits, Base: env.spreads(before),
 		Smoothed: env.spreads(afterwards),
 	}
 	for m, x := range index.Runs {

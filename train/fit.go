@@ -54,8 +54,11 @@ type History struct {
 	Run    int
 	Epochs []Epoch
 	// Best is the epoch, counted from 0, whose weights were kept, as Options.Choose says. Without
-	// validation rows it is the last.
+	// validation rows it is the last. With Options.Ridge an epoch is a penalty, the largest first, and of
+	// equals the first is kept.
 	Best int
+	// Penalty is λ of a ridge regression, Scale the factor of its scores.
+	Penalty, Scale float64
 }
 
 // ValidAccuracy returns the accuracy of the kept weights on the validation rows.
@@ -134,7 +137,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		return nil, err
 	}
 	defer f.free()
-	f.brief = done != nil && !f.together() && !o.needsLoss()
+	f.brief = done != nil && !f.together() && !o.Ridge && !o.needsLoss()
 
 	result := &Result{Histories: make([]History, len(runs))}
 	defer func() {
@@ -152,8 +155,10 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
-	f.meter = progress.StartPart(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
-	defer f.meter.Done()
+	if !o.Ridge {
+		f.meter = progress.StartPart(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
+		defer f.meter.Done()
+	}
 	var calling sync.Mutex // of done
 	runners, ctx := errgroup.WithContext(ctx)
 	side, c := f.divide(len(runs), max(res.Threads, 1))
@@ -212,7 +217,7 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 		valid: newRowSet(p, Valid),
 	}
 	f.validation = f.valid.count
-	if res.Group != nil && res.Group.Size() > 1 {
+	if res.Group != nil && res.Group.Size() > 1 && !o.Ridge {
 		f.join(res.Group)
 	}
 	f.form = formOf(p.Source.Width(), p.Classes, o)
@@ -244,6 +249,9 @@ func (f *fitting) load(ctx context.Context) error {
 
 // runBytes returns the memory of one run without its model.
 func (f *fitting) runBytes(streamed bool, c pool) int64 {
+	if f.options.Ridge {
+		return f.ridgeBytes(streamed, c)
+	}
 	n := 4*f.numParams() + 4*f.stateValues() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 	if !f.together() && !f.options.needsLoss() {
@@ -257,15 +265,24 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 // time, as far as the budget allows. If not even one run fits, it fails later with the message of
 // the first failed allocation.
 func (f *fitting) divide(runs, threads int) (side int, c pool) {
-	return divideThreads(f.beside(runs), threads, f.ownRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
+	return divideThreads(f.beside(runs), threads, f.threadedRows(), threadRows(f.dims[0]), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(f.train.values == nil, c) <= f.budget.Free()
 	})
 }
 
+// threadedRows returns the number of rows that decides the number of threads of a run.
+func (f *fitting) threadedRows() int64 {
+	if f.options.Ridge { // its columns occupy all threads
+		return math.MaxInt32
+	}
+	return f.ownRows()
+}
+
 // beside returns the largest number of runs that may be trained at the same time. Workers that
-// train together train one run after the other.
+// train together train one run after the other, and so does a ridge regression, which has work for
+// all threads.
 func (f *fitting) beside(runs int) int {
-	if f.together() {
+	if f.together() || f.options.Ridge {
 		return 1
 	}
 	return runs
@@ -295,6 +312,9 @@ func divideThreads(runs, threads int, stepRows int64, threadRows int, fits func(
 
 // run trains the model of one run.
 func (f *fitting) run(ctx context.Context, run int, c pool, best *Model) (h History, err error) {
+	if f.options.Ridge {
+		return f.ridge(ctx, run, c, best)
+	}
 	t, err := f.begin(run, c)
 	if err != nil {
 		return h, err

@@ -40,6 +40,9 @@ const (
 // Options decides the weights, together with the rows, labels and splits. The zero value is
 // refused: start from [DefaultOptions].
 type Options struct {
+	// Ridge makes linear models by ridge regression in place of training: Measure and Choose choose the penalty. Other
+	// options but Runs have no effect.
+	Ridge bool
 	// Hidden is the width of each hidden layer, Layers the number of linear
 	// layers: 1 is logistic regression.
 	Hidden, Layers int

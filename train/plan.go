@@ -19,6 +19,9 @@ func (s Shape) form(o Options) form { return formOf(s.Width, s.Classes, o) }
 // formOf returns the form of a model for rows of some values.
 func formOf(width, classes int, o Options) form {
 	dims := []int{width}
+	if o.Ridge {
+		return form{dims: append(dims, classes)}
+	}
 	for range o.Layers - 1 {
 		dims = append(dims, o.Hidden)
 	}
@@ -72,7 +75,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 		need = 0
 	}
 	left := free - models - need
-	side, c := divideThreads(f.beside(o.Runs), max(threads, 1), f.ownRows(), threadRows(s.Width), func(side int, c pool) bool {
+	side, c := divideThreads(f.beside(o.Runs), max(threads, 1), f.threadedRows(), threadRows(s.Width), func(side int, c pool) bool {
 		return int64(side)*f.runBytes(streamed, c) <= left
 	})
 	scanned := min(readAhead, max(left/chunk, 1)) * chunk
@@ -124,6 +127,14 @@ func EpochFlops(s Shape, o Options) float64 {
 		looked = 1
 	}
 	return float64(s.Train)*share*(3*forwardFlops(f.dims)-first) + looked*float64(f.valid.count)*forwardFlops(f.dims)
+}
+
+// RidgeFlops returns the number of float64 operations of a ridge regression, without measuring it.
+func RidgeFlops(s Shape, o Options) float64 {
+	f := s.fitting(o)
+	size, _ := f.systemSize()
+	n, width, classes := float64(size), float64(s.Width), float64(s.Classes)
+	return float64(s.Train)*width*n + float64(len(ridgeShares))*(n*n*n/3+4*n*n*classes+2*n*width)
 }
 
 // forwardFlops returns the operations of a row.

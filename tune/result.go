@@ -75,7 +75,7 @@ func (r *Result) Apply(o *ndls.Options) {
 func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := &Result{
 		Dataset: s.Base.Dataset, Search: s.Search, Score: s.Score, Measure: s.base.Measure(), Space: s.Space.strings(), Seed: s.base.Seed,
-		Splits: s.base.NumSplits(), Runs: s.base.Train.Runs, Halving: s.Halving,
+		Splits: s.base.NumSplits(), Runs: s.base.NumRuns(), Halving: s.Halving,
 	}
 	for _, t := range s.trials {
 		r.Trials = append(r.Trials, t.shown())

@@ -209,7 +209,7 @@ func (c Config) Halves() bool {
 const leastShort = 20
 
 // halvable reports whether the trainings of a trial can end sooner, or be fewer.
-func halvable(o ndls.Options) bool { return o.Train.Runs >= 2 || o.Train.Patience >= 2 }
+func halvable(o ndls.Options) bool { return !o.Ridge() && (o.Train.Runs >= 2 || o.Train.Patience >= 2) }
 
 // trial is one that is drawn.
 type trial struct {
@@ -479,7 +479,7 @@ func (r rung) of(o ndls.Options) rung {
 }
 
 func (s *search) rungs() []rung {
-	runs := s.base.Train.Runs
+	runs := s.base.NumRuns()
 	if !s.Halving {
 		return []rung{{runs: runs, among: 1}}
 	}

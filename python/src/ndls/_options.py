@@ -63,6 +63,7 @@ class RunOptions(TypedDict, total=False):
     memory: str | int | os.PathLike[str] | None
     metrics: str | int | float | Sequence[str] | Sequence[float] | None
     metrics_file: str | int | os.PathLike[str] | None
+    model: Literal["mlp", "ridge"] | None
     normalize: Literal["auto", "l1", "none"] | None
     only: Literal["train", "train,valid"] | None
     parallel: str | int | os.PathLike[str] | None
