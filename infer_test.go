@@ -310,9 +310,9 @@ func TestInfer(t *testing.T) {
 			o.Smooth.KeepHops, o.Train.Epochs, o.Train.Runs, o.LSI.R = "0..7", 30, 2, 0.3
 			switch kind {
 			case "dense":
-				o.Train.Model = plan.Ridge
+				o.Train.Model, o.Train.InputNorm = plan.Ridge, plan.Standard
 			case "sums":
-				o.Train.HiddenNorm = plan.LayerNorm
+				o.Train.HiddenNorm, o.Train.InputNorm = plan.LayerNorm, plan.Standard
 			}
 		}
 		d, err := ndls.Run(t.Context(), c)

@@ -211,7 +211,7 @@ func TestCanonical(t *testing.T) {
 // TestInForce states what options leave open: these are the same options.
 func TestInForce(t *testing.T) {
 	for names, rule := range map[string]func(*Options){
-		"cs-scale cs-correct-alpha cs-correct-hops cs-smooth-alpha smoothed-precision hidden-norm choose model": func(p *Options) { p.Labels.Rule = CorrectSmooth },
+		"cs-scale cs-correct-alpha cs-correct-hops cs-smooth-alpha smoothed-precision hidden-norm choose model input-norm": func(p *Options) { p.Labels.Rule = CorrectSmooth },
 		"dimensions hop-weights sparsity": func(p *Options) { p.Smooth.Rule = FastRP },
 	} {
 		o := Default()

@@ -140,8 +140,10 @@ type SmoothOptions struct {
 // TrainOptions decides the model.
 type TrainOptions struct {
 	// Model is Perceptron or Ridge. "" stands for Perceptron.
-	Model  string `json:"model,omitempty"`
-	Hidden int    `json:"hidden"`
+	Model string `json:"model,omitempty"`
+	// InputNorm is NoNorm, or Standard for columns of mean 0 and deviation 1. "" stands for NoNorm.
+	InputNorm string `json:"input_norm,omitempty"`
+	Hidden    int    `json:"hidden"`
 	// HiddenNorm is the normalisation of hidden values: NoNorm or LayerNorm. "" stands for NoNorm.
 	HiddenNorm   string  `json:"hidden_norm,omitempty"`
 	Layers       int     `json:"layers"`
@@ -172,9 +174,10 @@ const (
 	Ridge      = "ridge"
 )
 
-// These name the normalisations of hidden values.
+// These name the normalisations of inputs and of hidden values.
 const (
 	NoNorm    = "none"
+	Standard  = "standard"
 	LayerNorm = "layer"
 )
 

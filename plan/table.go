@@ -243,6 +243,10 @@ var Table = []Option{
 		Help: "the model: mlp, a perceptron that is trained, or ridge, a ridge regression on one-hot labels, which is solved at once; validation nodes choose its penalty among 8. Its probabilities are the softmax of its scores times a power of two, which validation nodes choose",
 	},
 	{
+		Name: "input-norm", Group: Train, Open: NoNorm, Words: []string{NoNorm, Standard}, Tries: true,
+		Help: "normalisation of the smoothed rows that models read: none, or standard, which gives each column mean 0 and deviation 1 on the training nodes; a column whose deviation is 0 becomes 0. The model keeps means and deviations, and files of rows stay as they are",
+	},
+	{
 		Name: "hidden", Group: Train, Default: "64", Range: within(1, 1<<20), Tries: true, Idle: linear,
 		Help: "width of the hidden layers",
 	},

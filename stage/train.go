@@ -137,7 +137,7 @@ func trainOptions(p plan.Options) train.Options {
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
 		BatchSize: o.BatchSize, Runs: p.NumRuns(), Seed: p.Seed, Measure: p.Measure(), Choose: o.Choose,
-		LayerNorm: o.HiddenNorm == plan.LayerNorm, Ridge: p.Ridge(),
+		LayerNorm: o.HiddenNorm == plan.LayerNorm, Standardize: o.InputNorm == plan.Standard, Ridge: p.Ridge(),
 	}
 }
 

@@ -14,13 +14,16 @@
 //
 // # Algorithm
 //
-// With H_0 the input rows after their own dropout, D dropout and L layers,
+// With H_0 the input rows, standardised with Options.Standardize, after their own dropout, D
+// dropout and L layers,
 //
 //	H_l     = D(relu(N(H_{l-1} W_l + b_l)))  0 < l < L
 //	log p   = log_softmax(H_{L-1} W_L + b_L)
 //	loss    = −1/B Σ log p[label]           over the B rows of a step
 //
-// N is the identity, or LayerNorm: with the mean μ and the variance v of a row z of a hidden layer,
+// A column is standardised by its mean and deviation over the training rows, in float64. A
+// deviation below 2^-24 of the mean counts as 0, and the column becomes 0. N is the identity, or
+// LayerNorm: with the mean μ and the variance v of a row z of a hidden layer,
 //
 //	N(z)    = γ (z − μ)/√(v + 1e-5) + β      v divided by the number of values
 //
@@ -77,12 +80,15 @@
 //
 // A model is stored little-endian as
 //
-//	magic    8 bytes, "NDLSMLP1", or "NDLSMLP2" for a model with LayerNorm
+//	magic    8 bytes, "NDLSMLP" and a digit: 1, and 1 more with LayerNorm, and 2 more if inputs
+//	         are standardised
 //	count    uint32, layers + 1
 //	dims     count × uint32: width of the input, then of each layer
 //	sum      uint32, CRC-32C of all before
 //	params   float32, for each layer in × out weights, row-major, then out biases; with
 //	         LayerNorm, then out γ and out β for each layer but the last
+//	columns  float32, if inputs are standardised: the mean of each column, then 1 / its
+//	         deviation, 0 for a column that becomes 0
 //	sha256   32 bytes, of all before
 //
 // # Memory
@@ -110,8 +116,9 @@
 // Packed matrices are rounded up to whole tiles, at most 32 columns each. Loading rows into memory
 // needs 32 MiB more. Reading ahead takes 16 MiB a read, if the budget has room. A prediction has
 // two results of 4032 rows, or up to eight within 32 MiB. With LayerNorm, training takes 4r
-// (2h+1)(L-1) more for each run at a time. With less room, rows are streamed, and fewer threads
-// train fewer runs at a time. The heap grows only with the number of chunks, epochs and runs.
+// (2h+1)(L-1) more for each run at a time; with standardised inputs a prediction takes 4rf more,
+// and each model 8f. With less room, rows are streamed, and fewer threads train fewer runs at a
+// time. The heap grows only with the number of chunks, epochs and runs.
 //
 // # Determinism
 //

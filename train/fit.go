@@ -155,6 +155,9 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	if err := f.load(ctx); err != nil {
 		return nil, err
 	}
+	for _, m := range result.Models {
+		m.take(f.statistics)
+	}
 	if !o.Ridge {
 		f.meter = progress.StartPart(ctx, "train", int64(len(runs))*int64(o.Epochs), "epochs")
 		defer f.meter.Done()
@@ -188,6 +191,8 @@ type fitting struct {
 	kernel  *dense.Kernel
 	form
 	train, valid *rowSet
+	// statistics holds the means, then the inverse deviations, of the training rows' columns, if inputs are standardised.
+	statistics *mem.Array[float32]
 	// validation is the number of validation rows; valid holds those of this worker.
 	validation int64
 	// validFrom is the number of validation rows before those of this worker.
@@ -228,6 +233,7 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 func (f *fitting) free() {
 	f.train.free()
 	f.valid.free()
+	f.statistics.Free()
 }
 
 // load checks the rows, and loads them if the budget has room for them and for one run.
@@ -244,7 +250,7 @@ func (f *fitting) load(ctx context.Context) error {
 	if f.brief = f.brief && f.valid.values != nil; f.brief {
 		f.reach = magnitude(f.valid.values.S)
 	}
-	return nil
+	return f.measureColumns(ctx)
 }
 
 // runBytes returns the memory of one run without its model.
@@ -252,7 +258,8 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	if f.options.Ridge {
 		return f.ridgeBytes(streamed, c)
 	}
-	n := 4*f.numParams() + 4*f.stateValues() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
+	n := 4*f.numValues() + f.statisticsBytes() + 4*f.stateValues() +
+		networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 	if !f.together() && !f.options.needsLoss() {
 		n += hardestBytes(f.valid.count, streamed)
@@ -396,6 +403,7 @@ func (t *trainer) allocate(c pool) (err error) {
 	if t.model, err = newModel(t.budget, t.form); err != nil {
 		return err
 	}
+	t.model.take(t.statistics)
 	if t.state, err = mem.Alloc[float32](t.budget, t.stateValues(), "gradients and optimiser"); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -579,7 +587,12 @@ func (t *trainer) through(p microbatch, position int64) {
 	}
 	net.pool.rows(p.len(), func(thread, lo, hi int) {
 		for i := lo; i < hi; i++ {
-			input.apply(t.kernel, net.x[i*width:(i+1)*width], p.row(i), first, position+int64(i))
+			x, row := net.x[i*width:(i+1)*width], p.row(i)
+			if net.standard {
+				net.standardise(x, row)
+				row = x
+			}
+			input.apply(t.kernel, x, row, first, position+int64(i))
 		}
 		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
 		for i := lo; i < hi; i++ {

@@ -142,7 +142,7 @@ func TestSameBits(t *testing.T) {
 			}
 			p := clouds(n, width, 3, 2000)
 			o := quick()
-			o.BatchSize, o.Runs, o.Epochs, o.Layers, o.Hidden, o.LayerNorm = batch, 2, 2, 3, 20, c.norm
+			o.BatchSize, o.Runs, o.Epochs, o.Layers, o.Hidden, o.LayerNorm, o.Standardize = batch, 2, 2, 3, 20, c.norm, c.norm
 			const ample, tight = 128 << 20, 24 << 20
 			var want, inMemory *Result
 			for _, c := range []struct {

@@ -180,7 +180,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 	measure := func(p microbatch) error { //nolint:unparam // a visitor
 		n := p.len()
 		net.pool.rows(n, func(thread, lo, hi int) {
-			net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
+			net.forward(thread, net.enter(p.x[lo*p.width:hi*p.width], lo, hi), lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row, label := net.logits(i), p.label(i)
 				norm, largest := softmax(t.kernel, row, net.p[thread])

@@ -20,16 +20,16 @@ const (
 	maxDim = 1 << 20
 
 	modelMagic = "NDLSMLP"
-	// These are the versions of a model file: of a model whose hidden layers are not normalised, and of one with LayerNorm.
-	plainVersion, normVersion = '1', '2'
+	// The version of a model file is plainVersion, and normVersion more with LayerNorm, and standardVersion more if inputs are standardised.
+	plainVersion, normVersion, standardVersion = '1', 1, 2
 )
 
 // form decides the number of parameters of a network, and their places.
 type form struct {
 	// dims lists the width of the input and of every layer.
 	dims []int
-	// norm says that the outputs of hidden layers are normalised.
-	norm bool
+	// norm says that the outputs of hidden layers are normalised, standard that inputs are standardised.
+	norm, standard bool
 }
 
 // layers returns the number of linear layers.
@@ -49,11 +49,21 @@ func (f form) start(l int) (n int64) {
 // numParams returns the number of parameters.
 func (f form) numParams() int64 { return f.start(f.layers()) }
 
+// numValues returns the number of values of a model: its parameters, and the means and inverse deviations of inputs.
+func (f form) numValues() int64 {
+	if f.standard {
+		return f.numParams() + 2*int64(f.dims[0])
+	}
+	return f.numParams()
+}
+
 // normalises reports whether the outputs of layer l are normalised.
 func (f form) normalises(l int) bool { return f.norm && l < f.layers()-1 }
 
 // equal reports whether two forms have the same parameters.
-func (f form) equal(g form) bool { return f.norm == g.norm && slices.Equal(f.dims, g.dims) }
+func (f form) equal(g form) bool {
+	return f.norm == g.norm && f.standard == g.standard && slices.Equal(f.dims, g.dims)
+}
 
 // Model is a multilayer perceptron: linear layers with a rectifier after each
 // but the last, whose outputs are the logits of the classes. The outputs of the
@@ -63,16 +73,23 @@ type Model struct {
 	// params holds the layers one after the other: in×out weights, row-major,
 	// then out biases, then, if the layer is normalised, out gains and out shifts.
 	params []float32
-	memory *mem.Array[float32]
+	// mean and inverse hold the means of the input's columns and 1 / their deviations, if inputs are standardised.
+	mean, inverse []float32
+	memory        *mem.Array[float32]
 }
 
 // newModel returns a network of zeros, charged to b.
 func newModel(b *mem.Budget, f form) (*Model, error) {
-	memory, err := mem.Alloc[float32](b, f.numParams(), "the weights of a model")
+	memory, err := mem.Alloc[float32](b, f.numValues(), "the weights of a model")
 	if err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	return &Model{form: form{slices.Clone(f.dims), f.norm}, params: memory.S, memory: memory}, nil
+	n := f.numParams()
+	m := &Model{form: form{slices.Clone(f.dims), f.norm, f.standard}, params: memory.S[:n:n], memory: memory}
+	if rest := memory.S[n:]; f.standard {
+		m.mean, m.inverse = rest[:f.dims[0]], rest[f.dims[0]:]
+	}
+	return m, nil
 }
 
 // Width returns the number of values of an input row.
@@ -85,7 +102,7 @@ func (m *Model) Classes() int { return m.dims[len(m.dims)-1] }
 func (m *Model) Free() {
 	if m != nil {
 		m.memory.Free()
-		m.params = nil
+		m.params, m.mean, m.inverse = nil, nil, nil
 	}
 }
 
@@ -111,7 +128,10 @@ func (m *Model) Save(w io.Writer) error {
 	out := io.MultiWriter(buf, sum)
 	version := byte(plainVersion)
 	if m.norm {
-		version = normVersion
+		version += normVersion
+	}
+	if m.standard {
+		version += standardVersion
 	}
 	head := append([]byte(modelMagic), version)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(m.dims)))
@@ -122,7 +142,7 @@ func (m *Model) Save(w io.Writer) error {
 	if _, err := out.Write(head); err != nil {
 		return fmt.Errorf("train: write model: %w", err)
 	}
-	if _, err := out.Write(mem.AsBytes(m.params)); err != nil {
+	if _, err := out.Write(mem.AsBytes(m.memory.S)); err != nil {
 		return fmt.Errorf("train: write model: %w", err)
 	}
 	if _, err := buf.Write(sum.Sum(nil)); err != nil {
@@ -165,10 +185,10 @@ func readForm(r io.Reader, name string) (f form, err error) {
 	if string(head[:len(modelMagic)]) != modelMagic {
 		return f, damaged(name, "its first bytes", nil)
 	}
-	version := head[len(modelMagic)]
-	if version != plainVersion && version != normVersion {
-		return f, fmt.Errorf("train: %s has model version %q, this program reads %q and %q: %w: run ndls train again",
-			name, version, plainVersion, normVersion, seal.ErrVersion)
+	version, last := head[len(modelMagic)], byte(plainVersion+normVersion+standardVersion)
+	if version < plainVersion || version > last {
+		return f, fmt.Errorf("train: %s has model version %q, this program reads %q to %q: %w: run ndls train again",
+			name, version, plainVersion, last, seal.ErrVersion)
 	}
 	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
 	if n < 2 || n > maxLayers+1 {
@@ -182,7 +202,8 @@ func readForm(r io.Reader, name string) (f form, err error) {
 	if body := head[:len(head)-4]; binary.LittleEndian.Uint32(head[len(body):]) != crc32.Checksum(body, seal.Castagnoli) {
 		return f, damaged(name, "its head", nil)
 	}
-	f = form{make([]int, n), version == normVersion}
+	parts := version - plainVersion
+	f = form{make([]int, n), parts&normVersion != 0, parts&standardVersion != 0}
 	for i := range f.dims {
 		d := binary.LittleEndian.Uint32(rest[4*i:])
 		if d < 1 || d > maxDim {
@@ -196,7 +217,7 @@ func readForm(r io.Reader, name string) (f form, err error) {
 // readParams reads the weights and compares the checksum, whose bytes r returns without adding them
 // to the sum.
 func (m *Model) readParams(r, summed io.Reader, sum func([]byte) []byte, name string) error {
-	if _, err := io.ReadFull(summed, mem.AsBytes(m.params)); err != nil {
+	if _, err := io.ReadFull(summed, mem.AsBytes(m.memory.S)); err != nil {
 		return damaged(name, "its weights", err)
 	}
 	want := make([]byte, sha256.Size+1)

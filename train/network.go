@@ -105,7 +105,7 @@ type network struct {
 	gains   [][]float32 // rows × out: normalised outputs, then the gradients of gains
 	shifts  [][]float32 // rows × out: the gradients of shifts
 
-	x     []float32   // input rows after dropout; for training
+	x     []float32   // input rows after dropout; for training, and if inputs are standardised
 	own   [][]float32 // of each thread: the rows that fill no tile, packed
 	p     [][]float64 // of each thread: probabilities of one row
 	sum   []float64   // of each row: its part of the loss
@@ -149,7 +149,7 @@ func (w *network) layout(training bool, take func(to *[]float32, size int)) {
 		}
 		take(&w.deltas[l], w.kernel.RightSize(w.rows, out))
 	}
-	if training {
+	if training || w.standard {
 		take(&w.x, w.rows*dims[0]+w.kernel.Rows())
 	}
 	for t := range w.own {

@@ -68,6 +68,17 @@ func layerNorm(x, gains, shifts []float64) {
 	}
 }
 
+// entered returns rows as the first layer sees them.
+func entered(m *Model, x []float32) []float64 {
+	y := widen(x)
+	for i := range y {
+		if j := i % m.Width(); m.standard {
+			y[i] = (y[i] - float64(m.mean[j])) * float64(m.inverse[j])
+		}
+	}
+	return y
+}
+
 // newTrainer returns the trainer of run 0, rows in memory.
 func newTrainer(t *testing.T, p Problem, o Options) *trainer {
 	t.Helper()
@@ -114,7 +125,7 @@ func TestGradients(t *testing.T) {
 			}}
 			o := Options{
 				Hidden: 4, Layers: c.layers, Dropout: c.hidden, InputDropout: c.inputDropout,
-				LR: 0.01, Schedule: Constant, Epochs: 1, Runs: 1, Seed: 3, LayerNorm: c.norm,
+				LR: 0.01, Schedule: Constant, Epochs: 1, Runs: 1, Seed: 3, LayerNorm: c.norm, Standardize: c.norm,
 			}
 			p := Problem{Source: src, Labels: []int32{0, 1, 2, 2, 1, 0}, Splits: []uint8{Train, Train, Train, Train, Train, Train}, Classes: 3}
 			tr := newTrainer(t, p, o)
@@ -126,7 +137,7 @@ func TestGradients(t *testing.T) {
 					}
 				}
 			}
-			x, params := widen(tr.train.values.S), widen(tr.model.params)
+			x, params := entered(tr.model, tr.train.values.S), widen(tr.model.params)
 			tr.now = 2
 			tr.beginStep()
 			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels}, 0)

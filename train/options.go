@@ -41,7 +41,7 @@ const (
 // refused: start from [DefaultOptions].
 type Options struct {
 	// Ridge makes linear models by ridge regression in place of training: Measure and Choose choose the penalty. Other
-	// options but Runs have no effect.
+	// options but Runs and Standardize have no effect.
 	Ridge bool
 	// Hidden is the width of each hidden layer, Layers the number of linear
 	// layers: 1 is logistic regression.
@@ -53,6 +53,8 @@ type Options struct {
 	LR, WeightDecay float64
 	// Schedule is Constant or Cosine.
 	Schedule string
+	// Standardize gives each column of the rows that models read mean 0 and deviation 1 on the training rows.
+	Standardize bool
 	// LayerNorm normalises the outputs of each hidden layer before its rectifier.
 	LayerNorm bool
 	// Measure is a measure of the validation rows: Accuracy (also ""), MacroF1 or AUC.

@@ -20,12 +20,12 @@ func (s Shape) form(o Options) form { return formOf(s.Width, s.Classes, o) }
 func formOf(width, classes int, o Options) form {
 	dims := []int{width}
 	if o.Ridge {
-		return form{dims: append(dims, classes)}
+		return form{append(dims, classes), false, o.Standardize}
 	}
 	for range o.Layers - 1 {
 		dims = append(dims, o.Hidden)
 	}
-	return form{append(dims, classes), o.LayerNorm && o.Layers > 1}
+	return form{append(dims, classes), o.LayerNorm && o.Layers > 1, o.Standardize}
 }
 
 // expected is a source of full record batches, from which nothing is read.
@@ -64,7 +64,7 @@ func (s Shape) fitting(o Options) *fitting {
 // and whether it reads the rows again in each epoch.
 func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, streamed bool) {
 	src, f := expected{Shape: s}, s.fitting(o)
-	models := int64(o.Runs) * (4*f.numParams() + 4096)
+	models := int64(o.Runs) * (4*f.numValues() + 4096)
 	chunk := chunkBufferBytes(src)
 	ahead := windowBytesOf(min(max(s.Train, s.Valid), windowRows(s.Width)), s.Width) + 4*readValues(s.Width) + 4096
 	least = models + max(chunk, f.runBytes(true, 1)-ahead)
@@ -87,7 +87,7 @@ func PlanFit(s Shape, o Options, threads int, free int64) (peak, least int64, st
 func PlanPredict(s Shape, o Options, models, threads int, free int64) (peak, least int64) {
 	f, c := s.form(o), pool(max(threads, 1))
 	result := predictedBytes(s.Classes)
-	fixed := int64(models)*(4*f.numParams()+4096) + readAhead*result +
+	fixed := int64(models)*(4*f.numValues()+4096) + readAhead*result +
 		networkBytes(f, c, microbatchRows(c, s.Width), someKernel(), false)
 	chunk := chunkBufferBytes(expected{Shape: s})
 	peak = fixed + min(readAhead, max((free-fixed)/chunk, 1))*chunk
@@ -156,8 +156,8 @@ func Swapped(s Shape, o Options) (steps, bytes int64) {
 	return (s.Train + batch - 1) / batch, 4 * (f.received() + f.numParams())
 }
 
-// NumWeights returns the number of parameters of a model.
-func NumWeights(s Shape, o Options) int64 { return s.form(o).numParams() }
+// NumWeights returns the number of values of a model.
+func NumWeights(s Shape, o Options) int64 { return s.form(o).numValues() }
 
 // someKernel returns the fastest kernel; the tiles of others need less memory.
 func someKernel() *dense.Kernel {

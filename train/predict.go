@@ -189,7 +189,7 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicte
 				return
 			}
 			lo, hi := u*unit, min((u+1)*unit, len(r.ids))
-			net.forward(thread, x[lo*width:hi*width], mine, mine+hi-lo, nil)
+			net.forward(thread, net.enter(x[lo*width:hi*width], mine, mine+hi-lo), mine, mine+hi-lo, nil)
 			for i := lo; i < hi && failed[u] == nil; i++ {
 				failed[u] = probabilities(net.kernel, net.logits(mine+i-lo), net.p[thread], out[i*classes:(i+1)*classes], r.first+int64(i))
 			}

@@ -26,14 +26,14 @@ func randomOf(t testing.TB, b *mem.Budget, seed uint64, f form) *Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Free)
-	copy(m.params, numbers(seed, len(m.params)))
+	copy(m.memory.S, numbers(seed, len(m.memory.S)))
 	return m
 }
 
 func TestPredictEqualsTheFormula(t *testing.T) {
 	b := testBudget(t, 64<<20)
 	for _, norm := range []bool{false, true} {
-		predictEqualsTheFormula(t, b, form{[]int{7, 5, 6, 3}, norm})
+		predictEqualsTheFormula(t, b, form{[]int{7, 5, 6, 3}, norm, norm})
 	}
 }
 
@@ -73,7 +73,7 @@ func predictEqualsTheFormula(t *testing.T, b *mem.Budget, f form) {
 			p := single[run][row*3 : row*3+3]
 			for label := range p {
 				// The loss of one row is −log p.
-				loss := reference(f, widen(m.params), widen(values[row*7:row*7+7]), []int32{int32(label)}, [][]float64{ones(7), ones(5), ones(6)})
+				loss := reference(f, widen(m.params), entered(m, values[row*7:row*7+7]), []int32{int32(label)}, [][]float64{ones(7), ones(5), ones(6)})
 				if math.Abs(float64(p[label])-math.Exp(-loss)) > 1e-5 {
 					t.Fatalf("run %d row %d: p[%d] = %v, want %v", run, row, label, p[label], math.Exp(-loss))
 				}

@@ -25,9 +25,9 @@ var ridgeScales = []float32{1, 2, 4, 8, 16, 32, 64}
 
 const unvalidatedScale = 8
 
-// ridge is a ridge regression on the training rows. With the rows X and the one-hot labels Y, both less their means μ and ν, the weights
-// solve (XᵀX + λI) W = XᵀY, or, if there are fewer rows than values, W = Xᵀ (XXᵀ + λI)⁻¹ Y, which is the same. The intercept is ν − μW, as
-// that of a column of ones without a penalty.
+// ridge is a ridge regression on the training rows. With the rows X, standardised or as they are, and the one-hot labels Y,
+// both less their means μ and ν, the weights solve (XᵀX + λI) W = XᵀY, or, if there are fewer rows than values, W = Xᵀ (XXᵀ + λI)⁻¹ Y, which is the same.
+// The intercept is ν − μW, as that of a column of ones without a penalty.
 type ridge struct {
 	*trainer
 	dual   bool
@@ -77,7 +77,7 @@ func (r *ridge) layout(take func(to *[]float64, size int64)) {
 
 // ridgeBytes returns the memory of a ridge regression without its model and without training and validation rows.
 func (f *fitting) ridgeBytes(streamed bool, c pool) int64 {
-	return 8*f.ridgeValues() + 4*f.numParams() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, false) +
+	return 8*f.ridgeValues() + 4*f.numValues() + f.statisticsBytes() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, false) +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), false, streamed) +
 		measuringBytes(f.options.Measure, f.validation, f.dims[1]) + 4*4096
 }
@@ -149,6 +149,7 @@ func (f *fitting) newRidge(c pool) (r *ridge, err error) {
 	if r.model, err = newModel(f.budget, f.form); err != nil {
 		return r, err
 	}
+	r.model.take(f.statistics)
 	if r.net, err = newNetwork(f.budget, r.model, c, microbatchRows(c, f.dims[0]), f.kernel, false); err != nil {
 		return r, err
 	}
@@ -214,7 +215,7 @@ func (r *ridge) addMeans(p microbatch) {
 	r.columns(func(lo, hi int) {
 		for i := range p.len() {
 			for j, x := range p.row(i)[lo:hi] {
-				r.mean[lo+j] += float64(x)
+				r.mean[lo+j] += float64(r.model.value(lo+j, x))
 			}
 		}
 	})
@@ -230,7 +231,7 @@ func (r *ridge) addCentred(p microbatch) {
 	r.columns(func(lo, hi int) {
 		for i := range p.len() {
 			for j, x := range p.row(i)[lo:hi] {
-				rows[i*width+lo+j] = float64(x) - r.mean[lo+j]
+				rows[i*width+lo+j] = float64(r.model.value(lo+j, x)) - r.mean[lo+j]
 			}
 		}
 	})
@@ -334,7 +335,7 @@ func (r *ridge) bestScale(ctx context.Context) (float32, error) {
 	err := r.sampler.inOrder(ctx, r.valid, func(p microbatch) error {
 		return p.pieces(ctx, net.rows, int(net.threads)*takenRows, func(p microbatch) error { //nolint:unparam // a visitor
 			net.pool.rows(p.len(), func(thread, lo, hi int) {
-				net.forward(thread, p.x[lo*p.width:hi*p.width], lo, hi, nil)
+				net.forward(thread, net.enter(p.x[lo*p.width:hi*p.width], lo, hi), lo, hi, nil)
 				for i := lo; i < hi; i++ {
 					scores := net.logits(i)
 					for s := range ridgeScales {

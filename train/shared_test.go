@@ -213,6 +213,7 @@ func TestTogetherGivesTheSameBits(t *testing.T) {
 		o := quick()
 		o.Measure = rapid.SampledFrom([]string{"", Accuracy, MacroF1, AUC}).Draw(r, "measure")
 		o.Choose, o.LayerNorm = rapid.SampledFrom([]string{"", ByLoss}).Draw(r, "choose"), rapid.Bool().Draw(r, "normalised")
+		o.Standardize = rapid.Bool().Draw(r, "standardised")
 		o.Layers, o.Hidden, o.Epochs = rapid.IntRange(1, 4).Draw(r, "layers"), rapid.IntRange(1, 150).Draw(r, "hidden"), rapid.IntRange(1, 6).Draw(r, "epochs")
 		o.Patience, o.BatchSize, o.Seed = rapid.IntRange(0, 2).Draw(r, "patience"), rapid.IntRange(0, 2000).Draw(r, "batch"), rapid.Uint64().Draw(r, "seed")
 		runs := rapid.SampledFrom([][]int{{0}, {2}, {1, 0}}).Draw(r, "runs")

@@ -107,7 +107,11 @@ func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 		p, rows = rows.cut(min(step, rows.len()))
 		net.pool.rows(p.len(), func(thread, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				copy(net.x[i*width:(i+1)*width], p.row(i))
+				if x := net.x[i*width : (i+1)*width]; net.standard {
+					net.standardise(x, p.row(i))
+				} else {
+					copy(x, p.row(i))
+				}
 			}
 			net.forward(thread, net.x[lo*width:hi*width], lo, hi, nil)
 			for i := lo; i < hi; i++ {
@@ -136,6 +140,9 @@ const mostLogit = 1e30
 // most w·(1 + n·x). A value of a normalised row of n is at most √n, times a gain and with a shift.
 func (t *trainer) bounded() bool {
 	w, x := float64(t.largest), float64(t.reach)
+	if t.standard {
+		x = (x + float64(magnitude(t.model.mean))) * float64(magnitude(t.model.inverse))
+	}
 	for l := range t.model.layers() {
 		if x = w * (1 + float64(t.dims[l])*x); !(x < mostLogit) {
 			return false

@@ -43,7 +43,7 @@ func TestBriefValidation(t *testing.T) {
 		{wrong: 0.3, rows: 3000, change: func(o *Options) { o.BatchSize = 64 }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers = 1 }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers, o.Patience = 3, 10 }},
-		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers, o.LayerNorm = 3, true }},
+		{wrong: 0.3, rows: 400, change: func(o *Options) { o.Layers, o.LayerNorm, o.Standardize = 3, true, true }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.LR, o.LayerNorm = 1e14, true }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.LR = 1e9 }},
 		{wrong: 0.3, rows: 400, change: func(o *Options) { o.LR = 1e14 }},

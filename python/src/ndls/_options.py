@@ -43,6 +43,7 @@ class RunOptions(TypedDict, total=False):
     http_host: str | Sequence[str] | None
     inductive: bool | None
     input_dropout: float | None
+    input_norm: Literal["none", "standard"] | None
     interval_blocks: int | None
     keep_features: bool | None
     keep_hops: str | int | float | Sequence[str] | Sequence[float] | None
