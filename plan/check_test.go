@@ -265,3 +265,24 @@ func TestOptionValues(t *testing.T) {
 		t.Errorf("%d options are one of some words", lists)
 	}
 }
+
+// TestRidgeIsOneModel: a ridge regression has one model for each split, and options of training are told to be unused.
+func TestRidgeIsOneModel(t *testing.T) {
+	o := Default()
+	o.Train.Model, o.Train.HiddenNorm, o.Partition.Splits = Ridge, LayerNorm, 3
+	if err := o.Validate(); err != nil || o.NumRuns() != 1 {
+		t.Errorf("%d models a split: %v", o.NumRuns(), err)
+	}
+	unused := map[string]bool{}
+	for _, u := range o.Unused() {
+		unused[u.Option] = !u.Refused
+	}
+	for name, want := range map[string]bool{
+		"hidden": true, "layers": true, "hidden-norm": true, "lr": true, "epochs": true, "runs": true, "batch-size": true,
+		"input-norm": false, "choose": false, "model": false,
+	} {
+		if unused[name] != want {
+			t.Errorf("--%s is told to be unused: %v, want %v", name, unused[name], want)
+		}
+	}
+}

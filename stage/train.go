@@ -45,7 +45,11 @@ func (trainStage) Options(p plan.Options) map[string]any {
 func (trainStage) Writes() []Kind { return []Kind{{Name: catalog.KindModel, Lasting: true}} }
 
 func (trainStage) Shape(p plan.Options, sum shards.Summary) Shape {
-	return Steps{Once: true, Models: labelRuns(p), Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	models := labelRuns(p)
+	if p.Ridge() {
+		models = 0 // one worker solves a regression faster than several
+	}
+	return Steps{Once: true, Models: models, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }
@@ -121,7 +125,7 @@ func ridgeCost(s *estimate.Sheet, shape train.Shape, streamed bool, rowBytes int
 // TrainedEpochs returns the expected number of epochs of a model with this number of validation nodes.
 func TrainedEpochs(p plan.Options, validation int64) int {
 	o := p.Train
-	if o.Patience == 0 || validation == 0 {
+	if o.Patience == 0 || validation == 0 || p.Ridge() {
 		return o.Epochs
 	}
 	return min(o.Epochs, bestEpoch+o.Patience)

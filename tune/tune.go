@@ -201,7 +201,7 @@ func (c Config) Halves() bool {
 	if c.Base.Options != nil {
 		c.Base.Options(&o)
 	}
-	return c.Search != Grid && c.Score != Smoothed && !c.Space.smoothsLabels() && o.Train.Patience/shorter >= leastShort
+	return c.Search != Grid && c.Score != Smoothed && !c.Space.smoothsLabels() && !o.Ridge() && o.Train.Patience/shorter >= leastShort
 }
 
 // leastShort is the least patience of short trainings in a search that halves by default. With less, many end before their model
@@ -209,7 +209,7 @@ func (c Config) Halves() bool {
 const leastShort = 20
 
 // halvable reports whether the trainings of a trial can end sooner, or be fewer.
-func halvable(o ndls.Options) bool { return !o.Ridge() && (o.Train.Runs >= 2 || o.Train.Patience >= 2) }
+func halvable(o ndls.Options) bool { return o.Train.Runs >= 2 || o.Train.Patience >= 2 }
 
 // trial is one that is drawn.
 type trial struct {
@@ -260,6 +260,8 @@ func newSearch(c Config) (*search, error) {
 		return nil, failure.Of(ndls.ErrOption, "--keep-smoothed=false removes smoothed rows, which all trials of a search share: leave it out")
 	case c.Base.Discard:
 		return nil, failure.Of(ndls.ErrOption, "a search is not discarded: choose another --run")
+	case c.Halving && s.base.Ridge():
+		return nil, failure.Of(ndls.ErrOption, "--halving with --model ridge: a ridge regression is solved at once and cannot end sooner; leave --halving out")
 	case c.Halving && !halvable(s.base):
 		return nil, failure.Of(ndls.ErrOption, "--halving needs trainings that it can end sooner, or several models to begin with fewer: give --patience 2 or --runs 2, or more")
 	case c.Trials < 0 || c.Trials > mostTrials:

@@ -330,6 +330,7 @@ func (x *draw) options(d dice, wide bool) {
 	}
 	x.plan["train"] = fmt.Sprintf(" --runs %d --epochs %d --hidden %s", 1+d.IntN(3), 1+d.IntN(4), d.one("4", "8", "33"))
 	x.plan["train"] += d.maybe("--layers", "1", "3") + d.maybe("--batch-size", "0", "16", "100") + d.maybe("--patience", "1", "2") + d.maybe("--schedule", "cosine")
+	x.plan["train"] += d.maybe("--model", "ridge") + d.maybe("--input-norm", "standard") + d.maybe("--hidden-norm", "layer") + d.maybe("--choose", "loss")
 	if wide {
 		x.plan["train"] = " --runs 1 --epochs 1 --hidden 4"
 	}
