@@ -69,9 +69,10 @@ var (
 	readNodes = Rate{20e6, byValues}
 
 	// TrainedFlops counts float32 operations of the products of training, PredictedFlops those of
-	// prediction, SolvedFlops float64 operations of a ridge regression, SoftenedValues values of soft labels, and CheckedValues values of rows that are
-	// compared with their checksums first. Measured by sh bench/train/compare.sh and go run -C
-	// bench ./threads -profile (train and predict).
+	// prediction, SolvedFlops float64 operations of a ridge regression, SoftenedValues values of soft
+	// labels, and CheckedValues values of rows that are compared with their checksums first. Measured
+	// by sh bench/train/compare.sh, go run -C bench ./threads -profile (train and predict), and, for
+	// SolvedFlops, go test ./train -bench Ridge.
 	TrainedFlops   = Rate{45e9, byFlops}
 	PredictedFlops = Rate{55e9, byFlops}
 	SolvedFlops    = Rate{3e9, byFlops}

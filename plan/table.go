@@ -244,7 +244,7 @@ var Table = []Option{
 	},
 	{
 		Name: "input-norm", Group: Train, Open: NoNorm, Words: []string{NoNorm, Standard}, Tries: true,
-		Help: "normalisation of the smoothed rows that models read: none, or standard, which gives each column mean 0 and deviation 1 on the training nodes; a column whose deviation is 0 becomes 0. The model keeps means and deviations, and files of rows stay as they are",
+		Help: "normalisation of the smoothed rows that models read: none, or standard, which gives each column mean 0 and deviation 1 on the training nodes; a column whose deviation is 0 becomes 0. The model keeps means and deviations, and files of rows stay as they are. It suits measured numbers; bags of words with few training nodes lose",
 	},
 	{
 		Name: "hidden", Group: Train, Default: "64", Range: within(1, 1<<20), Tries: true, Idle: linear,

@@ -25,9 +25,9 @@ var ridgeScales = []float32{1, 2, 4, 8, 16, 32, 64}
 
 const unvalidatedScale = 8
 
-// ridge is a ridge regression on the training rows. With the rows X, standardised or as they are, and the one-hot labels Y, both less their
-// means μ and ν, the weights solve (XᵀX + λI) W = XᵀY, or, if there are fewer rows than values, W = Xᵀ (XXᵀ + λI)⁻¹ Y, which is the same. The
-// intercept is ν − μW: that of a column of ones without a penalty.
+// ridge is a ridge regression on the training rows. With the rows X, standardised or as they are, and the one-hot labels Y, both less
+// their means μ and ν, the weights solve (XᵀX + λI) W = XᵀY, or, if there are fewer rows than values, W = Xᵀ (XXᵀ + λI)⁻¹ Y, which is the
+// same. The intercept is ν − μW: that of a column of ones without a penalty.
 type ridge struct {
 	*trainer
 	dual   bool
