@@ -134,13 +134,14 @@ func RidgeFlops(s Shape, o Options) float64 {
 	f := s.fitting(o)
 	size, _ := f.systemSize()
 	n, width, classes := float64(size), float64(s.Width), float64(s.Classes)
-	return float64(s.Train)*width*n + float64(len(ridgeShares))*(n*n*n/3+4*n*n*classes+2*n*width)
+	each := float64(n*n*n/3) + float64(4*n*n*classes) + float64(2*n*width)
+	return float64(float64(s.Train)*width*n) + float64(Penalties*each)
 }
 
 // forwardFlops returns the operations of a row.
 func forwardFlops(dims []int) (flops float64) {
 	for l, n := range dims[1:] {
-		flops += 2 * float64(dims[l]) * float64(n)
+		flops += float64(2 * float64(dims[l]) * float64(n))
 	}
 	return flops
 }

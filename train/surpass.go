@@ -144,7 +144,7 @@ func (t *trainer) bounded() bool {
 		x = (x + float64(magnitude(t.model.mean))) * float64(magnitude(t.model.inverse))
 	}
 	for l := range t.model.layers() {
-		if x = w * (1 + float64(t.dims[l])*x); !(x < mostLogit) {
+		if x = w * (1 + float64(float64(t.dims[l])*x)); !(x < mostLogit) {
 			return false
 		}
 		if t.normalises(l) {
