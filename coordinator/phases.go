@@ -147,7 +147,7 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, steps stage.Steps, 
 			return reports, j.warn(ctx)
 		case ended:
 			return reports, err
-		case err == nil && left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces):
+		case err == nil && left.Repeats(before):
 			err = fmt.Errorf("step %s of %s ended without files; start all workers from the same version", left.Step, s)
 		}
 	}

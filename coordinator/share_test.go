@@ -12,9 +12,9 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/progress"
-	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/steps"
 )
 
 // TestShareOfTasks: the share of a phase equals that of its tasks that are done, with what is known of those under way.
@@ -162,9 +162,9 @@ func TestStepsShareAStage(t *testing.T) {
 	} {
 		ctx, j, c, end := counting(t, "train")
 		next := tc.step
-		_, err := j.runSteps(ctx, control.Train, stage.Steps{Once: tc.once, Next: func(context.Context, *catalog.Catalog) (left partition.Left, err error) {
+		_, err := j.runSteps(ctx, control.Train, stage.Steps{Once: tc.once, Next: func(context.Context, *catalog.Catalog) (left steps.Left, err error) {
 			if next {
-				left = partition.Left{Step: string(control.Models), Pieces: []partition.Piece{{First: 0, Last: 1}, {First: 1, Last: 2}}, Count: func(int) int { return 2 }}
+				left = steps.Left{Step: string(control.Models), Pieces: []steps.Piece{{First: 0, Last: 1}, {First: 1, Last: 2}}, Count: func(int) int { return 2 }}
 			}
 			next = false
 			return left, nil

@@ -10,6 +10,7 @@ import (
 	"ndls/internal/keysort"
 	"ndls/internal/packed"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // Counts holds the counts from which the cost of a partition is computed.
@@ -272,9 +273,9 @@ func (c Counts) dealtBytes() int64 { return c.tileBytes() + numberBytes*c.Nodes 
 func (c Counts) dealing(workers int, budget int64) int64 {
 	panels, row := packed.Panels(c.Features), int64(shards.TileRowBytes(c.Half))
 	held := c.heldForTiles(budget)
-	lot := min(partOf(c.Nodes, Tasks(workers)), mostDealt) * dealtRow(panels, row)
+	lot := min(partOf(c.Nodes, steps.Tasks(workers)), mostDealt) * dealtRow(panels, row)
 	interval := min(DefaultIntervalBlocks*BlockRows, c.Nodes)
-	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), Tasks(workers))))
+	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), steps.Tasks(workers))))
 	tiles := interval*int64(together)*row + interval/8 + int64(readers(c.Threads, budget))*(readerBytes+numberBytes*min(interval, mostDealt))
 	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
 }
@@ -296,7 +297,7 @@ type sorts struct {
 }
 
 func (c Counts) sorts(workers int, budget int64) (s sorts) {
-	tasks := Tasks(workers)
+	tasks := steps.Tasks(workers)
 	s.pairs, s.edges = partOf(c.Rows, tasks), partOf(2*c.Edges, tasks)
 	alone := tasks == 1
 	if alone && !c.StatedNodes { // input ids are noted while reading
@@ -336,7 +337,7 @@ func (c Counts) noted() int64 {
 
 // unsorted estimates the number of keys that the step Split leaves: it finds only repetitions within the same part of the list.
 func (c Counts) unsorted(workers int) int64 {
-	return c.Rows - (c.Rows-c.Edges)/int64(Tasks(workers))
+	return c.Rows - (c.Rows-c.Edges)/int64(steps.Tasks(workers))
 }
 
 // rankedBytes returns the size of the files of the step Rank, without components.
@@ -361,7 +362,7 @@ func (c Counts) turnedBytes() int64 {
 // tallies bounds the number of degrees, and of components, in the files of the step Count: each node is in one tally per piece in which it
 // is an end of an edge.
 func (c Counts) tallies(workers int) int64 {
-	if tasks := Tasks(workers); tasks > 1 {
+	if tasks := steps.Tasks(workers); tasks > 1 {
 		return min(int64(tasks)*c.Nodes, c.Edges+c.Nodes)
 	}
 	return 0
@@ -369,7 +370,7 @@ func (c Counts) tallies(workers int) int64 {
 
 // turns returns the number of edges that a piece of Count turns, and the memory of the open run files beside them.
 func (c Counts) turns(workers int, s sorts) (edges, held int64) {
-	edges = partOf(c.Edges, Tasks(workers))
+	edges = partOf(c.Edges, steps.Tasks(workers))
 	return edges, 2 * s.byPairs.IndexBytes(edges)
 }
 
@@ -378,7 +379,7 @@ func (c Counts) turns(workers int, s sorts) (edges, held int64) {
 func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	heap := threadsBytes(c.Threads, budget)
 	budget -= heap
-	n, s, tasks := c.Nodes, c.sorts(workers, budget), Tasks(workers)
+	n, s, tasks := c.Nodes, c.sorts(workers, budget), steps.Tasks(workers)
 	order := c.ids() + 17*n + s.index + c.members()
 	if c.Directed {
 		order += 4 * n // out-degrees
@@ -432,7 +433,7 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		}
 		part := partOf(c.unsorted(workers), tasks)
 		merge(c.unsorted(workers), part, part)
-		merge(2*c.Edges, min(2*c.Edges, max(FileEdges(2*c.Edges), 2*c.Edges/int64(weightedTasks*workers))), 0)
+		merge(2*c.Edges, min(2*c.Edges, max(FileEdges(2*c.Edges), 2*c.Edges/int64(steps.WeightedTasks*workers))), 0)
 	}
 	if c.Features > 0 && tasks > 1 {
 		used = max(used, c.dealing(workers, budget))
@@ -453,7 +454,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	graph := c.graphBytes()
 	final = graph + c.tileBytes()
 	peak = max(final, record*m) // the unique edges
-	if Tasks(workers) > 1 {
+	if steps.Tasks(workers) > 1 {
 		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph,
 			record*m+c.turnedBytes()+16*(c.tallies(workers)+c.Nodes)+2*c.strengthsBytes())
 		peak = max(peak, record*m+16*c.Nodes+2*c.strengthsBytes()+c.rankedBytes(), 2*record*m+graph+NodeBytes(c))
@@ -480,7 +481,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 // Traffic returns the bytes that all of these workers with this budget read from and write to the run directory and scratch files. It does
 // not count reading the dataset.
 func Traffic(c Counts, workers int, budget int64) (read, written int64) {
-	m, s, tasks, table := c.Edges, c.sorts(workers, budget), int64(Tasks(workers)), NodeBytes(c)
+	m, s, tasks, table := c.Edges, c.sorts(workers, budget), int64(steps.Tasks(workers)), NodeBytes(c)
 	_, final := Disk(c, workers, budget)
 	again := int64(1) // readings of the files that name nodes
 	if !c.StatedNodes {

@@ -209,17 +209,3 @@ func TestFilesOfEqualEdges(t *testing.T) {
 		})
 	}
 }
-
-// TestRowsOfEqualEdges: no task of the step Rows has many more edges than another one could have.
-func TestRowsOfEqualEdges(t *testing.T) {
-	l := Left{Step: Rows, Pieces: units(9), Weights: []int64{50, 9, 9, 9, 9, 9, 2, 2, 1}}
-	for workers, want := range map[int][]Piece{
-		1: {{0, 9}},
-		2: {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 7}, {7, 9}},
-		9: {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}, {8, 9}},
-	} {
-		if got := l.Cut(workers); !slices.Equal(got, want) {
-			t.Errorf("%d workers: %v, want %v", workers, got, want)
-		}
-	}
-}

@@ -26,6 +26,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // If feature rows can be read from the middle, several workers read each row once. The step Deal leaves the rows of a part by interval of
@@ -68,8 +69,8 @@ func dealtRow(panels int, rowBytes int64) int64 { return int64(panels)*rowBytes 
 
 // dealFeatures leaves the rows of a part of the features by interval. It writes values as float16, unless a value of this part, or of
 // another part written so far, is not exactly float16; then as float32.
-func (j *job) dealFeatures(ctx context.Context, p Piece) error {
-	if len(uncovered(havePieces(j.cat, Deal), []Piece{p})) == 0 {
+func (j *job) dealFeatures(ctx context.Context, p steps.Piece) error {
+	if p.In(havePieces(j.cat, Deal)) {
 		return nil
 	}
 	return j.withNodes(ctx, func() error {
@@ -82,10 +83,10 @@ func (j *job) dealFeatures(ctx context.Context, p Piece) error {
 	})
 }
 
-func (j *job) dealAs(ctx context.Context, p Piece, half bool) error {
+func (j *job) dealAs(ctx context.Context, p steps.Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
 		// Two attempts write the rows of a lot in different orders, so each has its own file name.
-		path := p.path(Deal) + "-" + strings.ToLower(rand.Text()[:8])
+		path := runPath(Deal, p) + "-" + strings.ToLower(rand.Text()[:8])
 		f, err := j.cat.Create(ctx, keysOf(Deal, path).Pieces(p.First, p.Last))
 		if err != nil {
 			return err
@@ -290,7 +291,7 @@ func (d *dealer) write(order []uint32, size int64, of func(to []byte, row uint32
 }
 
 // writeCells commits the tiles of cells [First, Last): panel p of interval i is cell i·panels + p.
-func (j *job) writeCells(ctx context.Context, p Piece) (err error) {
+func (j *job) writeCells(ctx context.Context, p steps.Piece) (err error) {
 	panels := j.ordered.Panels
 	store, err := j.openDealt(ctx, p.First/panels, (p.Last-1)/panels+1)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"ndls/internal/inorder"
 	"ndls/internal/progress"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // EdgesPath returns the path of a shard in a run directory. Shards are numbered in order of their rows.
@@ -21,8 +22,8 @@ func EdgesPath(number int) string { return fmt.Sprintf("graph/edges/part-%05d.pa
 func ReversedPath(number int) string { return fmt.Sprintf("graph/reversed/part-%05d.parquet", number) }
 
 // relabelPairs implements edgeSteps.
-func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.have(Relabel), []Piece{p})) == 0 {
+func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error {
+	if p.In(j.have(Relabel)) {
 		return nil
 	}
 	if err := j.ensureRelabelling(ctx); err != nil {
@@ -50,7 +51,7 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p Piece) error {
 
 // rankedPairs opens unique pairs in a form that needs no memory of the budget while they are visited. A worker that continues after the
 // step Order holds sorted pairs; it first writes them by rank.
-func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p Piece) (pairSource[T], error) {
+func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p steps.Piece) (pairSource[T], error) {
 	pairs, err := j.keys.pairs(ctx, p)
 	if err != nil || pairs.ranked() || !j.alone {
 		return pairs, err
@@ -91,7 +92,7 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 }
 
 // writeRows implements edgeSteps. Pieces of the step Rows are files of edges; one more piece joins the node table.
-func (j *sortedEdges[T]) writeRows(ctx context.Context, p Piece) error {
+func (j *sortedEdges[T]) writeRows(ctx context.Context, p steps.Piece) error {
 	if p.Last > j.ordered.rowPieces() {
 		if err := j.joinParts(ctx); err != nil {
 			return err

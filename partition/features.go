@@ -19,6 +19,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/shards"
+	"ndls/steps"
 	"ndls/tiles"
 )
 
@@ -77,7 +78,7 @@ type rowStore interface {
 var errNotHalf = errors.New("a feature is no float16")
 
 // writeColumns commits the feature tiles of some panels.
-func (j *job) writeColumns(ctx context.Context, p Piece) error {
+func (j *job) writeColumns(ctx context.Context, p steps.Piece) error {
 	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
 }
 
@@ -98,7 +99,7 @@ func (j *job) withNodes(ctx context.Context, do func() error) error {
 }
 
 // writeTiles commits the missing feature tiles of panels: float16 if every feature known so far is exactly one, else float32.
-func (j *job) writeTiles(ctx context.Context, p Piece) error {
+func (j *job) writeTiles(ctx context.Context, p steps.Piece) error {
 	if !hasFullTiles(j.cat) {
 		if err := j.writeTilesAs(ctx, p, true); !errors.Is(err, errNotHalf) {
 			return err
@@ -128,7 +129,7 @@ func (j *job) tilesOf(half bool) *tiles.Matrix {
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once for each lot. If that needs more than maxScans readings, it
 // reads them once and spills them.
-func (j *job) writeTilesAs(ctx context.Context, p Piece, half bool) error {
+func (j *job) writeTilesAs(ctx context.Context, p steps.Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error { return j.writeLots(ctx, p, half, seen, readers) })
 }
 
@@ -148,7 +149,7 @@ func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error
 }
 
 // writeLots writes tiles, one lot at a time.
-func (j *job) writeLots(ctx context.Context, p Piece, half bool, seen []uint64, readers int) (err error) {
+func (j *job) writeLots(ctx context.Context, p steps.Piece, half bool, seen []uint64, readers int) (err error) {
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
 	matrix := j.tilesOf(half)
 	var commit errgroup.Group // commits a group of tiles while the next one is made
@@ -177,8 +178,8 @@ type tileWriter struct {
 	*job
 	tiles       *tiles.Matrix
 	commit      *errgroup.Group
-	readers     int   // threads that read features
-	part        Piece // of the features
+	readers     int         // threads that read features
+	part        steps.Piece // of the features
 	first, last int
 	seen        []uint64     // a bit for each node
 	count       atomic.Int64 // rows put
@@ -278,9 +279,9 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	defer meter.Done()
 	put := func(b *featureRows) error { return w.put(ctx, b, meter) }
 	if threads > 1 && w.readers > 1 && dataset.CutsFeatures(w.ds) {
-		return inParts(ctx, w.readers, w.part, func(ctx context.Context) func(Piece) error {
+		return inParts(ctx, w.readers, w.part, func(ctx context.Context) func(steps.Piece) error {
 			batch := &w.newBatches(1, w.width())[0]
-			return func(p Piece) (err error) {
+			return func(p steps.Piece) (err error) {
 				r, err := w.openRows(ctx, p)
 				if err != nil {
 					return err
@@ -360,7 +361,7 @@ type rowReader struct {
 }
 
 // openRows opens a part of the rows, if the dataset can be cut, or all rows.
-func (w *tileWriter) openRows(ctx context.Context, p Piece) (r *rowReader, err error) {
+func (w *tileWriter) openRows(ctx context.Context, p steps.Piece) (r *rowReader, err error) {
 	r = &rowReader{
 		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures), width: w.width(),
 	}

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // Number sorts the input ids of a dataset that is [dataset.Keyed], and commits them: an id's place in that order is its number. The step
@@ -20,9 +21,9 @@ import (
 const Number = "number"
 
 // NextNumbered is Next for datasets whose ids have to be numbered.
-func NextNumbered(ctx context.Context, cat *catalog.Catalog) (Left, error) {
+func NextNumbered(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
 	if _, ok := cat.Lookup(shards.IDsPath); !ok && len(cat.Entries(catalog.KindSummary)) == 0 {
-		return Left{Step: Number, Pieces: units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
+		return steps.Left{Step: Number, Pieces: steps.Units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
 	}
 	return Next(ctx, cat)
 }

@@ -8,12 +8,13 @@ import (
 
 	"ndls/dataset"
 	"ndls/internal/extsort"
+	"ndls/steps"
 )
 
 // splitEdges implements edgeSteps. If the nodes are the ids that occur, a worker that does all steps notes the ids on the way; others keep
 // a self-loop as a pair of equal ids.
-func (j *sortedEdges[T]) splitEdges(ctx context.Context, p Piece) error {
-	if len(uncovered(j.have(Split), []Piece{p})) == 0 {
+func (j *sortedEdges[T]) splitEdges(ctx context.Context, p steps.Piece) error {
+	if p.In(j.have(Split)) {
 		return nil
 	}
 	j.part = p
@@ -35,8 +36,8 @@ func (j *sortedEdges[T]) splitEdges(ctx context.Context, p Piece) error {
 }
 
 // mergePairs implements edgeSteps.
-func (j *sortedEdges[T]) mergePairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.have(Merge), []Piece{p})) == 0 {
+func (j *sortedEdges[T]) mergePairs(ctx context.Context, p steps.Piece) error {
+	if p.In(j.have(Merge)) {
 		return nil
 	}
 	return j.keys.merge(ctx, p)

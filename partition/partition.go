@@ -17,6 +17,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 const (
@@ -125,7 +126,7 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 
 // run executes one step after the other.
 func (j *job) run(ctx context.Context) (shards.Summary, error) {
-	left, err := Next(ctx, j.cat)
+	left, err := next(ctx, j.cat, inCatalog(j.cat))
 	if err != nil {
 		return shards.Summary{}, err
 	}
@@ -134,17 +135,17 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	} else {
 		j.useScratch(false)
 	}
-	for before := (Left{}); ; before = left {
+	for before := (steps.Left{}); ; before = left.Left {
 		if left, err = next(ctx, j.cat, j.edges.have); err == nil {
 			err = j.cat.Remove(ctx, left.Superseded)
 		}
 		if err != nil {
 			return shards.Summary{}, err
 		}
-		if left.Step != "" && left.Step == before.Step && slices.Equal(left.Pieces, before.Pieces) {
+		if left.Repeats(before) {
 			return shards.Summary{}, fmt.Errorf("step %s of the partition ended without leaving its files", left.Step)
 		}
-		if left.Step == "" {
+		if left.Done() {
 			return shards.ReadSummary(ctx, j.cat)
 		}
 		for _, p := range left.Cut(1) {
@@ -166,10 +167,10 @@ type job struct {
 	stated  int64      // nodes that the dataset states if the members are fewer, else -1
 	scratch *extsort.Scratch
 	edges   edgeSteps
-	alone   bool    // the job does all steps
-	ordered ordered // zero before the step Order
-	part    Piece   // of the edge list that is read
-	heap    int64   // bytes of the budget reserved for threads
+	alone   bool        // the job does all steps
+	ordered ordered     // zero before the step Order
+	part    steps.Piece // of the edge list that is read
+	heap    int64       // bytes of the budget reserved for threads
 
 	rows, loops atomic.Int64        // edge rows and self-loops read
 	outside     atomic.Int64        // edge rows of nodes that are not members
@@ -275,10 +276,10 @@ func (r inputReaders) release() { r.budget.Release(r.bytes) }
 
 // inParts divides a piece into parts and runs threads. Each thread calls worker once, then the returned function for one part after the
 // other.
-func inParts(ctx context.Context, threads int, p Piece, worker func(context.Context) func(Piece) error) error {
-	parts := []Piece{p}
+func inParts(ctx context.Context, threads int, p steps.Piece, worker func(context.Context) func(steps.Piece) error) error {
+	parts := []steps.Piece{p}
 	if threads > 1 {
-		parts = p.cut(threads * partsPerThread)
+		parts = p.Split(threads * partsPerThread)
 	}
 	var next atomic.Int64
 	workers, ctx := errgroup.WithContext(ctx)
@@ -304,18 +305,18 @@ type visitEdges func(batch []dataset.Edge, weights []float32) error
 func (j *job) eachEdges(ctx context.Context, threads int, visitor func() visitEdges) error {
 	meter := progress.Start(ctx, "reading edges", j.info.EdgeHint, "edges")
 	defer meter.Done()
-	return inParts(ctx, threads, j.part, func(ctx context.Context) func(Piece) error {
+	return inParts(ctx, threads, j.part, func(ctx context.Context) func(steps.Piece) error {
 		visit, batch := visitor(), make([]dataset.Edge, edgeBatch)
 		var weights []float32
 		if j.info.Weighted {
 			weights = make([]float32, edgeBatch)
 		}
-		return func(p Piece) error { return j.eachEdgeOf(ctx, p, batch, weights, meter, visit) }
+		return func(p steps.Piece) error { return j.eachEdgeOf(ctx, p, batch, weights, meter, visit) }
 	})
 }
 
 // eachEdgeOf visits the edges of a part of the list.
-func (j *job) eachEdgeOf(ctx context.Context, p Piece, batch []dataset.Edge, weights []float32, meter *progress.Meter,
+func (j *job) eachEdgeOf(ctx context.Context, p steps.Piece, batch []dataset.Edge, weights []float32, meter *progress.Meter,
 	visit visitEdges,
 ) error {
 	return dataset.ReadEdges(ctx, j.ds, dataset.Share{First: p.First, Last: p.Last, Of: Slices}, batch, weights,

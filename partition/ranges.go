@@ -14,6 +14,7 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
+	"ndls/steps"
 )
 
 // Several workers number the nodes by ranges of input ids, those of the step Gather. The step Order adds up the numbers of nodes per degree
@@ -49,7 +50,7 @@ func (j *job) orderRanges(ctx context.Context) error {
 			f.Abort()
 		}
 	}()
-	save := func(kind string, p Piece, most int64, all visits[uint64]) error {
+	save := func(kind string, p steps.Piece, most int64, all visits[uint64]) error {
 		f, err := catalogKeys[uint64]{j}.create(ctx, kind, p, most, all, [2]int64{})
 		if err == nil {
 			files = append(files, f)
@@ -81,7 +82,7 @@ func (j *job) orderRanges(ctx context.Context) error {
 		j.ordered.Lonely -= int64(ends.S[1])
 	}
 	j.ordered.cutEdges(j.intervalRows(), ends.S)
-	if err := save(orderFirsts, Piece{0, 1}, classes, j.firstNodes(ctx, ranges, ends.S)); err != nil {
+	if err := save(orderFirsts, steps.Unit(0), classes, j.firstNodes(ctx, ranges, ends.S)); err != nil {
 		return err
 	}
 	if err := j.joinRanges(ctx, save); err != nil {
@@ -116,7 +117,7 @@ func (j *job) readRest(ctx context.Context, save saver) (err error) {
 }
 
 // saver writes one file of step Order with the numbers that all yields, at most `most` of them.
-type saver func(kind string, p Piece, most int64, all visits[uint64]) error
+type saver func(kind string, p steps.Piece, most int64, all visits[uint64]) error
 
 // countsOfInput sets j.dropped and returns the number of rows of the edge list and of self-loops.
 func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
@@ -135,7 +136,7 @@ func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
 func firstNotes[T extsort.Item](ctx context.Context, keys catalogKeys[T], step string) (notes [2]int64, err error) {
 	first := keys.have(step)
 	if len(first) == 0 {
-		first = []Piece{allSlices} // open reports what is missing
+		first = []steps.Piece{allSlices} // open reports what is missing
 	}
 	files, err := keys.open(ctx, step, first[0], false)
 	if err != nil {
@@ -153,7 +154,7 @@ type gatheredRange struct {
 }
 
 // gathered lists the ranges of some pieces in order; it does not count nodes.
-func (j *job) gathered(ctx context.Context, p Piece) (ranges []gatheredRange, err error) {
+func (j *job) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRange, err error) {
 	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, p, false)
 	if err != nil {
 		return nil, err
@@ -265,7 +266,7 @@ func (j *job) joinRanges(ctx context.Context, save saver) error {
 		}); err != nil {
 			return err
 		}
-		return save(orderRoots, Piece{0, 1}, j.ids.n, j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+		return save(orderRoots, steps.Unit(0), j.ids.n, j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
 			t.degrees.S[rank] = id // a root precedes the others
 			root := t.components.root(rank)
 			return t.degrees.S[root], root != rank
@@ -296,7 +297,7 @@ func (j *job) draws() bool { return j.members == nil && (j.split != nil || j.o.L
 
 // saveLabels saves the labels, and keeps them in memory if splits are drawn.
 func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
-	p := Piece{0, 1}
+	p := steps.Unit(0)
 	if !k.draws() {
 		return k.saveSorted(ctx, orderLabels, p, k.labelRows(ctx), dataset.LabelRows, save)
 	}
@@ -325,7 +326,7 @@ func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
 var errUnsorted = errors.New("rows are not in the order of their ids")
 
 // saveSorted saves rows, which are mostly in order of their ids; otherwise it sorts them.
-func (j *job) saveSorted(ctx context.Context, kind string, p Piece, rows knownRows, of dataset.Part, save saver) error {
+func (j *job) saveSorted(ctx context.Context, kind string, p steps.Piece, rows knownRows, of dataset.Part, save saver) error {
 	err := save(kind, p, j.ordered.Nodes, j.eachOnce(ctx, of, func(visit func([]uint64) error) error {
 		next := uint64(0) // smallest key that may follow
 		return batched(func(add func(key uint64) error) error {
@@ -429,7 +430,7 @@ func (k *knownNodes) free() {
 
 // saveSplit saves a split. It refuses a node that is in two parts of it.
 func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) error {
-	p := Piece{number, number + 1}
+	p := steps.Unit(number)
 	var (
 		ids    []uint32
 		labels []int32
@@ -601,7 +602,7 @@ func (j *job) replaceBy(ctx context.Context, kind string, numbers []uint32, spac
 	distinct := distinctOf(numbers, space[0])
 	to := space[1][:len(distinct)]
 	copy(to, distinct)
-	files, err := catalogKeys[uint64]{j}.open(ctx, kind, Piece{0, 1}, false)
+	files, err := catalogKeys[uint64]{j}.open(ctx, kind, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // labelled gives a graph labels and a published split, in other orders than the edges. Some of the ids have no edge.
@@ -223,7 +224,7 @@ func TestPartsOfNodes(t *testing.T) {
 	open := func() (dataset.Dataset, error) { return f, nil }
 	parts, joins := 0, 0
 	for {
-		left, err := Next(t.Context(), cat)
+		left, err := next(t.Context(), cat, inCatalog(cat))
 		must(t, err)
 		must(t, cat.Remove(t.Context(), left.Superseded))
 		if left.Step == Whole {
@@ -261,7 +262,7 @@ func TestDamagedRanges(t *testing.T) {
 	open := func() (dataset.Dataset, error) { return f, nil }
 	store := storage.NewMem()
 	cat := openCatalog(t, store)
-	var left Left
+	var left steps.Left
 	for left.Step != Components {
 		var err error
 		left, err = Next(ctx, cat)
@@ -290,11 +291,11 @@ func TestDamagedRanges(t *testing.T) {
 		damaged := store.CrashClone()
 		must(t, damaged.FlipByte(e.Path, at))
 		cat := openCatalog(t, damaged)
-		err := Execute(ctx, open, cat, option(), Components, Piece{0, 1})
+		err := Execute(ctx, open, cat, option(), Components, steps.Unit(0))
 		if err == nil {
 			o := option()
 			o.Budget = budget(t, 64<<20) // row groups are in memory
-			err = Execute(ctx, open, cat, o, Nodes, Piece{0, 1})
+			err = Execute(ctx, open, cat, o, Nodes, steps.Unit(0))
 		}
 		if !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("byte %d of %d: error %v", at, e.Bytes, err)

@@ -18,6 +18,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/steps"
 )
 
 // A file of the step Rank consists of lots, each with the nodes of as many ids as fit in memory:
@@ -88,13 +89,13 @@ func furtherRow(directed, weighted bool) (bytes int64) {
 }
 
 // rankNodes executes pieces of the step Rank: it gives the ids of ranges their nodes.
-func (j *job) rankNodes(ctx context.Context, p Piece) error {
+func (j *job) rankNodes(ctx context.Context, p steps.Piece) error {
 	ranges, err := j.gathered(ctx, p)
 	if err != nil {
 		return err
 	}
 	for _, r := range ranges {
-		if len(uncovered(havePieces(j.cat, Rank), []Piece{r.piece})) == 0 {
+		if r.piece.In(havePieces(j.cat, Rank)) {
 			continue
 		}
 		if err := j.rankRange(ctx, r); err != nil {
@@ -106,7 +107,7 @@ func (j *job) rankNodes(ctx context.Context, p Piece) error {
 
 func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
 	// Memory decides where lots end, so two attempts may write different files.
-	path := r.piece.path(Rank) + "-" + strings.ToLower(rand.Text()[:8])
+	path := runPath(Rank, r.piece) + "-" + strings.ToLower(rand.Text()[:8])
 	f, err := j.cat.Create(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last))
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (w *ranker) readClasses(ctx context.Context) (err error) {
 		return err
 	}
 	first, firsts := int64(w.r.piece.First), w.starts.S[:0]
-	if err := w.eachOf(ctx, orderFirsts, Piece{0, 1}, idRange{lo: first, hi: first + 1}, 1, func(_, complement uint32) error {
+	if err := w.eachOf(ctx, orderFirsts, steps.Unit(0), idRange{lo: first, hi: first + 1}, 1, func(_, complement uint32) error {
 		if len(firsts) == n {
 			return w.otherDegrees(n + 1)
 		}
@@ -439,14 +440,14 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 	if err := w.replaceBy(ctx, orderRoots, w.component.S[:len(ids)], [2][]uint32{w.space[0].S, w.space[1].S}); err != nil {
 		return err
 	}
-	if err := w.eachOf(ctx, orderLabels, Piece{0, 1}, r, w.o.Threads, func(id, label uint32) error {
+	if err := w.eachOf(ctx, orderLabels, steps.Unit(0), r, w.o.Threads, func(id, label uint32) error {
 		w.labels.S[at(id)] = int32(label)
 		return nil
 	}); err != nil {
 		return err
 	}
 	for k := range w.index.Splits {
-		if err := w.eachOf(ctx, orderSplits, Piece{k, k + 1}, r, w.o.Threads, func(id, split uint32) error {
+		if err := w.eachOf(ctx, orderSplits, steps.Unit(k), r, w.o.Threads, func(id, split uint32) error {
 			w.splits.S[at(id)*w.index.Splits+k] = uint8(split)
 			return nil
 		}); err != nil {
@@ -457,7 +458,7 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 }
 
 // eachOf visits the numbers of a range in the files of some pieces of a kind, on threads.
-func (j *job) eachOf(ctx context.Context, kind string, p Piece, r idRange, threads int, visit func(id, n uint32) error) error {
+func (j *job) eachOf(ctx context.Context, kind string, p steps.Piece, r idRange, threads int, visit func(id, n uint32) error) error {
 	files, err := catalogKeys[uint64]{j}.open(ctx, kind, p, false)
 	if err != nil {
 		return err
@@ -626,7 +627,7 @@ func (j *job) numberComponents(ctx context.Context) error {
 		return err
 	}
 	defer byID.Close()
-	return catalogKeys[uint64]{j}.write(ctx, Components, Piece{0, 1}, byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
+	return catalogKeys[uint64]{j}.write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
 // component describes a component within a lot, or within all lots.

@@ -8,19 +8,20 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/progress"
 	"ndls/internal/seal"
+	"ndls/steps"
 )
 
 // keyStore keeps the sorted keys of a step for the next steps: in run files of the catalogue if several workers do the steps, in memory and
 // scratch files if one does all.
 type keyStore[T extsort.Item] interface {
 	// have lists the pieces of a step whose sorted keys exist, in order.
-	have(step string) []Piece
+	have(step string) []steps.Piece
 	// save takes over the sorted keys of a piece of a step, and two counts of its input.
-	save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error
+	save(ctx context.Context, step string, p steps.Piece, s *extsort.Sorter[T], counts [2]int64) error
 	// merge writes the unique pairs of a range of keys.
-	merge(ctx context.Context, p Piece) error
+	merge(ctx context.Context, p steps.Piece) error
 	// pairs opens the unique pairs of some pieces.
-	pairs(ctx context.Context, p Piece) (pairSource[T], error)
+	pairs(ctx context.Context, p steps.Piece) (pairSource[T], error)
 	// edges returns the directed edges with keys in [lo, hi), or more. The caller closes the Sorter.
 	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error)
 	close()
@@ -48,16 +49,16 @@ type catalogKeys[T extsort.Item] struct{ *job }
 
 func (c catalogKeys[T]) close() {}
 
-func (c catalogKeys[T]) have(step string) []Piece { return havePieces(c.cat, step) }
+func (c catalogKeys[T]) have(step string) []steps.Piece { return havePieces(c.cat, step) }
 
 // save commits a run file.
-func (c catalogKeys[T]) save(ctx context.Context, step string, p Piece, s *extsort.Sorter[T], counts [2]int64) error {
+func (c catalogKeys[T]) save(ctx context.Context, step string, p steps.Piece, s *extsort.Sorter[T], counts [2]int64) error {
 	defer s.Close()
 	return c.write(ctx, step, p, s.Keys(), s.InOrder, counts)
 }
 
 // write commits a run file of the keys that all visits in ascending order, at most `most`.
-func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most int64, all visits[T], counts [2]int64) error {
+func (c catalogKeys[T]) write(ctx context.Context, step string, p steps.Piece, most int64, all visits[T], counts [2]int64) error {
 	f, err := c.create(ctx, step, p, most, all, counts)
 	if err != nil {
 		return err
@@ -67,10 +68,10 @@ func (c catalogKeys[T]) write(ctx context.Context, step string, p Piece, most in
 }
 
 // create writes such a run file without committing it.
-func (c catalogKeys[T]) create(ctx context.Context, step string, p Piece, most int64, all visits[T],
+func (c catalogKeys[T]) create(ctx context.Context, step string, p steps.Piece, most int64, all visits[T],
 	counts [2]int64,
 ) (*catalog.File, error) {
-	entry := keysOf(step, p.path(step)).Pieces(p.First, p.Last)
+	entry := keysOf(step, runPath(step, p)).Pieces(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32
 	}
@@ -106,7 +107,7 @@ func (c catalogKeys[T]) fill(ctx context.Context, f *catalog.File, most int64, a
 
 // open opens the run files that make up some pieces of a step. all says that the files are read completely, so that a store may keep a
 // copy.
-func (c catalogKeys[T]) open(ctx context.Context, step string, p Piece, all bool) (files extsort.RunFiles[T], err error) {
+func (c catalogKeys[T]) open(ctx context.Context, step string, p steps.Piece, all bool) (files extsort.RunFiles[T], err error) {
 	open := c.cat.OpenOnce
 	if all {
 		open = c.cat.Open
@@ -146,7 +147,7 @@ func (c catalogKeys[T]) sorter(ctx context.Context, files extsort.RunFiles[T], l
 	return extsort.Merge(ctx, c.o.Budget, c.scratch, c.o.Threads, files, lo, hi)
 }
 
-func (c catalogKeys[T]) merge(ctx context.Context, p Piece) error {
+func (c catalogKeys[T]) merge(ctx context.Context, p steps.Piece) error {
 	files, err := c.open(ctx, Split, allSlices, false)
 	if err != nil {
 		return err
@@ -163,7 +164,7 @@ func (c catalogKeys[T]) merge(ctx context.Context, p Piece) error {
 	return c.write(ctx, Merge, p, s.Keys(), united(ctx, c.job, s.InOrder), counts)
 }
 
-func (c catalogKeys[T]) pairs(ctx context.Context, p Piece) (pairSource[T], error) {
+func (c catalogKeys[T]) pairs(ctx context.Context, p steps.Piece) (pairSource[T], error) {
 	files, err := c.open(ctx, Merge, p, true)
 	return catalogPairs[T]{files}, err
 }
@@ -216,18 +217,18 @@ func (l *localKeys[T]) close() {
 	}
 }
 
-func (l *localKeys[T]) have(step string) []Piece {
+func (l *localKeys[T]) have(step string) []steps.Piece {
 	there := l.directed != nil
 	if step != Relabel {
 		there = l.sorted != nil || l.unique != nil
 	}
 	if there {
-		return []Piece{allSlices}
+		return []steps.Piece{allSlices}
 	}
 	return nil
 }
 
-func (l *localKeys[T]) save(_ context.Context, step string, _ Piece, s *extsort.Sorter[T], counts [2]int64) error {
+func (l *localKeys[T]) save(_ context.Context, step string, _ steps.Piece, s *extsort.Sorter[T], counts [2]int64) error {
 	if step == Relabel {
 		l.directed = s
 		return nil
@@ -240,9 +241,9 @@ func (l *localKeys[T]) save(_ context.Context, step string, _ Piece, s *extsort.
 }
 
 // merge is not called: there is nothing to merge.
-func (l *localKeys[T]) merge(context.Context, Piece) error { return nil }
+func (l *localKeys[T]) merge(context.Context, steps.Piece) error { return nil }
 
-func (l *localKeys[T]) pairs(context.Context, Piece) (pairSource[T], error) {
+func (l *localKeys[T]) pairs(context.Context, steps.Piece) (pairSource[T], error) {
 	if l.unique != nil {
 		return &rankedPairs[T]{l}, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // Steps of a partition, in order. A step may begin when all pieces of the step before it are done.
@@ -49,48 +50,26 @@ const (
 // counts is the kind of the file with the counts of the nodes that is written when the parts of the node table are joined.
 const counts = "counts"
 
-var steps = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
+var inOrder = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
 
 // IsStep reports whether there is such a step, other than Whole.
 func IsStep(name string) bool {
-	return name == Number || name != Whole && slices.Contains(steps, name)
+	return name == Number || name != Whole && slices.Contains(inOrder, name)
 }
 
 // Slices is the number of pieces of the steps Split, Merge, Count, Gather, Relabel and Deal.
 const Slices = 1024
 
-// Piece is the range [First, Last) of the pieces of a step.
-type Piece struct{ First, Last int }
-
 // allSlices is all pieces of such a step.
-var allSlices = Piece{0, Slices}
-
-// cut divides a piece into at most n parts of about equal length.
-func (p Piece) cut(n int) []Piece {
-	n = min(n, p.Last-p.First)
-	parts := make([]Piece, n)
-	for i := range parts {
-		parts[i] = Piece{p.First + (p.Last-p.First)*i/n, p.First + (p.Last-p.First)*(i+1)/n}
-	}
-	return parts
-}
-
-// units returns n pieces of length 1.
-func units(n int) []Piece {
-	all := make([]Piece, n)
-	for i := range all {
-		all[i] = Piece{i, i + 1}
-	}
-	return all
-}
+var allSlices = steps.Piece{First: 0, Last: Slices}
 
 const (
 	runFolder = "graph/runs/"
 	orderPath = runFolder + "order.json"
 )
 
-// path returns the path of the run file of a piece of a step.
-func (p Piece) path(step string) string {
+// runPath returns the path of the run file of a piece of a step.
+func runPath(step string, p steps.Piece) string {
 	return fmt.Sprintf("%s%s/%04d-%04d", runFolder, step, p.First, p.Last)
 }
 
@@ -185,11 +164,11 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 }
 
 // Execute executes a piece of a step for workers that share a partition; open opens the dataset. It does not make again what is committed.
-func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p Piece) (err error) {
+func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p steps.Piece) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	left, err := Next(ctx, cat)
+	left, err := next(ctx, cat, inCatalog(cat))
 	if err != nil {
 		return err
 	}
@@ -202,7 +181,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
 	}
 	_, numbered := cat.Lookup(shards.IDsPath)
-	if left.Step == "" || step == Number && numbered || step != Number && slices.Index(steps, left.Step) > slices.Index(steps, step) {
+	if left.Done() || step == Number && numbered || step != Number && slices.Index(inOrder, left.Step) > slices.Index(inOrder, step) {
 		return nil // another attempt has done the step
 	}
 	var ds dataset.Dataset
@@ -238,7 +217,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 }
 
 // do executes a piece of a step.
-func (j *job) do(ctx context.Context, o ordered, step string, p Piece) error {
+func (j *job) do(ctx context.Context, o ordered, step string, p steps.Piece) error {
 	if o.Nodes > 0 {
 		j.setOrdered(o)
 	}

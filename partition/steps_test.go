@@ -21,6 +21,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/testgraph"
+	"ndls/steps"
 )
 
 // uncut is a dataset whose edges can only be read from the beginning.
@@ -29,7 +30,7 @@ type uncut struct{ dataset.Dataset }
 // sharedWorkers do partitions in pieces, as a cluster does.
 type sharedWorkers struct {
 	open   func() (dataset.Dataset, error)
-	next   func(context.Context, *catalog.Catalog) (Left, error) // nil for Next
+	next   func(context.Context, *catalog.Catalog) (steps.Left, error) // nil for Next
 	store  storage.Store
 	most   int            // tasks of a step
 	draw   func(int) int  // a number below
@@ -82,7 +83,7 @@ func (c *sharedWorkers) do(ctx context.Context) error {
 }
 
 // cut joins pieces that follow each other to some tasks, in any order.
-func (c *sharedWorkers) cut(pieces []Piece) (tasks []Piece) {
+func (c *sharedWorkers) cut(pieces []steps.Piece) (tasks []steps.Piece) {
 	begins := map[int]bool{0: true}
 	for range c.draw(c.most) {
 		begins[c.draw(len(pieces))] = true
@@ -351,7 +352,7 @@ func TestTilesThatAreThereAreLeftAlone(t *testing.T) {
 	}
 	must(t, cat.Remove(ctx, func(e catalog.Entry) bool { return e.Path == all[1].Path }))
 	before := store.BytesWritten()
-	must(t, Execute(ctx, open, cat, option(), Columns, Piece{0, 3}))
+	must(t, Execute(ctx, open, cat, option(), Columns, steps.Piece{First: 0, Last: 3}))
 	if got, _ := cat.Lookup(all[1].Path); got != all[1] {
 		t.Errorf("the tile was made again as %+v, want %+v", got, all[1])
 	}
@@ -367,16 +368,16 @@ func TestPiecesThatAreNone(t *testing.T) {
 	open := func() (dataset.Dataset, error) { return f, nil }
 	for _, c := range []struct {
 		step string
-		p    Piece
+		p    steps.Piece
 		want string
 	}{
-		{Split, Piece{5, 5}, "step split has no pieces 5 to 5"},
-		{Split, Piece{0, Slices + 1}, "step split has no pieces"},
-		{Merge, Piece{0, Slices}, "end at piece 0; pieces 0 to 1024 are needed"},
-		{Order, Piece{0, 1}, "end at piece 0; pieces 0 to 1024 are needed"},
-		{Rows, Piece{0, 1}, "step rows has no pieces 0 to 1"},
-		{Columns, Piece{0, 1}, "step columns has no pieces 0 to 1"},
-		{"fold", Piece{0, 1}, "step fold has no pieces"},
+		{Split, steps.Piece{First: 5, Last: 5}, "step split has no pieces 5 to 5"},
+		{Split, steps.Piece{First: 0, Last: Slices + 1}, "step split has no pieces"},
+		{Merge, steps.Piece{First: 0, Last: Slices}, "end at piece 0; pieces 0 to 1024 are needed"},
+		{Order, steps.Unit(0), "end at piece 0; pieces 0 to 1024 are needed"},
+		{Rows, steps.Unit(0), "step rows has no pieces 0 to 1"},
+		{Columns, steps.Unit(0), "step columns has no pieces 0 to 1"},
+		{"fold", steps.Unit(0), "step fold has no pieces"},
 	} {
 		if err := Execute(context.Background(), open, cat, o, c.step, c.p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: %v, want %q", c.step, c.p, err, c.want)
@@ -431,7 +432,7 @@ func TestDamagedParts(t *testing.T) {
 	open := func() (dataset.Dataset, error) { return f, nil }
 	store := storage.NewMem()
 	cat := openCatalog(t, store)
-	var left Left
+	var left steps.Left
 	for left.Step != Tiles {
 		var err error
 		left, err = Next(ctx, cat)
@@ -446,7 +447,7 @@ func TestDamagedParts(t *testing.T) {
 	for _, at := range []int64{100, e.Bytes / 3, e.Bytes / 2, e.Bytes - 20, e.Bytes - 2} {
 		damaged := store.CrashClone()
 		must(t, damaged.FlipByte(e.Path, at))
-		if err := Execute(ctx, open, openCatalog(t, damaged), option(), Tiles, Piece{0, 3}); !errors.Is(err, seal.ErrCorrupt) {
+		if err := Execute(ctx, open, openCatalog(t, damaged), option(), Tiles, steps.Piece{First: 0, Last: 3}); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("byte %d of %d: error %v", at, e.Bytes, err)
 		}
 	}
@@ -457,5 +458,5 @@ func TestDamagedParts(t *testing.T) {
 	must(t, err)
 	_, err = io.Copy(f2, r)
 	must(t, errors.Join(err, r.Close(), cat.Commit(ctx, f2)))
-	must(t, Execute(ctx, open, cat, option(), Tiles, Piece{0, 3}))
+	must(t, Execute(ctx, open, cat, option(), Tiles, steps.Piece{First: 0, Last: 3}))
 }

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // Kinds of files that the step Nodes leaves beside a part of the node table: its counts, and the bytes of each further split.
@@ -26,8 +27,8 @@ const (
 )
 
 // writeParts executes pieces of the step Nodes; each is a row group of the node table.
-func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
-	if len(uncovered(havePieces(j.cat, Nodes), []Piece{p})) == 0 {
+func (j *job) writeParts(ctx context.Context, p steps.Piece) (err error) {
+	if p.In(havePieces(j.cat, Nodes)) {
 		return nil
 	}
 	w := &partWriter{job: j, lo: int64(p.First) * j.named.GroupRows(), hi: min(int64(p.Last)*j.named.GroupRows(), j.ordered.Nodes)}
@@ -59,7 +60,7 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 		f.Rows = w.hi - w.lo
 	}
 	w.further = slices.Clone(created)
-	f, err := create(keysOf(Nodes, p.path(Nodes)))
+	f, err := create(keysOf(Nodes, runPath(Nodes, p)))
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 	}); err != nil {
 		return err
 	}
-	found, err := j.createJSON(ctx, keysOf(Nodes+partCounts, p.path(Nodes+partCounts)).Pieces(p.First, p.Last), w.found)
+	found, err := j.createJSON(ctx, keysOf(Nodes+partCounts, runPath(Nodes+partCounts, p)).Pieces(p.First, p.Last), w.found)
 	if err != nil {
 		return err
 	}
@@ -81,8 +82,8 @@ func (j *job) writeParts(ctx context.Context, p Piece) (err error) {
 }
 
 // splitPart describes the bytes of a further split of a part of the nodes.
-func splitPart(p Piece, number int) catalog.Entry {
-	return keysOf(Nodes+partSplits, fmt.Sprintf("%s-%03d", p.path(Nodes+partSplits), number)).AtHop(number)
+func splitPart(p steps.Piece, number int) catalog.Entry {
+	return keysOf(Nodes+partSplits, fmt.Sprintf("%s-%03d", runPath(Nodes+partSplits, p), number)).AtHop(number)
 }
 
 // partWriter writes the rows [lo, hi) of the node table, as many at a time as fit in memory.
@@ -254,7 +255,7 @@ func (w *partWriter) put(record []byte) {
 
 // number replaces the first ids of components by their numbers. Nodes without an edge come last, and each is a component of its own.
 func (w *partWriter) number(ctx context.Context) error {
-	files, err := catalogKeys[uint64]{w.job}.open(ctx, Components, Piece{0, 1}, false)
+	files, err := catalogKeys[uint64]{w.job}.open(ctx, Components, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}
@@ -342,7 +343,7 @@ func (j *job) joinParts(ctx context.Context) (err error) {
 		all.add(c)
 		all.Components, all.LargestComponent = c.Components, c.LargestComponent
 	}
-	known, err := j.createJSON(ctx, keysOf(counts, Piece{0, 1}.path(counts)), all)
+	known, err := j.createJSON(ctx, keysOf(counts, runPath(counts, steps.Unit(0))), all)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
 	"ndls/internal/progress"
+	"ndls/steps"
 )
 
 // A tally holds what a piece knows of the nodes that it met, in files of sorted pairs of an input id and a number. Tallies add up: degrees
@@ -62,8 +63,8 @@ func (t tally) free() {
 
 // countPairs implements edgeSteps. If the dataset does not state all ids, it ranks the ids of the piece among themselves, and the first
 // piece includes ids that occur elsewhere than in edges.
-func (j *sortedEdges[T]) countPairs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.have(Count), []Piece{p})) == 0 {
+func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
+	if p.In(j.have(Count)) {
 		return nil
 	}
 	pairs, err := j.keys.pairs(ctx, p)
@@ -128,8 +129,8 @@ func (j *job) commitTally(commit func(t tally) error) error {
 }
 
 // gatherIDs implements edgeSteps: it adds up what all pieces of the step Count know of a range of input ids.
-func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
-	if len(uncovered(j.have(Gather), []Piece{p})) == 0 {
+func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p steps.Piece) error {
+	if p.In(j.have(Gather)) {
 		return nil
 	}
 	keys := catalogKeys[uint64]{j.job}
@@ -174,7 +175,7 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p Piece) error {
 
 // idRange is the range [lo, hi) of input ids of a piece of the step Gather.
 type idRange struct {
-	piece  Piece
+	piece  steps.Piece
 	lo, hi int64
 }
 
@@ -282,7 +283,7 @@ func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func
 }
 
 // saveCounts commits the tally of a piece of the step Count with the turned edges, which are nil without weights. It destroys the degrees.
-func (j *job) saveCounts(ctx context.Context, p Piece, t tally, turned *catalog.File) error {
+func (j *job) saveCounts(ctx context.Context, p steps.Piece, t tally, turned *catalog.File) error {
 	files := j.degreeFiles(t, func(uint32) bool { return true })
 	// A root precedes the others of its component, so its id is stored already.
 	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
@@ -375,7 +376,7 @@ func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 }
 
 // commitTallies commits the files of a piece, together with a file that is already written, unless that is nil.
-func (j *job) commitTallies(ctx context.Context, step string, p Piece, files []tallyFile, written *catalog.File) error {
+func (j *job) commitTallies(ctx context.Context, step string, p steps.Piece, files []tallyFile, written *catalog.File) error {
 	keys := catalogKeys[uint64]{j}
 	var created []*catalog.File
 	if written != nil {

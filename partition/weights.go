@@ -16,6 +16,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/share"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // orderBytes returns enough memory for one worker to order the nodes of a graph with weights. If nodes is negative, it assumes as many
@@ -270,7 +271,7 @@ func (j *job) checkStrength(x float64) error {
 // range, what all pieces of Count left, one after the other, and then the pairs.
 
 // turnPairs writes the edges of a piece of Count by their second end, in a graph with weights. It returns nil without weights.
-func (j *sortedEdges[T]) turnPairs(ctx context.Context, p Piece, pairs pairSource[T]) (*catalog.File, error) {
+func (j *sortedEdges[T]) turnPairs(ctx context.Context, p steps.Piece, pairs pairSource[T]) (*catalog.File, error) {
 	if !j.info.Weighted {
 		return nil, nil
 	}

@@ -6,8 +6,8 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/packed"
-	"ndls/partition"
 	"ndls/stage"
+	"ndls/steps"
 )
 
 // Committed lists the committed files of a kind.
@@ -148,13 +148,13 @@ func divide(t control.Task, n, group, wave int, left func(int) bool) (tasks []co
 
 // Step divides the next step of a stage among so many workers. Unless g is nil, its groups share the rows of columns. At least one task is
 // left: it finds everything done.
-func Step(name control.Stage, left partition.Left, workers int, g *Sharing) (tasks []control.Task) {
+func Step(name control.Stage, left steps.Left, workers int, g *Sharing) (tasks []control.Task) {
 	task := control.Task{Stage: name, Part: control.Part(left.Step)}
 	grouped := g != nil && task.Part == control.Columns
 	switch {
 	case grouped:
 		left.Count = func(int) int { return g.Groups }
-	case g == nil && (workers <= 1 || left.Small) && !left.Shared || left.Step == partition.Whole || left.Step == "":
+	case g == nil && (workers <= 1 || left.Small) && !left.Shared || task.Part == control.Whole || left.Done():
 		return whole(name)
 	}
 	for _, p := range left.Cut(workers) {
@@ -198,7 +198,7 @@ func (g *Sharing) Borders() (list []int) {
 
 // Stepwise reports whether the groups go through the steps of a stage that has panels, and whose next step is left. One group has all
 // panels, and needs no steps unless workers have begun them.
-func (g *Sharing) Stepwise(left partition.Left) bool { return g.Groups > 1 || left.Shared }
+func (g *Sharing) Stepwise(left steps.Left) bool { return g.Groups > 1 || left.Shared }
 
 // takers returns the number of workers, or groups, for which columns are divided: at least two, since groups leave other tasks to all
 // workers.

@@ -8,10 +8,10 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/partition"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/steps"
 )
 
 // small has 7 panels of features, 2 panels of classes and 3 intervals.
@@ -192,10 +192,10 @@ func TestPhasesCoverAll(t *testing.T) {
 }
 
 // units returns pieces of one each, from the first to the last of each pair of bounds.
-func units(bounds ...int) (all []partition.Piece) {
+func units(bounds ...int) (all []steps.Piece) {
 	for i := 0; i < len(bounds); i += 2 {
 		for k := bounds[i]; k < bounds[i+1]; k++ {
-			all = append(all, partition.Piece{First: k, Last: k + 1})
+			all = append(all, steps.Unit(k))
 		}
 	}
 	return all
@@ -206,38 +206,38 @@ func TestStep(t *testing.T) {
 	each := func(workers int) int { return workers }
 	for _, tc := range []struct {
 		name    string
-		left    partition.Left
+		left    steps.Left
 		workers int
 		groups  *Sharing
 		want    string
 	}{
-		{"one worker", partition.Left{Step: partition.Split, Pieces: units(0, 1024)}, 1, nil, "partition"},
-		{"two workers", partition.Left{Step: partition.Split, Pieces: units(0, 1024)}, 2, nil, "split/0-256 split/256-512 split/512-768 split/768-1024"},
-		{"little work", partition.Left{Step: partition.Split, Pieces: units(0, 1024), Small: true}, 2, nil, "partition"},
-		{"one worker is left", partition.Left{Step: partition.Merge, Shared: true, Pieces: units(0, 1024)}, 1, nil, "merge/0-1024"},
+		{"one worker", steps.Left{Step: "split", Pieces: units(0, 1024)}, 1, nil, "partition"},
+		{"two workers", steps.Left{Step: "split", Pieces: units(0, 1024)}, 2, nil, "split/0-256 split/256-512 split/512-768 split/768-1024"},
+		{"little work", steps.Left{Step: "split", Pieces: units(0, 1024), Small: true}, 2, nil, "partition"},
+		{"one worker is left", steps.Left{Step: "merge", Shared: true, Pieces: units(0, 1024)}, 1, nil, "merge/0-1024"},
 		{
 			"some parts are left",
-			partition.Left{Step: partition.Split, Shared: true, Pieces: units(0, 10, 300, 302)},
+			steps.Left{Step: "split", Shared: true, Pieces: units(0, 10, 300, 302)},
 			2, nil, "split/0-3 split/3-6 split/6-9 split/9-10 split/300-302",
 		},
-		{"one order", partition.Left{Step: partition.Order, Shared: true, Pieces: units(0, 1)}, 3, nil, "order/0-1"},
+		{"one order", steps.Left{Step: "order", Shared: true, Pieces: units(0, 1)}, 3, nil, "order/0-1"},
 		{
 			"files to relabel",
-			partition.Left{Step: partition.Relabel, Shared: true, Pieces: []partition.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
+			steps.Left{Step: "relabel", Shared: true, Pieces: []steps.Piece{{First: 0, Last: 400}, {First: 400, Last: 600}, {First: 600, Last: 1024}}},
 			1, nil, "relabel/0-1024",
 		},
 		{
 			"files of few edges",
-			partition.Left{Step: partition.Rows, Shared: true, Pieces: units(1, 6), Weights: []int64{60, 40, 5, 4, 1}},
+			steps.Left{Step: "rows", Shared: true, Pieces: units(1, 6), Weights: []int64{60, 40, 5, 4, 1}},
 			2, nil, "rows/1-2 rows/2-3 rows/3-6",
 		},
-		{"features are read by each worker", partition.Left{Step: partition.Columns, Shared: true, Pieces: units(0, 7)}, 2, nil, "columns/0-4 columns/4-7"},
-		{"the summary", partition.Left{Step: partition.Whole}, 3, nil, "partition"},
-		{"nothing", partition.Left{}, 3, nil, "partition"},
-		{"groups take panels", partition.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2, false), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
-		{"a group has the panels that are left", partition.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1, false), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
-		{"each worker of groups has pieces of nodes", partition.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
-		{"groups are done", partition.Left{Small: true}, 2, group(1, false), "partition"},
+		{"features are read by each worker", steps.Left{Step: "columns", Shared: true, Pieces: units(0, 7), Count: steps.Each}, 2, nil, "columns/0-4 columns/4-7"},
+		{"the summary", steps.Left{Step: "whole"}, 3, nil, "partition"},
+		{"nothing", steps.Left{}, 3, nil, "partition"},
+		{"groups take panels", steps.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2, false), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
+		{"a group has the panels that are left", steps.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1, false), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
+		{"each worker of groups has pieces of nodes", steps.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
+		{"groups are done", steps.Left{Small: true}, 2, group(1, false), "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := text(Step(control.Partition, tc.left, tc.workers, tc.groups)); got != tc.want {

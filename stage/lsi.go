@@ -11,9 +11,9 @@ import (
 	"ndls/hops"
 	"ndls/internal/control"
 	"ndls/lsi"
-	"ndls/partition"
 	"ndls/shards"
 	"ndls/spmv"
+	"ndls/steps"
 )
 
 // lsiFolder is the folder of the K table.
@@ -64,7 +64,7 @@ func (lsiStage) Shape(p plan.Options, sum shards.Summary) Shape {
 	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(panels) {
 		strips.Panels, strips.Together = panels, panelsTogether(p, sum.Weighted)
 	}
-	return Steps{Strips: strips, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Steps{Strips: strips, Next: func(_ context.Context, cat *catalog.Catalog) (steps.Left, error) {
 		return leftOfLSI(p, sum, cat), nil
 	}}
 }

@@ -20,6 +20,7 @@ import (
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
+	"ndls/steps"
 )
 
 // Several workers find K together, each with some panels of the probe, in stretches of hops. A group of workers may share the rows of a
@@ -238,10 +239,10 @@ func (x lsiProgress) bounds(piece int) (lo, hi int64) {
 func (x lsiProgress) begun() bool { return x.from >= 0 || len(x.missing(x.at, -1)) < len(x.at) }
 
 // missing lists the pieces or panels that are at most at a hop.
-func (lsiProgress) missing(hops []int, hop int) (list []partition.Piece) {
+func (lsiProgress) missing(hops []int, hop int) (list []steps.Piece) {
 	for i, at := range hops {
 		if at <= hop {
-			list = append(list, partition.Piece{First: i, Last: i + 1})
+			list = append(list, steps.Unit(i))
 		}
 	}
 	return list
@@ -272,13 +273,13 @@ func isLSIShare(kind string) bool {
 }
 
 // leftOfLSI returns the next work of workers that share the panels.
-func leftOfLSI(p plan.Options, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+func leftOfLSI(p plan.Options, sum shards.Summary, cat *catalog.Catalog) steps.Left {
 	x := lsiProgressOf(p, sum, cat)
 	_, shared := lsiRun{&Env{Catalog: cat}}.lsiShares(sum.Nodes)
 	if shared || len(cat.Entries(catalog.KindLSI)) == intervals(sum) || !sharesPanels(len(x.at)) {
-		return partition.Left{}
+		return steps.Left{}
 	}
-	left := partition.Left{Shared: x.begun(), Small: !paysToShare(p, sum.Nodes, sum.Edges, sum.Weighted, len(x.at)), Superseded: x.superseded}
+	left := steps.Left{Shared: x.begun(), Small: !paysToShare(p, sum.Nodes, sum.Edges, sum.Weighted, len(x.at)), Superseded: x.superseded}
 	if x.from == x.kmax {
 		return left
 	}

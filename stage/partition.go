@@ -13,6 +13,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/partition"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // partitionStage imports the dataset.
@@ -121,7 +122,7 @@ func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 		if !partition.IsStep(string(t.Part)) {
 			return env.NoPart()
 		}
-		return partition.Execute(ctx, open, env.Catalog, o, string(t.Part), partition.Piece{First: t.First, Last: t.Last})
+		return partition.Execute(ctx, open, env.Catalog, o, string(t.Part), steps.Piece{First: t.First, Last: t.Last})
 	}
 	ds, err := open()
 	if err != nil {

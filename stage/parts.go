@@ -7,8 +7,8 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
-	"ndls/partition"
 	"ndls/shards"
+	"ndls/steps"
 )
 
 // A stage may be divided into these tasks. Package placement divides; committed bytes do not depend on it. A task may be executed once all
@@ -87,15 +87,15 @@ func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, col
 
 // leftOf returns the pieces of a part, of n, that are not done; each is a task. It returns nothing if n is 1, because the task of the whole
 // stage does a single piece.
-func leftOf(part control.Part, n int, done func(i int) bool) partition.Left {
-	left := partition.Left{Step: string(part), Count: func(int) int { return n }}
+func leftOf(part control.Part, n int, done func(i int) bool) steps.Left {
+	left := steps.Left{Step: string(part), Count: func(int) int { return n }}
 	for i := range n {
 		if !done(i) {
-			left.Pieces = append(left.Pieces, partition.Piece{First: i, Last: i + 1})
+			left.Pieces = append(left.Pieces, steps.Unit(i))
 		}
 	}
 	if n == 1 || len(left.Pieces) == 0 {
-		return partition.Left{}
+		return steps.Left{}
 	}
 	return left
 }

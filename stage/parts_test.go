@@ -53,7 +53,7 @@ func inSteps(t *testing.T, rng *rand.Rand, store storage.Store, task control.Tas
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left.Step == "" {
+		if left.Done() {
 			return tasks
 		}
 		rng.Shuffle(len(left.Pieces), func(i, j int) { left.Pieces[i], left.Pieces[j] = left.Pieces[j], left.Pieces[i] })

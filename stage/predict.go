@@ -12,8 +12,8 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/progress"
-	"ndls/partition"
 	"ndls/shards"
+	"ndls/steps"
 	"ndls/train"
 )
 
@@ -43,7 +43,7 @@ func (predictStage) Writes() []Kind {
 }
 
 func (predictStage) Shape(_ plan.Options, sum shards.Summary) Shape {
-	return Steps{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Steps{Once: true, Next: func(_ context.Context, cat *catalog.Catalog) (steps.Left, error) {
 		done := intervalsOf(cat, catalog.KindTally)
 		return leftOf(control.Rows, intervals(sum), func(i int) bool { return done[i] }), nil
 	}}

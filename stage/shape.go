@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"ndls/catalog"
-	"ndls/partition"
+	"ndls/steps"
 )
 
 // Shape describes into which tasks the work of a stage can be divided. It is [Whole], [Steps] or [Matrix].
@@ -17,7 +17,7 @@ type Whole struct{}
 // the last step.
 type Steps struct {
 	// Next returns the next step.
-	Next func(ctx context.Context, cat *catalog.Catalog) (partition.Left, error)
+	Next func(ctx context.Context, cat *catalog.Catalog) (steps.Left, error)
 	// Once says that at most one step comes before the task of the whole stage.
 	Once bool
 	// Models counts the models that the stage trains, of which several workers may train each together.
@@ -68,7 +68,7 @@ type Choice struct {
 type Tally struct{ Counts, Pick string }
 
 // Advance returns the next step after it has removed the files that no step needs any more.
-func (s Steps) Advance(ctx context.Context, cat *catalog.Catalog) (partition.Left, error) {
+func (s Steps) Advance(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
 	left, err := s.Next(ctx, cat)
 	if err == nil && left.Superseded != nil {
 		err = cat.Remove(ctx, left.Superseded)

@@ -13,8 +13,8 @@ import (
 	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/progress"
-	"ndls/partition"
 	"ndls/shards"
+	"ndls/steps"
 	"ndls/train"
 )
 
@@ -49,22 +49,22 @@ func (trainStage) Shape(p plan.Options, sum shards.Summary) Shape {
 	if p.Ridge() {
 		models = 0 // one worker solves a regression faster than several
 	}
-	return Steps{Once: true, Models: models, Next: func(_ context.Context, cat *catalog.Catalog) (partition.Left, error) {
+	return Steps{Once: true, Models: models, Next: func(_ context.Context, cat *catalog.Catalog) (steps.Left, error) {
 		return leftOfTraining(p, sum, cat), nil
 	}}
 }
 
 // leftOfTraining returns the models that the catalogue lacks. The task of the whole stage trains a single one.
-func leftOfTraining(p plan.Options, sum shards.Summary, cat *catalog.Catalog) partition.Left {
+func leftOfTraining(p plan.Options, sum shards.Summary, cat *catalog.Catalog) steps.Left {
 	if _, there := cat.Lookup(modelIndex); there {
-		return partition.Left{}
+		return steps.Left{}
 	}
 	left := leftOf(control.Models, labelRuns(p), func(model int) bool {
 		_, there := cat.Lookup(trainedPath(model))
 		return there
 	})
 	if ModelsAtATime(p, sum.Splits["train"], TrainedWidth(p, sum), usualThreads) > 1 {
-		left.Count = func(workers int) int { return workers }
+		left.Count = steps.Each
 	}
 	return left
 }

@@ -15,6 +15,7 @@ import (
 	"ndls/shards"
 	"ndls/spmv"
 	"ndls/stage"
+	"ndls/steps"
 )
 
 // What was measured: RESULTS.md names the command of each.
@@ -290,7 +291,7 @@ func (j job) partition() []phase {
 		p.piece.files = files
 		return p
 	}
-	t := partition.Tasks(j.workers)
+	t := steps.Tasks(j.workers)
 	relabel := step(partition.Relabel, t, relabelShare, 8*m, 16*m, 1)
 	relabel.open = work{read: table}
 	shares := j.fileShares()
@@ -327,12 +328,12 @@ func (j job) fileShares() (shares []float64) {
 	if j.intervals() != len(intervals) {
 		intervals = slices.Repeat([]float64{1 / float64(j.intervals())}, j.intervals())
 	}
-	all, left := j.directed(), partition.Left{Step: partition.Rows}
+	all, left := j.directed(), steps.Left{Step: partition.Rows}
 	for _, x := range intervals {
 		files := math.Ceil(x * all / float64(partition.FileEdges(int64(all))))
 		for range int(files) {
 			n := len(left.Pieces)
-			left.Pieces = append(left.Pieces, partition.Piece{First: n, Last: n + 1})
+			left.Pieces = append(left.Pieces, steps.Unit(n))
 			left.Weights = append(left.Weights, int64(x*all/files))
 		}
 	}
