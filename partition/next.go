@@ -85,7 +85,9 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []st
 }
 
 // nextOfPairs returns the work left until all unique pairs exist, then the step `then`, which reads them.
-func nextOfPairs(have func(step string) []steps.Piece, then string, thenLeft []steps.Piece) (step string, left []steps.Piece, keep []string) {
+func nextOfPairs(have func(step string) []steps.Piece, then string, thenLeft []steps.Piece) (step string, left []steps.Piece,
+	keep []string,
+) {
 	unmerged := steps.Uncovered(have(Merge), steps.Units(Slices))
 	if len(unmerged) == 0 {
 		return then, thenLeft, []string{Merge, Relabel}
@@ -136,7 +138,9 @@ func nextOfNodes(cat *catalog.Catalog, o ordered) (step string, left []steps.Pie
 // joinedNodes is the number of nodes that are joined to the node table in about the time of writing one edge to its files.
 const joinedNodes = 2
 
-func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []steps.Piece) (step string, left []steps.Piece, keep []string) {
+func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []steps.Piece) (step string, left []steps.Piece,
+	keep []string,
+) {
 	rows, shardsThere := leftOfRows(cat, o)
 	if !hasNodes(cat) {
 		// Joining comes first: no other piece of the step may take longer.

@@ -164,7 +164,9 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 }
 
 // Execute executes a piece of a step for workers that share a partition; open opens the dataset. It does not make again what is committed.
-func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string, p steps.Piece) (err error) {
+func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string,
+	p steps.Piece,
+) (err error) {
 	if err := o.Validate(); err != nil {
 		return err
 	}
