@@ -438,6 +438,10 @@ TABLES ?= transductive base-models correct-and-smooth inductive label-rates spar
 results: build lab ## the tables of bench/accuracy/RESULTS.md in build/results, from the data sets in NDLS_DATA; PYTHON has scikit-learn and XGBoost, RESULTS further options; hours
 	for table in $(TABLES); do $(BUILD)/ndls reproduce $$table --data $(NDLS_DATA)/data --python $(PYTHON) --out $(BUILD)/results $(RESULTS); done
 
+.PHONY: results-peers
+results-peers: build lab $(TOOLS)/venv-bench/installed ## tables with graph networks of other papers beside ours, in build/results; needs NDLS_DATA, and 6 GB from PyPI; RESULTS has further options, such as --sets cora; hours
+	for table in transductive inductive efficiency; do $(BUILD)/ndls reproduce $$table --peers --data $(NDLS_DATA)/data --python $(TOOLS)/venv-bench/bin/python --out $(BUILD)/results $(RESULTS); done
+
 .PHONY: example-gamlp
 example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDLS_DATA; PYTHON names a python with numpy and torch
 	$(BUILD)/ndls run --dataset planetoid:$(NDLS_DATA)/data/cora/cora --run $(BUILD)/gamlp --rule sign --hops 8 --batch-size 0 --label-depth 0
