@@ -324,9 +324,9 @@ func cutStrips(edges []float64, nodes int64, even float64, workers []control.Hel
 		for strip < most {
 			next := (1 - even) * float64(rowsOf(nodes, strip, strip+1)) / float64(nodes)
 			if all > 0 {
-				next += even * edges[strip] / all
+				next += float64(even*edges[strip]) / all
 			}
-			if strip > borders[w] && w < len(workers)-1 && weight+next/2 > want {
+			if strip > borders[w] && w < len(workers)-1 && weight+float64(next/2) > want {
 				break
 			}
 			weight += next
