@@ -69,7 +69,7 @@ func dealtRow(panels int, rowBytes int64) int64 { return int64(panels)*rowBytes 
 
 // dealFeatures leaves the rows of a part of the features by interval. It writes values as float16, unless a value of this part, or of
 // another part written so far, is not exactly float16; then as float32.
-func (j *job) dealFeatures(ctx context.Context, p steps.Piece) error {
+func (j tiling) dealFeatures(ctx context.Context, p steps.Piece) error {
 	if p.In(havePieces(j.cat, Deal)) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (j *job) dealFeatures(ctx context.Context, p steps.Piece) error {
 	})
 }
 
-func (j *job) dealAs(ctx context.Context, p steps.Piece, half bool) error {
+func (j tiling) dealAs(ctx context.Context, p steps.Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
 		// Two attempts write the rows of a lot in different orders, so each has its own file name.
 		path := runPath(Deal, p) + "-" + strings.ToLower(rand.Text()[:8])
@@ -92,11 +92,11 @@ func (j *job) dealAs(ctx context.Context, p steps.Piece, half bool) error {
 			return err
 		}
 		defer f.Abort()
-		d, err := newDealer(j, f, half)
+		d, err := newDealer(j.job, f, half)
 		if err != nil {
 			return err
 		}
-		w := &tileWriter{job: j, tiles: j.tilesOf(half), readers: readers, part: p, last: j.ordered.Panels, seen: seen, store: d}
+		w := &tileWriter{tiling: j, tiles: j.tilesOf(half), readers: readers, part: p, last: j.ordered.Panels, seen: seen, store: d}
 		defer func() { w.store.close() }()
 		if err := w.readFeatures(ctx); err != nil {
 			return err
@@ -291,7 +291,7 @@ func (d *dealer) write(order []uint32, size int64, of func(to []byte, row uint32
 }
 
 // writeCells commits the tiles of cells [First, Last): panel p of interval i is cell i·panels + p.
-func (j *job) writeCells(ctx context.Context, p steps.Piece) (err error) {
+func (j tiling) writeCells(ctx context.Context, p steps.Piece) (err error) {
 	panels := j.ordered.Panels
 	store, err := j.openDealt(ctx, p.First/panels, (p.Last-1)/panels+1)
 	if err != nil {
@@ -300,7 +300,7 @@ func (j *job) writeCells(ctx context.Context, p steps.Piece) (err error) {
 	defer store.close()
 	var commit errgroup.Group
 	defer func() { err = errors.Join(err, commit.Wait()) }()
-	w := &tileWriter{job: j, tiles: j.tilesOf(store.half), commit: &commit, last: panels, store: store}
+	w := &tileWriter{tiling: j, tiles: j.tilesOf(store.half), commit: &commit, last: panels, store: store}
 	meter := progress.Start(ctx, "writing feature tiles", 0, "rows")
 	defer meter.Done()
 	for at := p.First; at < p.Last; {
@@ -324,10 +324,10 @@ func (j *job) writeCells(ctx context.Context, p steps.Piece) (err error) {
 var errRows = fmt.Errorf("the sorted features do not have exactly one row for each node: %w", seal.ErrCorrupt)
 
 // explainRows reads all rows to find the node that has none, or several.
-func (j *job) explainRows(ctx context.Context) error {
+func (j tiling) explainRows(ctx context.Context) error {
 	return j.withNodes(ctx, func() error {
 		return j.readingFeatures(func(seen []uint64, readers int) error {
-			w := &tileWriter{job: j, tiles: j.tilesOf(false), readers: readers, part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{}}
+			w := &tileWriter{tiling: j, tiles: j.tilesOf(false), readers: readers, part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{}}
 			return w.readFeatures(ctx)
 		})
 	})
@@ -364,8 +364,8 @@ type placedPart struct {
 }
 
 // openDealt opens the files of Deal for intervals [first, last).
-func (j *job) openDealt(ctx context.Context, first, last int) (_ *dealtRows, err error) {
-	d := &dealtRows{job: j, half: true}
+func (j tiling) openDealt(ctx context.Context, first, last int) (_ *dealtRows, err error) {
+	d := &dealtRows{job: j.job, half: true}
 	end := 0
 	for _, e := range runs(j.cat, Deal) {
 		piece := pieceOf(e)
@@ -400,7 +400,7 @@ func (j *job) openDealt(ctx context.Context, first, last int) (_ *dealtRows, err
 }
 
 // readDealt reads the index of a file.
-func (j *job) readDealt(ctx context.Context, e catalog.Entry, first, last int) (f dealtFile, err error) {
+func (j tiling) readDealt(ctx context.Context, e catalog.Entry, first, last int) (f dealtFile, err error) {
 	f = dealtFile{entry: e, parts: map[int][]placedPart{}}
 	r, err := j.cat.OpenOnce(ctx, e)
 	if err != nil {

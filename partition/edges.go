@@ -26,7 +26,7 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error 
 	if p.In(j.have(Relabel)) {
 		return nil
 	}
-	if err := j.ensureRelabelling(ctx); err != nil {
+	if err := j.nodeTable().ensureRelabelling(ctx); err != nil {
 		return err
 	}
 	pairs, err := j.rankedPairs(ctx, p)
@@ -94,7 +94,7 @@ func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
 // writeRows implements edgeSteps. Pieces of the step Rows are files of edges; one more piece joins the node table.
 func (j *sortedEdges[T]) writeRows(ctx context.Context, p steps.Piece) error {
 	if p.Last > j.ordered.rowPieces() {
-		if err := j.joinParts(ctx); err != nil {
+		if err := j.nodeTable().joinParts(ctx); err != nil {
 			return err
 		}
 		p.Last--
@@ -181,7 +181,7 @@ func below[T extsort.Item](edges []T, key uint64) int {
 // begin starts the first missing piece, unless it is being written.
 func (w *rowsWriter[T]) begin() (err error) {
 	if w.cur == nil {
-		w.cur, err = w.newEdges(w.ctx, w.missing[0], w.edge)
+		w.cur, err = newEdgesWriter(w.ctx, w.job, w.missing[0], w.edge)
 	}
 	return err
 }
@@ -236,8 +236,8 @@ type edgesWriter struct {
 	page        *shards.EdgePage // being filled
 }
 
-// newEdges creates both files of a piece.
-func (j *job) newEdges(ctx context.Context, piece int, edge *edgeKeys) (_ *edgesWriter, err error) {
+// newEdgesWriter creates both files of a piece.
+func newEdgesWriter(ctx context.Context, j *job, piece int, edge *edgeKeys) (_ *edgesWriter, err error) {
 	files := j.ordered.files(piece)
 	w := &edgesWriter{
 		ctx: ctx, edge: edge,

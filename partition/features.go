@@ -77,20 +77,23 @@ type rowStore interface {
 // errNotHalf reports a feature that is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
 
+// tiling holds the steps Deal, Tiles and Columns: they write the feature tiles.
+type tiling struct{ *job }
+
 // writeColumns commits the feature tiles of some panels.
-func (j *job) writeColumns(ctx context.Context, p steps.Piece) error {
+func (j tiling) writeColumns(ctx context.Context, p steps.Piece) error {
 	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
 }
 
 // withNodes calls do with everything that reading feature rows of nodes needs.
-func (j *job) withNodes(ctx context.Context, do func() error) error {
-	if err := j.ensureRelabelling(ctx); err != nil {
+func (j tiling) withNodes(ctx context.Context, do func() error) error {
+	if err := j.nodeTable().ensureRelabelling(ctx); err != nil {
 		return err
 	}
-	if err := j.loadNumbers(ctx); err != nil {
+	if err := j.numbering().load(ctx); err != nil {
 		return err
 	}
-	defer j.freeNumbers()
+	defer j.numbering().free()
 	defer func() { j.blank.Free() }()
 	if err := j.drawBlank(ctx); err != nil {
 		return err
@@ -99,7 +102,7 @@ func (j *job) withNodes(ctx context.Context, do func() error) error {
 }
 
 // writeTiles commits the missing feature tiles of panels: float16 if every feature known so far is exactly one, else float32.
-func (j *job) writeTiles(ctx context.Context, p steps.Piece) error {
+func (j tiling) writeTiles(ctx context.Context, p steps.Piece) error {
 	if !hasFullTiles(j.cat) {
 		if err := j.writeTilesAs(ctx, p, true); !errors.Is(err, errNotHalf) {
 			return err
@@ -119,7 +122,7 @@ func hasFullTiles(cat *catalog.Catalog) bool {
 }
 
 // tilesOf returns the feature tiles of one type.
-func (j *job) tilesOf(half bool) *tiles.Matrix {
+func (j tiling) tilesOf(half bool) *tiles.Matrix {
 	s := shards.Summary{Nodes: j.ordered.Nodes, IntervalRows: j.intervalRows(), Features: j.info.NumFeatures}
 	if half {
 		s.FeatureType = shards.Float16
@@ -129,12 +132,12 @@ func (j *job) tilesOf(half bool) *tiles.Matrix {
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once for each lot. If that needs more than maxScans readings, it
 // reads them once and spills them.
-func (j *job) writeTilesAs(ctx context.Context, p steps.Piece, half bool) error {
+func (j tiling) writeTilesAs(ctx context.Context, p steps.Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error { return j.writeLots(ctx, p, half, seen, readers) })
 }
 
 // readingFeatures calls read with a bit per node and the number of threads that read features, and holds their memory meanwhile.
-func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error {
+func (j tiling) readingFeatures(read func(seen []uint64, readers int) error) error {
 	seen, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "rows seen")
 	if err != nil {
 		return err
@@ -149,13 +152,13 @@ func (j *job) readingFeatures(read func(seen []uint64, readers int) error) error
 }
 
 // writeLots writes tiles, one lot at a time.
-func (j *job) writeLots(ctx context.Context, p steps.Piece, half bool, seen []uint64, readers int) (err error) {
+func (j tiling) writeLots(ctx context.Context, p steps.Piece, half bool, seen []uint64, readers int) (err error) {
 	lot := tileLot(j.o.Budget.Free(), j.ids.n, p.Last-p.First, half)
 	matrix := j.tilesOf(half)
 	var commit errgroup.Group // commits a group of tiles while the next one is made
 	for first := p.First; first < p.Last && err == nil; first += lot {
 		w := &tileWriter{
-			job: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first,
+			tiling: j, tiles: matrix, commit: &commit, readers: readers, part: allSlices, first: first,
 			last: min(first+lot, p.Last), seen: seen,
 		}
 		err = w.run(ctx)
@@ -175,7 +178,7 @@ func tileLot(free, n int64, panels int, half bool) int {
 
 // tileWriter makes the tiles [first, last) from one reading of the features, or of a part of them.
 type tileWriter struct {
-	*job
+	tiling
 	tiles       *tiles.Matrix
 	commit      *errgroup.Group
 	readers     int         // threads that read features

@@ -45,23 +45,23 @@ func (j *job) findMembers(ctx context.Context) (err error) {
 	if m.ids, err = newIDSet(j.o.Budget); err != nil {
 		return err
 	}
-	if err := j.loadNumbers(ctx); err != nil {
+	if err := j.numbering().load(ctx); err != nil {
 		return err
 	}
-	defer j.freeNumbers()
-	find := j.publishedMembers
+	defer j.numbering().free()
+	find := m.readPublished
 	if j.split != nil {
-		find = j.drawnMembers
+		find = m.draw
 	}
-	if err := find(ctx, m); err != nil {
+	if err := find(ctx, j); err != nil {
 		return err
 	}
 	j.members, j.stated, j.info.NumNodes = m, j.info.NumNodes, -1
 	return nil
 }
 
-// publishedMembers reads the published splits.
-func (j *job) publishedMembers(ctx context.Context, m *members) (err error) {
+// readPublished reads the published splits.
+func (m *members) readPublished(ctx context.Context, j *job) (err error) {
 	if err := j.eachSplit(ctx, 0, func(_ int64, id uint32, _ dataset.Split) error { return m.ids.add(id) }); err != nil {
 		return err
 	}
@@ -78,8 +78,8 @@ func (j *job) publishedMembers(ctx context.Context, m *members) (err error) {
 	})
 }
 
-// drawnMembers draws the splits from the labels of the whole dataset.
-func (j *job) drawnMembers(ctx context.Context, m *members) error {
+// draw draws the splits from the labels of the whole dataset.
+func (m *members) draw(ctx context.Context, j *job) error {
 	if err := j.eachLabel(ctx, func(_ int64, id uint32, _ int32) error { return m.ids.add(id) }); err != nil {
 		return err
 	}
@@ -173,11 +173,11 @@ func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 	if err != nil {
 		return nil, err
 	}
-	if err = j.number(ctx); err == nil {
+	if err = j.numbering().number(ctx); err == nil {
 		err = j.findMembers(ctx)
 	}
 	if err == nil {
-		err = j.loadNumbers(ctx)
+		err = j.numbering().load(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, j.close())
@@ -190,7 +190,7 @@ func (p *Part) IDs(ctx context.Context) (c IDCounts, err error) {
 	if _, ok := p.job.ds.(dataset.Keyed); !ok {
 		return c, nil
 	}
-	t, closeFile, err := p.job.openIDs(ctx)
+	t, closeFile, err := p.job.numbering().openIDs(ctx)
 	if err != nil {
 		return c, err
 	}

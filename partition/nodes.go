@@ -24,8 +24,11 @@ const NodesPath = "graph/nodes.parquet"
 // noLabel is the label of a node without one.
 const noLabel = -1
 
+// nodeTable writes the node table and the summary, and reads the table again.
+type nodeTable struct{ *job }
+
 // writeNodes commits the node table together with what later steps read. Nodes of degree d end before ends[d].
-func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
+func (j nodeTable) writeNodes(ctx context.Context, ends, component []uint32) error {
 	n := j.ids.n
 	ids, err := mem.Alloc[uint32](j.o.Budget, n, "input ids")
 	if err != nil {
@@ -49,7 +52,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	}); err != nil {
 		return err
 	}
-	if err := j.loadNumbers(ctx); err != nil {
+	if err := j.numbering().load(ctx); err != nil {
 		return err
 	}
 	if err := j.readLabels(ctx, labels.S); err != nil {
@@ -67,7 +70,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	if err := j.writeSplits(ctx, ids.S, labels.S); err != nil {
 		return err
 	}
-	j.freeNumbers()
+	j.numbering().free()
 	j.ordered.add(j.countNodes(ids.S, labels.S, splits.S))
 	lonely := n
 	if len(ends) > 1 {
@@ -76,7 +79,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 	j.warnOfLonelyNodes(n, lonely)
 	var keys *nodeKeys
 	if j.named.Type != inputid.Number {
-		if keys, err = j.newNodeKeys(0, n, j.eachNodeKey(ctx)); err != nil {
+		if keys, err = j.numbering().newNodeKeys(0, n, j.numbering().eachNodeKey(ctx)); err != nil {
 			return err
 		}
 		defer keys.free()
@@ -131,7 +134,7 @@ func (j *job) writeNodes(ctx context.Context, ends, component []uint32) error {
 }
 
 // countNodes counts, for the summary, the labelled nodes, the nodes of each split, and the nodes with blanked features.
-func (j *job) countNodes(ids []uint32, labels []int32, splits []uint8) counted {
+func (j nodeTable) countNodes(ids []uint32, labels []int32, splits []uint8) counted {
 	names := [...]string{dataset.Train: "train", dataset.Valid: "valid", dataset.Test: "test"}
 	var (
 		mu     sync.Mutex
@@ -185,7 +188,7 @@ func (c *counted) add(o counted) {
 const countedNodes = 1 << 16
 
 // warnOfLonelyNodes warns of nodes in a table of nodes that have no edge.
-func (j *job) warnOfLonelyNodes(n, lonely int64) {
+func (j nodeTable) warnOfLonelyNodes(n, lonely int64) {
 	if ds, ok := j.ds.(dataset.Keyed); !ok || !ds.OwnNodes() {
 		return
 	}
@@ -255,7 +258,7 @@ func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, i
 }
 
 // readLabels sets the labels by node. It accepts repetitions of the same label and refuses a different one.
-func (j *job) readLabels(ctx context.Context, labels []int32) error {
+func (j nodeTable) readLabels(ctx context.Context, labels []int32) error {
 	for i := range labels {
 		labels[i] = noLabel
 	}
@@ -288,7 +291,7 @@ func (j *job) noClass(row int64, id uint32, label int32) error {
 func SplitPath(number int) string { return fmt.Sprintf("graph/splits/split-%03d.u8", number) }
 
 // writeSplits commits the files of the splits after the first.
-func (j *job) writeSplits(ctx context.Context, ids []uint32, labels []int32) error {
+func (j nodeTable) writeSplits(ctx context.Context, ids []uint32, labels []int32) error {
 	if j.o.Splits < 2 {
 		return nil
 	}
@@ -309,7 +312,7 @@ func (j *job) writeSplits(ctx context.Context, ids []uint32, labels []int32) err
 	return nil
 }
 
-func (j *job) writeSplit(ctx context.Context, number int, splits []uint8) error {
+func (j nodeTable) writeSplit(ctx context.Context, number int, splits []uint8) error {
 	e := catalog.Describe(catalog.KindSplits, SplitPath(number)).Counting(int64(len(splits)))
 	return j.cat.Write(ctx, e, func(w io.Writer) error {
 		_, err := w.Write(splits)
@@ -318,7 +321,7 @@ func (j *job) writeSplit(ctx context.Context, number int, splits []uint8) error 
 }
 
 // readSplits sets a split by node. It refuses a node that is in two parts of it.
-func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels []int32, splits []uint8) (err error) {
+func (j nodeTable) readSplits(ctx context.Context, number int, ids []uint32, labels []int32, splits []uint8) (err error) {
 	if j.members != nil {
 		for node, id := range ids {
 			splits[node] = uint8(j.members.splitOf(id))
@@ -343,7 +346,7 @@ func (j *job) readSplits(ctx context.Context, number int, ids []uint32, labels [
 }
 
 // drawSplit draws a split among the labelled nodes of a list.
-func (j *job) drawSplit(number int, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
+func (j nodeTable) drawSplit(number int, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
 	if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
 		return nil, err
 	}
@@ -351,14 +354,14 @@ func (j *job) drawSplit(number int, ids []uint32, labels []int32, splits []uint8
 }
 
 // warnOfSplit keeps the warnings of the first split for the summary.
-func (j *job) warnOfSplit(number int, warnings []string) {
+func (j nodeTable) warnOfSplit(number int, warnings []string) {
 	if number == 0 {
 		j.ordered.Warnings = warnings
 	}
 }
 
 // readPublished sets a published split by node.
-func (j *job) readPublished(ctx context.Context, number int, splits []uint8) error {
+func (j nodeTable) readPublished(ctx context.Context, number int, splits []uint8) error {
 	return j.eachSplit(ctx, number, func(row int64, id uint32, split dataset.Split) error {
 		node, err := j.node(id, "split", row)
 		if err != nil {
@@ -373,12 +376,12 @@ func (j *job) readPublished(ctx context.Context, number int, splits []uint8) err
 }
 
 // readers returns the threads and the budget for reading tables.
-func (j *job) readers() shards.Readers {
+func (j nodeTable) readers() shards.Readers {
 	return shards.Readers{Threads: j.o.Threads, Budget: j.o.Budget}
 }
 
 // eachNodes visits columns of the node table in batches, or of its parts if they are not joined yet.
-func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers,
+func (j nodeTable) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers,
 	visit func(first int64, b shards.NodeBatch) error,
 ) (err error) {
 	entries := j.nodeFiles()
@@ -396,7 +399,7 @@ func (j *job) eachNodes(ctx context.Context, want shards.NodeColumns, by shards.
 }
 
 // nodeFiles returns the node table, or its parts in order.
-func (j *job) nodeFiles() []catalog.Entry {
+func (j nodeTable) nodeFiles() []catalog.Entry {
 	if e, ok := j.cat.Lookup(NodesPath); ok {
 		return []catalog.Entry{e}
 	}
@@ -404,7 +407,7 @@ func (j *job) nodeFiles() []catalog.Entry {
 }
 
 // eachOfPart visits columns of a part of the node table whose first node is lo.
-func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers,
+func (j nodeTable) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want shards.NodeColumns, by shards.Readers,
 	visit func(first int64, b shards.NodeBatch) error,
 ) (err error) {
 	r, err := j.cat.Open(ctx, e)
@@ -416,7 +419,7 @@ func (j *job) eachOfPart(ctx context.Context, e catalog.Entry, lo int64, want sh
 }
 
 // ensureRelabelling sets j.ids and j.nodeOf, unless they are set.
-func (j *job) ensureRelabelling(ctx context.Context) error {
+func (j nodeTable) ensureRelabelling(ctx context.Context) error {
 	if j.nodeOf != nil {
 		return nil
 	}
@@ -424,7 +427,7 @@ func (j *job) ensureRelabelling(ctx context.Context) error {
 }
 
 // readRelabelling sets j.ids and j.nodeOf as they were when the node table was written.
-func (j *job) readRelabelling(ctx context.Context) (err error) {
+func (j nodeTable) readRelabelling(ctx context.Context) (err error) {
 	if j.info.NumNodes >= 0 {
 		j.ids = allIDs(j.info.NumNodes)
 	} else if err := j.readIDs(ctx); err != nil {
@@ -452,7 +455,7 @@ func (j *job) readRelabelling(ctx context.Context) (err error) {
 	})
 }
 
-func (j *job) readIDs(ctx context.Context) (err error) {
+func (j nodeTable) readIDs(ctx context.Context) (err error) {
 	if j.ids, err = newIDSet(j.o.Budget); err != nil {
 		return err
 	}
@@ -471,7 +474,7 @@ func (j *job) readIDs(ctx context.Context) (err error) {
 }
 
 // writeSummary commits the summary.
-func (j *job) writeSummary(ctx context.Context) error {
+func (j nodeTable) writeSummary(ctx context.Context) error {
 	s, err := j.summarise()
 	if err != nil {
 		return err
@@ -480,7 +483,7 @@ func (j *job) writeSummary(ctx context.Context) error {
 }
 
 // checkNodes refuses a dataset that states another number of nodes than the node table has.
-func (j *job) checkNodes() error {
+func (j nodeTable) checkNodes() error {
 	if n := j.info.NumNodes; n >= 0 && n != j.ordered.Nodes {
 		return fmt.Errorf("the committed node table holds %d nodes, %s %d: use another run directory", j.ordered.Nodes, j.info.Name, n)
 	}
@@ -488,7 +491,7 @@ func (j *job) checkNodes() error {
 }
 
 // summarise collects the counts of the steps.
-func (j *job) summarise() (shards.Summary, error) {
+func (j nodeTable) summarise() (shards.Summary, error) {
 	if err := j.checkNodes(); err != nil {
 		return shards.Summary{}, err
 	}

@@ -28,8 +28,11 @@ func NextNumbered(ctx context.Context, cat *catalog.Catalog) (steps.Left, error)
 	return Next(ctx, cat)
 }
 
+// numbering holds the step Number, and finds the numbers of ids and the ids behind numbers.
+type numbering struct{ *job }
+
 // number commits the numbered ids of a keyed dataset, unless that is done, and makes the dataset use them.
-func (j *job) number(ctx context.Context) error {
+func (j numbering) number(ctx context.Context) error {
 	ds, ok := j.ds.(dataset.Keyed)
 	if !ok {
 		return nil
@@ -46,7 +49,7 @@ func (j *job) number(ctx context.Context) error {
 const sortShare = 0.75
 
 // sortIDs reads the ids into a Sorter, which visits them in order. The caller closes it.
-func (j *job) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, error) {
+func (j numbering) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, error) {
 	s, err := keysort.New(j.o.Budget, j.scratch, int64(sortShare*float64(j.o.Budget.Free())), j.o.Threads)
 	if err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func (j *job) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, e
 }
 
 // commitIDs sorts the ids and commits them.
-func (j *job) commitIDs(ctx context.Context, ds dataset.Keyed) error {
+func (j numbering) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 	t, err := ds.KeyType(ctx)
 	if err != nil {
 		return err
@@ -128,7 +131,7 @@ func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err
 	if err != nil {
 		return c, err
 	}
-	s, err := j.sortIDs(ctx, ds)
+	s, err := j.numbering().sortIDs(ctx, ds)
 	if err != nil {
 		return c, err
 	}
@@ -144,7 +147,7 @@ func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err
 }
 
 // openIDs opens the table of ids.
-func (j *job) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() error, err error) {
+func (j numbering) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() error, err error) {
 	e, ok := j.cat.Lookup(shards.IDsPath)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s is not in the catalogue: run `ndls partition` again with --resume=false", shards.IDsPath)
@@ -161,7 +164,7 @@ func (j *job) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() 
 }
 
 // useIDs gives the dataset the numbers of its ids. Ids that are the whole numbers from 0 to n-1 are their own numbers.
-func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
+func (j numbering) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 	t, closeFile, err := j.openIDs(ctx)
 	if err != nil {
 		return err
@@ -188,8 +191,8 @@ func (j *job) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 	return j.checkInfo()
 }
 
-// loadNumbers loads the table that finds the numbers of ids for the streams of the dataset.
-func (j *job) loadNumbers(ctx context.Context) (err error) {
+// load loads the table that finds the numbers of ids for the streams of the dataset.
+func (j numbering) load(ctx context.Context) (err error) {
 	if j.named.Type == inputid.Number || j.table != nil {
 		return nil
 	}
@@ -217,7 +220,7 @@ func (j *job) loadNumbers(ctx context.Context) (err error) {
 		return ctx.Err()
 	}); err != nil {
 		table.Free()
-		j.freeNumbers()
+		j.free()
 		return err
 	}
 	j.table = table
@@ -227,8 +230,8 @@ func (j *job) loadNumbers(ctx context.Context) (err error) {
 // heldForTables returns the memory reserved for the heap of reading ids and tables, with free bytes available.
 func heldForTables(free int64) int64 { return min(24<<20, free/8) }
 
-// freeNumbers frees the memory of loadNumbers.
-func (j *job) freeNumbers() {
+// free frees the memory of load.
+func (j numbering) free() {
 	j.table.Free()
 	j.o.Budget.Release(j.held)
 	j.table, j.held = nil, 0
@@ -250,8 +253,8 @@ type nodeKeys struct {
 type eachNodeKey func(visit func(node int64, key []byte)) error
 
 // newNodeKeys prepares for the nodes [first, end), which each visits.
-func (j *job) newNodeKeys(first, end int64, each eachNodeKey) (_ *nodeKeys, err error) {
-	k := &nodeKeys{job: j, each: each, first: first, lo: first, hi: first}
+func (j numbering) newNodeKeys(first, end int64, each eachNodeKey) (_ *nodeKeys, err error) {
+	k := &nodeKeys{job: j.job, each: each, first: first, lo: first, hi: first}
 	if k.lengths, err = mem.Alloc[uint16](j.o.Budget, end-first, "lengths of ids"); err != nil {
 		return nil, err
 	}
@@ -275,7 +278,7 @@ func (k *nodeKeys) drop() {
 }
 
 // eachNodeKey visits the keys of all nodes.
-func (j *job) eachNodeKey(ctx context.Context) eachNodeKey {
+func (j numbering) eachNodeKey(ctx context.Context) eachNodeKey {
 	return func(visit func(node int64, key []byte)) error {
 		return j.eachID(ctx, func(number uint32, key []byte) {
 			// A part of the graph has only some of the ids.
@@ -287,7 +290,7 @@ func (j *job) eachNodeKey(ctx context.Context) eachNodeKey {
 }
 
 // eachID visits the table of ids.
-func (j *job) eachID(ctx context.Context, visit func(number uint32, key []byte)) (err error) {
+func (j numbering) eachID(ctx context.Context, visit func(number uint32, key []byte)) (err error) {
 	t, closeFile, err := j.openIDs(ctx)
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ends, err := j.relabel(t.degrees)
+	ends, err := j.nodeTable().relabel(t.degrees)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
 	}
-	return j.writeNodes(ctx, ends.S, component.S)
+	return j.nodeTable().writeNodes(ctx, ends.S, component.S)
 }
 
 // findTally sets j.ids and computes degrees and components of all nodes. It returns the counts of the input.
@@ -64,10 +64,10 @@ func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int
 		}
 	}
 	if err == nil {
-		err = j.prepareTally(ctx, t)
+		err = j.counting().prepareTally(ctx, t)
 	}
 	if err == nil {
-		err = j.allocStrength()
+		err = j.counting().allocStrength()
 	}
 	if err == nil {
 		err = j.countDegrees(ctx, pairs, t.components, t.degrees.S)
@@ -76,14 +76,14 @@ func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int
 }
 
 // prepareTally ranks j.ids, which holds the ids of all edges, and prepares a tally.
-func (j *job) prepareTally(ctx context.Context, t *tally) (err error) {
+func (j counting) prepareTally(ctx context.Context, t *tally) (err error) {
 	if err := j.rankIDs(ctx); err != nil {
 		return err
 	}
 	if err := j.checkDirected(j.ids.n); err != nil {
 		return err
 	}
-	*t, err = j.newTally()
+	*t, err = j.counting().newTally()
 	return err
 }
 
@@ -278,7 +278,7 @@ func (j *job) addOtherIDs(ctx context.Context) error {
 }
 
 // relabel numbers the nodes by descending degree, then ascending input id, and sets j.nodeOf. Nodes of degree d end before ends[d].
-func (j *job) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err error) {
+func (j nodeTable) relabel(degrees *mem.Array[uint32]) (ends *mem.Array[uint32], err error) {
 	if j.nodeOf, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "relabelling"); err != nil {
 		return nil, err
 	}

@@ -24,11 +24,11 @@ func (j *sortedEdges[T]) splitEdges(ctx context.Context, p steps.Piece) error {
 			return err
 		}
 	}
-	if err := j.loadNumbers(ctx); err != nil {
+	if err := j.numbering().load(ctx); err != nil {
 		return err
 	}
 	s, err := j.sortPairs(ctx)
-	j.freeNumbers()
+	j.numbering().free()
 	if err != nil {
 		return err
 	}

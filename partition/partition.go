@@ -115,7 +115,7 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 		return shards.Summary{}, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.number(ctx); err != nil {
+	if err := j.numbering().number(ctx); err != nil {
 		return shards.Summary{}, err
 	}
 	if err := j.findMembers(ctx); err != nil {
@@ -149,7 +149,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 			return shards.ReadSummary(ctx, j.cat)
 		}
 		for _, p := range left.Cut(1) {
-			if err := j.do(ctx, left.ordered, left.Step, p); err != nil {
+			if err := j.do(ctx, left.ordered, table[place(left.Step)], p); err != nil {
 				return shards.Summary{}, err
 			}
 		}
@@ -234,6 +234,14 @@ func (j *job) checkInfo() (err error) {
 	return nil
 }
 
+// The methods of a job are in rooms, each with a type of its own.
+
+func (j *job) numbering() numbering { return numbering{j} }
+func (j *job) counting() counting   { return counting{j} }
+func (j *job) ordering() ordering   { return ordering{j} }
+func (j *job) nodeTable() nodeTable { return nodeTable{j} }
+func (j *job) tiling() tiling       { return tiling{j} }
+
 func (j *job) close() error {
 	if j.edges != nil {
 		j.edges.close()
@@ -245,7 +253,7 @@ func (j *job) close() error {
 	j.nodeOf.Free()
 	j.strength.Free()
 	j.outDegree.Free()
-	j.freeNumbers()
+	j.numbering().free()
 	j.o.Budget.Release(j.heap)
 	return j.scratch.Remove()
 }

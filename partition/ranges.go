@@ -34,8 +34,11 @@ const (
 	orderSplits = Order + "-splits"
 )
 
+// ordering holds the steps Order, Rank and Components of several workers: they number nodes and components.
+type ordering struct{ *job }
+
 // orderRanges executes the step Order for several workers.
-func (j *job) orderRanges(ctx context.Context) error {
+func (j ordering) orderRanges(ctx context.Context) error {
 	counts, err := j.countsOfInput(ctx)
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (j *job) orderRanges(ctx context.Context) error {
 		}
 	}()
 	save := func(kind string, p steps.Piece, most int64, all visits[uint64]) error {
-		f, err := catalogKeys[uint64]{j}.create(ctx, kind, p, most, all, [2]int64{})
+		f, err := catalogKeys[uint64]{j.job}.create(ctx, kind, p, most, all, [2]int64{})
 		if err == nil {
 			files = append(files, f)
 		}
@@ -91,7 +94,7 @@ func (j *job) orderRanges(ctx context.Context) error {
 	if err := j.readRest(ctx, save); err != nil {
 		return err
 	}
-	j.warnOfLonelyNodes(n, j.ordered.Lonely)
+	j.nodeTable().warnOfLonelyNodes(n, j.ordered.Lonely)
 	known, err := j.createOrdered(ctx)
 	if err != nil {
 		return err
@@ -101,11 +104,11 @@ func (j *job) orderRanges(ctx context.Context) error {
 }
 
 // readRest reads what the dataset has beside edges.
-func (j *job) readRest(ctx context.Context, save saver) (err error) {
-	if err := j.loadNumbers(ctx); err != nil {
+func (j ordering) readRest(ctx context.Context, save saver) (err error) {
+	if err := j.numbering().load(ctx); err != nil {
 		return err
 	}
-	defer j.freeNumbers()
+	defer j.numbering().free()
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
 		j.ordered.CutsFeatures = dataset.CutsFeatures(j.ds)
@@ -120,16 +123,16 @@ func (j *job) readRest(ctx context.Context, save saver) (err error) {
 type saver func(kind string, p steps.Piece, most int64, all visits[uint64]) error
 
 // countsOfInput sets j.dropped and returns the number of rows of the edge list and of self-loops.
-func (j *job) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
-	gathered, err := firstNotes(ctx, catalogKeys[uint64]{j}, Gather)
+func (j ordering) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
+	gathered, err := firstNotes(ctx, catalogKeys[uint64]{j.job}, Gather)
 	if err != nil {
 		return counts, err
 	}
 	j.dropped.Store(gathered[0])
 	if j.info.Weighted {
-		return firstNotes(ctx, catalogKeys[extsort.Record]{j}, Merge)
+		return firstNotes(ctx, catalogKeys[extsort.Record]{j.job}, Merge)
 	}
-	return firstNotes(ctx, catalogKeys[uint64]{j}, Merge)
+	return firstNotes(ctx, catalogKeys[uint64]{j.job}, Merge)
 }
 
 // firstNotes returns the notes of the first file that a step left.
@@ -154,8 +157,8 @@ type gatheredRange struct {
 }
 
 // gathered lists the ranges of some pieces in order; it does not count nodes.
-func (j *job) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRange, err error) {
-	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, p, false)
+func (j ordering) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRange, err error) {
+	files, err := catalogKeys[uint64]{j.job}.open(ctx, Gather+tallyClasses, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -170,8 +173,8 @@ func (j *job) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRan
 }
 
 // eachClass visits the degrees of a range in ascending order, each with its number of nodes.
-func (j *job) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
-	files, err := catalogKeys[uint64]{j}.open(ctx, Gather+tallyClasses, r.piece, false)
+func (j ordering) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
+	files, err := catalogKeys[uint64]{j.job}.open(ctx, Gather+tallyClasses, r.piece, false)
 	if err != nil {
 		return err
 	}
@@ -186,7 +189,7 @@ func (j *job) eachClass(ctx context.Context, r gatheredRange, visit func(degree,
 
 // addClasses adds up the degrees of all ranges and counts the nodes of each range. Nodes of degree d end before ends[d]. classes is the sum
 // over the ranges of their numbers of different degrees.
-func (j *job) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem.Array[uint32], classes int64, err error) {
+func (j ordering) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem.Array[uint32], classes int64, err error) {
 	largest := uint32(0)
 	for i := range ranges {
 		r := &ranges[i]
@@ -216,7 +219,7 @@ func (j *job) addClasses(ctx context.Context, ranges []gatheredRange) (ends *mem
 }
 
 // firstNodes visits the numbers of orderFirsts. It destroys ends.
-func (j *job) firstNodes(ctx context.Context, ranges []gatheredRange, ends []uint32) visits[uint64] {
+func (j ordering) firstNodes(ctx context.Context, ranges []gatheredRange, ends []uint32) visits[uint64] {
 	// Nodes of a degree begin where those of the next higher degree end.
 	next := ends
 	copy(next, ends[1:])
@@ -237,18 +240,18 @@ func (j *job) firstNodes(ctx context.Context, ranges []gatheredRange, ends []uin
 }
 
 // joinRanges joins the components of ranges.
-func (j *job) joinRanges(ctx context.Context, save saver) error {
+func (j ordering) joinRanges(ctx context.Context, save saver) error {
 	all := idRange{hi: 1 << 32}
 	links := int64(0)
 	for _, e := range runs(j.cat, Gather+tallyLinks) {
 		links += e.Rows
 	}
-	defer j.forgetIDs()
-	if err := j.noteIDsOf(links); err != nil {
+	defer j.counting().forgetIDs()
+	if err := j.counting().noteIDsOf(links); err != nil {
 		return err
 	}
 	if !j.ids.all {
-		if err := j.eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
+		if err := j.counting().eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
 			if err := j.ids.add(id); err != nil {
 				return err
 			}
@@ -257,8 +260,8 @@ func (j *job) joinRanges(ctx context.Context, save saver) error {
 			return err
 		}
 	}
-	return j.commitTally(func(t tally) error {
-		if err := j.eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
+	return j.counting().commitTally(func(t tally) error {
+		if err := j.counting().eachTally(ctx, Gather+tallyLinks, all, func(id, root uint32) error {
 			u, _ := j.ids.rank(root)
 			v, _ := j.ids.rank(id)
 			t.components.join(u, v)
@@ -266,7 +269,7 @@ func (j *job) joinRanges(ctx context.Context, save saver) error {
 		}); err != nil {
 			return err
 		}
-		return save(orderRoots, steps.Unit(0), j.ids.n, j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+		return save(orderRoots, steps.Unit(0), j.ids.n, j.counting().pairsOfIDs(func(rank, id uint32) (uint32, bool) {
 			t.degrees.S[rank] = id // a root precedes the others
 			root := t.components.root(rank)
 			return t.degrees.S[root], root != rank
@@ -275,8 +278,8 @@ func (j *job) joinRanges(ctx context.Context, save saver) error {
 }
 
 // saveKnown saves the labels and the splits of the nodes that have any, and sets the warnings of the first split.
-func (j *job) saveKnown(ctx context.Context, save saver) error {
-	k := knownNodes{job: j}
+func (j ordering) saveKnown(ctx context.Context, save saver) error {
+	k := knownNodes{ordering: j}
 	defer k.free()
 	if err := k.saveLabels(ctx, save); err != nil {
 		return err
@@ -293,7 +296,7 @@ func (j *job) saveKnown(ctx context.Context, save saver) error {
 }
 
 // draws reports whether splits are drawn among the labelled nodes.
-func (j *job) draws() bool { return j.members == nil && (j.split != nil || j.o.LabelsPerClass > 0) }
+func (j ordering) draws() bool { return j.members == nil && (j.split != nil || j.o.LabelsPerClass > 0) }
 
 // saveLabels saves the labels, and keeps them in memory if splits are drawn.
 func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
@@ -326,7 +329,7 @@ func (k *knownNodes) saveLabels(ctx context.Context, save saver) error {
 var errUnsorted = errors.New("rows are not in the order of their ids")
 
 // saveSorted saves rows, which are mostly in order of their ids; otherwise it sorts them.
-func (j *job) saveSorted(ctx context.Context, kind string, p steps.Piece, rows knownRows, of dataset.Part, save saver) error {
+func (j ordering) saveSorted(ctx context.Context, kind string, p steps.Piece, rows knownRows, of dataset.Part, save saver) error {
 	err := save(kind, p, j.ordered.Nodes, j.eachOnce(ctx, of, func(visit func([]uint64) error) error {
 		next := uint64(0) // smallest key that may follow
 		return batched(func(add func(key uint64) error) error {
@@ -357,7 +360,7 @@ type knownRows func(add func(id, n uint32) error) error
 const sortedKnown = 1 << 22
 
 // sortKnown sorts the pairs of ids and numbers that each adds.
-func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
+func (j ordering) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
 	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch,
 		extsort.Options{Want: min(sortedKnown, j.ordered.Nodes), Threads: j.o.Threads, Leave: math.MaxInt64})
 	if err != nil {
@@ -377,7 +380,7 @@ func (j *job) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[ui
 }
 
 // labelRows yields the labels.
-func (j *job) labelRows(ctx context.Context) knownRows {
+func (j ordering) labelRows(ctx context.Context) knownRows {
 	return func(add func(id, n uint32) error) error {
 		if !j.info.HasLabels {
 			return nil
@@ -395,7 +398,7 @@ func (j *job) labelRows(ctx context.Context) knownRows {
 }
 
 // checkStated refuses the id of a row that is not among the stated ids.
-func (j *job) checkStated(id uint32, what string, row int64) error {
+func (j ordering) checkStated(id uint32, what string, row int64) error {
 	if n := j.info.NumNodes; n >= 0 && int64(id) >= n {
 		return j.noNode(id, what, row, n)
 	}
@@ -404,7 +407,7 @@ func (j *job) checkStated(id uint32, what string, row int64) error {
 
 // knownNodes holds the labelled nodes, in order of their ids, if splits are drawn among them; otherwise it is empty.
 type knownNodes struct {
-	*job
+	ordering
 	ids    *mem.Array[uint32]
 	labels *mem.Array[int32]
 	splits *mem.Array[uint8]
@@ -461,11 +464,11 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 		}))
 	}
 	if k.split != nil {
-		warnings, err := k.drawSplit(number, ids, labels, splits)
+		warnings, err := k.nodeTable().drawSplit(number, ids, labels, splits)
 		if err != nil {
 			return err
 		}
-		k.warnOfSplit(number, warnings)
+		k.nodeTable().warnOfSplit(number, warnings)
 		return save(orderSplits, p, int64(k.n), batched(drawn))
 	}
 	published := number
@@ -508,7 +511,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 	if err != nil {
 		return err
 	}
-	k.warnOfSplit(number, warnings)
+	k.nodeTable().warnOfSplit(number, warnings)
 	// others has few nodes, usually none.
 	s, err = k.sortKnown(ctx, func(add func(id, n uint32) error) error {
 		if err := others.InOrder(func(batch []uint64) error {
@@ -530,7 +533,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 }
 
 // splitRows yields the rows of a published split, if there is one.
-func (j *job) splitRows(ctx context.Context, number int) knownRows {
+func (j ordering) splitRows(ctx context.Context, number int) knownRows {
 	return func(add func(id, n uint32) error) error {
 		if !j.info.HasSplits {
 			return nil
@@ -545,7 +548,7 @@ func (j *job) splitRows(ctx context.Context, number int) knownRows {
 }
 
 // eachOnce visits labels or splits in order of ids, and refuses a node that has two.
-func (j *job) eachOnce(ctx context.Context, rows dataset.Part, all visits[uint64]) visits[uint64] {
+func (j ordering) eachOnce(ctx context.Context, rows dataset.Part, all visits[uint64]) visits[uint64] {
 	return func(visit func([]uint64) error) error {
 		last := int64(-1)
 		return all(func(batch []uint64) error {
@@ -598,11 +601,11 @@ func (j *job) createJSON(ctx context.Context, e catalog.Entry, what any) (*catal
 
 // replaceBy replaces each of the numbers for which a file of pairs has another by that one. Each slice of space is at least as long as
 // numbers.
-func (j *job) replaceBy(ctx context.Context, kind string, numbers []uint32, space [2][]uint32) error {
+func (j ordering) replaceBy(ctx context.Context, kind string, numbers []uint32, space [2][]uint32) error {
 	distinct := distinctOf(numbers, space[0])
 	to := space[1][:len(distinct)]
 	copy(to, distinct)
-	files, err := catalogKeys[uint64]{j}.open(ctx, kind, steps.Unit(0), false)
+	files, err := catalogKeys[uint64]{j.job}.open(ctx, kind, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}

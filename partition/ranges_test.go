@@ -276,7 +276,7 @@ func TestDamagedRanges(t *testing.T) {
 	all := runs(cat, Rank)
 	j, err := newJob(nil, cat, option())
 	must(t, err)
-	files, err := j.openRanked(ctx)
+	files, err := j.ordering().openRanked(ctx)
 	must(t, errors.Join(err, j.close()))
 	lots := 0
 	for _, f := range files {

@@ -89,7 +89,7 @@ func furtherRow(directed, weighted bool) (bytes int64) {
 }
 
 // rankNodes executes pieces of the step Rank: it gives the ids of ranges their nodes.
-func (j *job) rankNodes(ctx context.Context, p steps.Piece) error {
+func (j ordering) rankNodes(ctx context.Context, p steps.Piece) error {
 	ranges, err := j.gathered(ctx, p)
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func (j *job) rankNodes(ctx context.Context, p steps.Piece) error {
 	return nil
 }
 
-func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
+func (j ordering) rankRange(ctx context.Context, r gatheredRange) (err error) {
 	// Memory decides where lots end, so two attempts may write different files.
 	path := runPath(Rank, r.piece) + "-" + strings.ToLower(rand.Text()[:8])
 	f, err := j.cat.Create(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last))
@@ -113,7 +113,7 @@ func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
 		return err
 	}
 	defer f.Abort()
-	w := &ranker{job: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
+	w := &ranker{ordering: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
 	defer w.free()
 	if err := w.readClasses(ctx); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (j *job) rankRange(ctx context.Context, r gatheredRange) (err error) {
 
 // ranker ranks the nodes of a range.
 type ranker struct {
-	*job
+	ordering
 	r     gatheredRange
 	out   io.Writer
 	index ranked
@@ -458,8 +458,8 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 }
 
 // eachOf visits the numbers of a range in the files of some pieces of a kind, on threads.
-func (j *job) eachOf(ctx context.Context, kind string, p steps.Piece, r idRange, threads int, visit func(id, n uint32) error) error {
-	files, err := catalogKeys[uint64]{j}.open(ctx, kind, p, false)
+func (j ordering) eachOf(ctx context.Context, kind string, p steps.Piece, r idRange, threads int, visit func(id, n uint32) error) error {
+	files, err := catalogKeys[uint64]{j.job}.open(ctx, kind, p, false)
 	if err != nil {
 		return err
 	}
@@ -484,7 +484,7 @@ type rankedFile struct {
 }
 
 // openRanked opens the files of the step Rank. If several attempts ranked the same ids, it opens one.
-func (j *job) openRanked(ctx context.Context) (files []rankedFile, err error) {
+func (j ordering) openRanked(ctx context.Context) (files []rankedFile, err error) {
 	defer func() {
 		if err != nil {
 			closeRanked(files)
@@ -589,7 +589,7 @@ func (f rankedFile) read(p []byte, at int64) error {
 
 // numberComponents executes the step Components: it numbers the components with edges in order of their first nodes. The notes of its file
 // hold their number and the number of nodes of the largest.
-func (j *job) numberComponents(ctx context.Context) error {
+func (j ordering) numberComponents(ctx context.Context) error {
 	if len(havePieces(j.cat, Components)) > 0 {
 		return nil
 	}
@@ -627,7 +627,7 @@ func (j *job) numberComponents(ctx context.Context) error {
 		return err
 	}
 	defer byID.Close()
-	return catalogKeys[uint64]{j}.write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
+	return catalogKeys[uint64]{j.job}.write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
 // component describes a component within a lot, or within all lots.

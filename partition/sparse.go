@@ -55,14 +55,14 @@ func (o Options) blanks(id int64, label int32, split uint8) bool {
 }
 
 // drawBlank sets j.blank, which the caller frees.
-func (j *job) drawBlank(ctx context.Context) (err error) {
+func (j tiling) drawBlank(ctx context.Context) (err error) {
 	if j.o.BlankFeatures == 0 {
 		return nil
 	}
 	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
 		return err
 	}
-	return j.eachNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, j.readers(), func(first int64, b shards.NodeBatch) error {
+	return j.nodeTable().eachNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, j.nodeTable().readers(), func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			if j.o.blanks(id, b.Label[i], b.Split[i]) {
 				node := first + int64(i)

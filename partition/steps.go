@@ -50,12 +50,69 @@ const (
 // counts is the kind of the file with the counts of the nodes that is written when the parts of the node table are joined.
 const counts = "counts"
 
-var inOrder = []string{Split, Merge, Count, Gather, Order, Rank, Components, Nodes, Relabel, Rows, Deal, Tiles, Columns, Whole}
+// step describes a step of a partition.
+type step struct {
+	name string
+	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
+	pieces func(o ordered) int
+	reads  reading
+	run    func(ctx context.Context, j *job, p steps.Piece) error
+}
+
+// reading says what a step needs of the dataset.
+type reading int
+
+const (
+	noDataset  reading = iota
+	idsOfRows          // the dataset in a graph with weights, to name ids in errors
+	statements         // what the dataset states of itself
+	firstRows          // rows for the first piece, statements for the others
+	memberRows         // rows, and which nodes are members
+)
+
+// table lists the steps in order.
+var table = []step{
+	{Number, one, statements, func(context.Context, *job, steps.Piece) error { return nil }}, // done when the dataset is opened
+	{Split, each, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.splitEdges(ctx, p) }},
+	{Merge, each, idsOfRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.mergePairs(ctx, p) }},
+	{Count, each, firstRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.countPairs(ctx, p) }},
+	{Gather, each, statements, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.gatherIDs(ctx, p) }},
+	{Order, one, memberRows, func(ctx context.Context, j *job, _ steps.Piece) error {
+		if j.alone {
+			return j.edges.orderNodes(ctx)
+		}
+		return j.ordering().orderRanges(ctx)
+	}},
+	{Rank, each, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.ordering().rankNodes(ctx, p) }},
+	{Components, one, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error { return j.ordering().numberComponents(ctx) }},
+	{Nodes, func(o ordered) int { return o.Groups }, statements, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.nodeTable().writeParts(ctx, p)
+	}},
+	{Relabel, each, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.relabelPairs(ctx, p) }},
+	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.edges.writeRows(ctx, p)
+	}},
+	{Deal, ordered.deals, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().dealFeatures(ctx, p) }},
+	{Tiles, ordered.cells, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().writeCells(ctx, p) }},
+	{Columns, func(o ordered) int { return o.Panels }, memberRows, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.tiling().writeColumns(ctx, p)
+	}},
+	{Whole, func(ordered) int { return 0 }, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error {
+		return j.nodeTable().writeSummary(ctx)
+	}},
+}
+
+func one(ordered) int { return 1 }
+
+func each(ordered) int { return Slices }
+
+// place returns the place of a step in the table, -1 for an unknown one.
+func place(name string) int {
+	return slices.IndexFunc(table, func(s step) bool { return s.name == name })
+}
 
 // IsStep reports whether there is such a step, other than Whole.
-func IsStep(name string) bool {
-	return name == Number || name != Whole && slices.Contains(inOrder, name)
-}
+func IsStep(name string) bool { return name != Whole && place(name) >= 0 }
 
 // Slices is the number of pieces of the steps Split, Merge, Count, Gather, Relabel and Deal.
 const Slices = 1024
@@ -174,21 +231,23 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err != nil {
 		return err
 	}
-	most := map[string]int{
-		Number: 1, Split: Slices, Merge: Slices, Count: Slices, Gather: Slices, Order: 1, Rank: Slices,
-		Components: 1, Nodes: left.ordered.Groups, Relabel: Slices, Rows: left.ordered.rowPieces() + left.ordered.joins(),
-		Columns: left.ordered.Panels, Deal: left.ordered.deals(), Tiles: left.ordered.cells(),
-	}[step]
-	if p.First < 0 || p.First >= p.Last || p.Last > most {
+	at := place(step)
+	if at < 0 || p.First < 0 || p.First >= p.Last || p.Last > table[at].pieces(left.ordered) {
 		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
 	}
 	_, numbered := cat.Lookup(shards.IDsPath)
-	if left.Done() || step == Number && numbered || step != Number && slices.Index(inOrder, left.Step) > slices.Index(inOrder, step) {
+	if left.Done() || step == Number && numbered || step != Number && place(left.Step) > at {
 		return nil // another attempt has done the step
 	}
+	reads := table[at].reads
+	switch {
+	case reads == idsOfRows && !left.weighted:
+		reads = noDataset
+	case reads == firstRows && p.First == 0:
+		reads = memberRows
+	}
 	var ds dataset.Dataset
-	if step == Number || step == Split || step == Merge && left.weighted || step == Count || step == Gather || step == Order ||
-		step == Nodes || step == Columns || step == Deal || step == Tiles {
+	if reads != noDataset {
 		if ds, err = open(); err != nil {
 			return err
 		}
@@ -199,62 +258,28 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.number(ctx); err != nil || step == Number {
+	if err := j.numbering().number(ctx); err != nil {
 		return err
 	}
 	switch {
-	case ds == nil || step == Merge:
-	case step == Count && p.First > 0 || step == Gather || step == Nodes:
-		if o.Only != "" {
-			j.info.NumNodes = -1 // the nodes are the ids that occur
-		}
-	default:
+	case reads == memberRows:
 		if err := j.findMembers(ctx); err != nil {
 			return err
 		}
+	case reads > idsOfRows && o.Only != "":
+		j.info.NumNodes = -1 // the nodes are the ids that occur
 	}
 	j.info.Weighted = j.info.Weighted || left.weighted
 	j.useCatalog()
-	return j.do(ctx, left.ordered, step, p)
+	return j.do(ctx, left.ordered, table[at], p)
 }
 
 // do executes a piece of a step.
-func (j *job) do(ctx context.Context, o ordered, step string, p steps.Piece) error {
+func (j *job) do(ctx context.Context, o ordered, s step, p steps.Piece) error {
 	if o.Nodes > 0 {
 		j.setOrdered(o)
 	}
-	switch step {
-	case Split:
-		return j.edges.splitEdges(ctx, p)
-	case Merge:
-		return j.edges.mergePairs(ctx, p)
-	case Count:
-		return j.edges.countPairs(ctx, p)
-	case Gather:
-		return j.edges.gatherIDs(ctx, p)
-	case Order:
-		if j.alone {
-			return j.edges.orderNodes(ctx)
-		}
-		return j.orderRanges(ctx)
-	case Rank:
-		return j.rankNodes(ctx, p)
-	case Components:
-		return j.numberComponents(ctx)
-	case Nodes:
-		return j.writeParts(ctx, p)
-	case Relabel:
-		return j.edges.relabelPairs(ctx, p)
-	case Rows:
-		return j.edges.writeRows(ctx, p)
-	case Deal:
-		return j.dealFeatures(ctx, p)
-	case Tiles:
-		return j.writeCells(ctx, p)
-	case Columns:
-		return j.writeColumns(ctx, p)
-	}
-	return j.writeSummary(ctx)
+	return s.run(ctx, j, p)
 }
 
 // setOrdered sets what the step Order left and, if the dataset is not open, what it says of the dataset.

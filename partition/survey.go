@@ -56,7 +56,7 @@ func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 		return s, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.number(ctx); err != nil {
+	if err := j.numbering().number(ctx); err != nil {
 		return s, err
 	}
 	if err := j.findMembers(ctx); err != nil {
@@ -69,12 +69,15 @@ func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 	if err := j.edges.orderNodes(ctx); err != nil {
 		return s, err
 	}
-	return j.describe(ctx)
+	return surveying{j}.describe(ctx)
 }
 
+// surveying describes a graph whose nodes are numbered, for a Survey.
+type surveying struct{ *job }
+
 // describe collects the results of the steps.
-func (j *job) describe(ctx context.Context) (s Survey, err error) {
-	if s.Summary, err = j.summarise(); err != nil {
+func (j surveying) describe(ctx context.Context) (s Survey, err error) {
+	if s.Summary, err = j.nodeTable().summarise(); err != nil {
 		return s, err
 	}
 	if err := j.describeNodes(ctx, &s); err != nil {
@@ -92,7 +95,7 @@ func (j *job) describe(ctx context.Context) (s Survey, err error) {
 }
 
 // describeNodes counts degrees and classes. The node table is in order of descending degree.
-func (j *job) describeNodes(ctx context.Context, s *Survey) error {
+func (j surveying) describeNodes(ctx context.Context, s *Survey) error {
 	n, sum := s.Nodes, int64(0)
 	first, last := int64(dataset.MaxID), int64(0)
 	s.ClassSizes = make([]int64, len(s.Classes))
@@ -104,7 +107,7 @@ func (j *job) describeNodes(ctx context.Context, s *Survey) error {
 	if s.Weighted {
 		s.Strengths = &Strengths{Min: math.Inf(1)}
 	}
-	if err := j.eachNodes(ctx, shards.AllNodeColumns, j.readers(), func(at int64, b shards.NodeBatch) error {
+	if err := j.nodeTable().eachNodes(ctx, shards.AllNodeColumns, j.nodeTable().readers(), func(at int64, b shards.NodeBatch) error {
 		for i, degree := range b.Degree {
 			degree := int64(degree)
 			for _, q := range quantiles {
@@ -158,8 +161,8 @@ func numberText(id int64) string {
 }
 
 // describeIDs finds the first and the last id of ids that were numbered.
-func (j *job) describeIDs(ctx context.Context, s *Survey) (err error) {
-	t, closeFile, err := j.openIDs(ctx)
+func (j surveying) describeIDs(ctx context.Context, s *Survey) (err error) {
+	t, closeFile, err := j.numbering().openIDs(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,11 +177,11 @@ func (j *job) describeIDs(ctx context.Context, s *Survey) (err error) {
 }
 
 // checkFeatures reads all features like making tiles, and returns the type of those tiles.
-func (j *job) checkFeatures(ctx context.Context) (string, error) {
-	if err := j.loadNumbers(ctx); err != nil {
+func (j surveying) checkFeatures(ctx context.Context) (string, error) {
+	if err := j.numbering().load(ctx); err != nil {
 		return "", err
 	}
-	defer j.freeNumbers()
+	defer j.numbering().free()
 	switch err := j.readFeaturesAs(ctx, true); {
 	case err == nil:
 		return shards.Float16, nil
@@ -188,13 +191,13 @@ func (j *job) checkFeatures(ctx context.Context) (string, error) {
 	return shards.Float32, j.readFeaturesAs(ctx, false)
 }
 
-func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
-	return j.readingFeatures(func(seen []uint64, readers int) error {
+func (j surveying) readFeaturesAs(ctx context.Context, half bool) error {
+	return j.tiling().readingFeatures(func(seen []uint64, readers int) error {
 		if j.info.SparseFeatures {
 			return j.readSparse(ctx, half, seen)
 		}
 		w := &tileWriter{
-			job: j, tiles: j.tilesOf(half), commit: &errgroup.Group{}, readers: readers,
+			tiling: j.tiling(), tiles: j.tiling().tilesOf(half), commit: &errgroup.Group{}, readers: readers,
 			part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{half},
 		}
 		return w.readFeatures(ctx)
@@ -202,8 +205,8 @@ func (j *job) readFeaturesAs(ctx context.Context, half bool) error {
 }
 
 // readSparse reads features that list only what is not zero. It does not expand rows, because they may be wide.
-func (j *job) readSparse(ctx context.Context, half bool, seen []uint64) error {
-	w := &tileWriter{job: j, seen: seen}
+func (j surveying) readSparse(ctx context.Context, half bool, seen []uint64) error {
+	w := &tileWriter{tiling: j.tiling(), seen: seen}
 	var values []float32
 	var encoded []byte
 	if err := j.eachFeatureRow(ctx, "reading features", func(row int64, f dataset.FeatureRow) error {

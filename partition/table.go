@@ -27,13 +27,13 @@ const (
 )
 
 // writeParts executes pieces of the step Nodes; each is a row group of the node table.
-func (j *job) writeParts(ctx context.Context, p steps.Piece) (err error) {
+func (j nodeTable) writeParts(ctx context.Context, p steps.Piece) (err error) {
 	if p.In(havePieces(j.cat, Nodes)) {
 		return nil
 	}
-	w := &partWriter{job: j, lo: int64(p.First) * j.named.GroupRows(), hi: min(int64(p.Last)*j.named.GroupRows(), j.ordered.Nodes)}
+	w := &partWriter{nodeTable: j, lo: int64(p.First) * j.named.GroupRows(), hi: min(int64(p.Last)*j.named.GroupRows(), j.ordered.Nodes)}
 	defer w.free()
-	if w.files, err = j.openRanked(ctx); err != nil {
+	if w.files, err = j.ordering().openRanked(ctx); err != nil {
 		return err
 	}
 	if err := w.alloc(); err != nil {
@@ -88,7 +88,7 @@ func splitPart(p steps.Piece, number int) catalog.Entry {
 
 // partWriter writes the rows [lo, hi) of the node table, as many at a time as fit in memory.
 type partWriter struct {
-	*job
+	nodeTable
 	lo, hi  int64
 	files   []rankedFile
 	splits  int
@@ -264,7 +264,7 @@ func (w *partWriter) number(ctx context.Context) error {
 	connected, lonely := notes[0], w.ordered.Nodes-w.ordered.Lonely // lonely: the first one
 	w.found.Components, w.found.LargestComponent = connected+w.ordered.Lonely, max(notes[1], min(w.ordered.Lonely, 1))
 	n := max(min(w.end, lonely)-w.first, 0)
-	if err := w.replaceBy(ctx, Components, w.component.S[:n], [2][]uint32{w.space[0].S, w.space[1].S}); err != nil {
+	if err := w.ordering().replaceBy(ctx, Components, w.component.S[:n], [2][]uint32{w.space[0].S, w.space[1].S}); err != nil {
 		return err
 	}
 	for node := w.first + n; node < w.end; node++ {
@@ -281,9 +281,9 @@ func (w *partWriter) loadKeys(ctx context.Context) (err error) {
 		numbers[i] = pairKey(w.ids.S[i], uint32(i))
 	}
 	slices.Sort(numbers)
-	w.keys, err = w.newNodeKeys(w.first, w.end, func(visit func(node int64, key []byte)) error {
+	w.keys, err = w.numbering().newNodeKeys(w.first, w.end, func(visit func(node int64, key []byte)) error {
 		at := 0
-		return w.eachID(ctx, func(number uint32, key []byte) {
+		return w.numbering().eachID(ctx, func(number uint32, key []byte) {
 			if at == len(numbers) {
 				return
 			}
@@ -297,7 +297,7 @@ func (w *partWriter) loadKeys(ctx context.Context) (err error) {
 }
 
 // joinParts commits the node table and the further splits, made from the parts that the step Nodes left.
-func (j *job) joinParts(ctx context.Context) (err error) {
+func (j nodeTable) joinParts(ctx context.Context) (err error) {
 	if _, ok := j.cat.Lookup(NodesPath); ok {
 		return nil
 	}
@@ -352,7 +352,7 @@ func (j *job) joinParts(ctx context.Context) (err error) {
 }
 
 // moreNodes returns the additional column of the node table.
-func (j *job) moreNodes() shards.NodeColumns {
+func (j nodeTable) moreNodes() shards.NodeColumns {
 	switch {
 	case j.info.Weighted:
 		return shards.NodeStrength
@@ -363,7 +363,7 @@ func (j *job) moreNodes() shards.NodeColumns {
 }
 
 // joinNodes writes the node table.
-func (j *job) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error) {
+func (j nodeTable) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error) {
 	parts := runs(j.cat, Nodes)
 	meter := progress.Start(ctx, "joining the node table", j.ordered.Nodes, "nodes")
 	defer meter.Done()
@@ -398,11 +398,11 @@ func (j *job) joinNodes(ctx context.Context, w io.Writer) (rows int64, err error
 }
 
 // idsOfTable describes the input ids if no dataset is open.
-func (j *job) idsOfTable(ctx context.Context) (named shards.IDs, err error) {
+func (j nodeTable) idsOfTable(ctx context.Context) (named shards.IDs, err error) {
 	if _, ok := j.cat.Lookup(shards.IDsPath); !ok {
 		return named, nil
 	}
-	t, closeFile, err := j.openIDs(ctx)
+	t, closeFile, err := j.numbering().openIDs(ctx)
 	if err != nil {
 		return named, err
 	}
@@ -414,7 +414,7 @@ func (j *job) idsOfTable(ctx context.Context) (named shards.IDs, err error) {
 }
 
 // joinSplit writes a further split.
-func (j *job) joinSplit(ctx context.Context, w io.Writer, number int) error {
+func (j nodeTable) joinSplit(ctx context.Context, w io.Writer, number int) error {
 	rows := int64(0)
 	for _, e := range runs(j.cat, Nodes+partSplits) {
 		if int(e.Hop) != number {

@@ -32,6 +32,9 @@ const (
 	tallyClasses = "-classes"
 )
 
+// counting holds the steps Count and Gather: they count degrees and find components.
+type counting struct{ *job }
+
 // tally holds the arrays in which tallies are added up, by rank of the input ids.
 type tally struct {
 	degrees, parents *mem.Array[uint32]
@@ -39,7 +42,7 @@ type tally struct {
 }
 
 // newTally allocates a tally for the nodes of j.ids, and j.outDegree.
-func (j *job) newTally() (t tally, err error) {
+func (j counting) newTally() (t tally, err error) {
 	if t.degrees, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees"); err != nil {
 		return t, err
 	}
@@ -79,9 +82,9 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
 	if turned != nil {
 		defer turned.Abort()
 	}
-	defer j.forgetIDs()
+	defer j.counting().forgetIDs()
 	j.dropped.Store(0)
-	if err := j.noteIDsOf(pairs.keys()); err != nil {
+	if err := j.counting().noteIDsOf(pairs.keys()); err != nil {
 		return err
 	}
 	if err := j.notePairs(ctx, pairs); err != nil {
@@ -92,11 +95,11 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
 			return err
 		}
 	}
-	return j.commitTally(func(t tally) error {
+	return j.counting().commitTally(func(t tally) error {
 		if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
 			return err
 		}
-		return j.saveCounts(ctx, p, t, turned)
+		return j.counting().saveCounts(ctx, p, t, turned)
 	})
 }
 
@@ -107,7 +110,7 @@ const sparseNodes = 8
 var manyNodes int64 = 1 << 22
 
 // noteIDsOf sets j.ids for a piece of this number of numbers: to the stated ids, or to an empty set for those of the piece.
-func (j *job) noteIDsOf(numbers int64) (err error) {
+func (j counting) noteIDsOf(numbers int64) (err error) {
 	if n := j.info.NumNodes; n < manyNodes || numbers > n/sparseNodes {
 		return j.noteIDs()
 	}
@@ -116,7 +119,7 @@ func (j *job) noteIDsOf(numbers int64) (err error) {
 }
 
 // commitTally ranks j.ids and calls commit with a tally for them.
-func (j *job) commitTally(commit func(t tally) error) error {
+func (j counting) commitTally(commit func(t tally) error) error {
 	if err := j.ids.rankAll(); err != nil {
 		return err
 	}
@@ -148,28 +151,28 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p steps.Piece) error {
 		}
 	}
 	files.Close()
-	defer j.forgetIDs()
-	if err := j.noteIDsOf(numbers); err != nil {
+	defer j.counting().forgetIDs()
+	if err := j.counting().noteIDsOf(numbers); err != nil {
 		return err
 	}
 	if !j.ids.all {
-		if err := j.noteTallies(ctx, Count, r); err != nil {
+		if err := j.counting().noteTallies(ctx, Count, r); err != nil {
 			return err
 		}
 	}
-	return j.commitTally(func(t tally) error {
+	return j.counting().commitTally(func(t tally) error {
 		named, err := mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "components of ranges")
 		if err != nil {
 			return err
 		}
 		defer named.Free()
-		if err := j.addTallies(ctx, Count, r, t, named.S); err != nil {
+		if err := j.counting().addTallies(ctx, Count, r, t, named.S); err != nil {
 			return err
 		}
 		if err := j.addStrengthsOf(ctx, r); err != nil {
 			return err
 		}
-		return j.saveGathered(ctx, r, t, named.S, dropped)
+		return j.counting().saveGathered(ctx, r, t, named.S, dropped)
 	})
 }
 
@@ -208,7 +211,7 @@ func keyFrom(id int64) uint64 {
 func (r idRange) has(id uint32) bool { return r.lo <= int64(id) && int64(id) < r.hi }
 
 // forgetIDs frees the data of one piece of Count or Gather, since other pieces have other ids.
-func (j *job) forgetIDs() {
+func (j counting) forgetIDs() {
 	if j.ids != nil {
 		j.ids.free()
 	}
@@ -218,7 +221,7 @@ func (j *job) forgetIDs() {
 }
 
 // noteTallies adds to j.ids the ids in the tallies of a range and the ids connected to them.
-func (j *job) noteTallies(ctx context.Context, step string, r idRange) error {
+func (j counting) noteTallies(ctx context.Context, step string, r idRange) error {
 	if err := j.eachTally(ctx, step+tallyDegrees, r, func(id, _ uint32) error { return j.ids.add(id) }); err != nil {
 		return err
 	}
@@ -226,7 +229,7 @@ func (j *job) noteTallies(ctx context.Context, step string, r idRange) error {
 }
 
 // addTallies adds up tallies of a range, whose ids are all in j.ids. It sets a bit in named for each id that is a root in a tally.
-func (j *job) addTallies(ctx context.Context, step string, r idRange, t tally, named []uint64) error {
+func (j counting) addTallies(ctx context.Context, step string, r idRange, t tally, named []uint64) error {
 	sum := func(to []uint32) func(id, n uint32) error {
 		return func(id, n uint32) error {
 			rank, _ := j.ids.rank(id)
@@ -255,8 +258,8 @@ func (j *job) addTallies(ctx context.Context, step string, r idRange, t tally, n
 }
 
 // eachTally visits the numbers of a range in all files of a kind that a step left, on all threads.
-func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
-	keys := catalogKeys[uint64]{j}
+func (j counting) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
+	keys := catalogKeys[uint64]{j.job}
 	lo, hi := r.keys()
 	meter := progress.Start(ctx, "adding up degrees and components", 0, "nodes")
 	defer meter.Done()
@@ -283,7 +286,7 @@ func (j *job) eachTally(ctx context.Context, files string, r idRange, visit func
 }
 
 // saveCounts commits the tally of a piece of the step Count with the turned edges, which are nil without weights. It destroys the degrees.
-func (j *job) saveCounts(ctx context.Context, p steps.Piece, t tally, turned *catalog.File) error {
+func (j counting) saveCounts(ctx context.Context, p steps.Piece, t tally, turned *catalog.File) error {
 	files := j.degreeFiles(t, func(uint32) bool { return true })
 	// A root precedes the others of its component, so its id is stored already.
 	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
@@ -298,7 +301,7 @@ func (j *job) saveCounts(ctx context.Context, p steps.Piece, t tally, turned *ca
 }
 
 // saveGathered commits what is known of a range. It destroys the degrees.
-func (j *job) saveGathered(ctx context.Context, r idRange, t tally, named []uint64, dropped int64) error {
+func (j counting) saveGathered(ctx context.Context, r idRange, t tally, named []uint64, dropped int64) error {
 	classes, err := j.countClasses(r, t.degrees.S)
 	if err != nil {
 		return err
@@ -330,7 +333,7 @@ func (j *job) saveGathered(ctx context.Context, r idRange, t tally, named []uint
 }
 
 // countClasses counts the nodes of a range by degree.
-func (j *job) countClasses(r idRange, degrees []uint32) (*mem.Array[uint32], error) {
+func (j counting) countClasses(r idRange, degrees []uint32) (*mem.Array[uint32], error) {
 	classes, err := mem.Alloc[uint32](j.o.Budget, int64(largestOf(degrees, j.o.Threads))+1, "degree counts")
 	if err != nil {
 		return nil, err
@@ -364,7 +367,7 @@ func (f tallyFile) with(first, second int64) tallyFile {
 }
 
 // degreeFiles returns the files of degrees of the wanted ids. If all ids are stated, it omits ids without an edge.
-func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
+func (j counting) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 	sparse := func(of []uint32, all bool) visits[uint64] {
 		return j.pairsOfIDs(func(rank, id uint32) (uint32, bool) { return of[rank], (all || of[rank] > 0) && wanted(id) })
 	}
@@ -376,8 +379,8 @@ func (j *job) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile {
 }
 
 // commitTallies commits the files of a piece, together with a file that is already written, unless that is nil.
-func (j *job) commitTallies(ctx context.Context, step string, p steps.Piece, files []tallyFile, written *catalog.File) error {
-	keys := catalogKeys[uint64]{j}
+func (j counting) commitTallies(ctx context.Context, step string, p steps.Piece, files []tallyFile, written *catalog.File) error {
+	keys := catalogKeys[uint64]{j.job}
 	var created []*catalog.File
 	if written != nil {
 		created = append(created, written)
@@ -401,7 +404,7 @@ func (j *job) commitTallies(ctx context.Context, step string, p steps.Piece, fil
 }
 
 // pairsOfIDs visits the pairs of an id and its value, in order of id, for ids that have one.
-func (j *job) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) visits[uint64] {
+func (j counting) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) visits[uint64] {
 	return batched(func(add func(key uint64) error) error {
 		return j.ids.each(func(rank, id uint32) error {
 			if n, ok := value(rank, id); ok {

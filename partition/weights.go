@@ -193,11 +193,11 @@ func (u *uniting[T]) end() error {
 
 func (u *uniting[T]) refused(key uint64, problem string) error {
 	lo, hi := pairOfKey(key)
-	return u.j.badEdge(u.ctx, lo, hi, problem)
+	return numbering{u.j}.badEdge(u.ctx, lo, hi, problem)
 }
 
 // badEdge returns the error for an edge.
-func (j *job) badEdge(ctx context.Context, lo, hi uint32, problem string) error {
+func (j numbering) badEdge(ctx context.Context, lo, hi uint32, problem string) error {
 	u, err := j.nameOf(ctx, lo)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (j *job) badEdge(ctx context.Context, lo, hi uint32, problem string) error 
 }
 
 // nameOf returns the input id behind a number, as messages spell it.
-func (j *job) nameOf(ctx context.Context, id uint32) (name string, err error) {
+func (j numbering) nameOf(ctx context.Context, id uint32) (name string, err error) {
 	if j.named.Type == inputid.Number {
 		return strconv.FormatUint(uint64(id), 10), nil
 	}
@@ -229,7 +229,7 @@ func (j *job) nameOf(ctx context.Context, id uint32) (name string, err error) {
 }
 
 // allocStrength allocates strengths by rank, in a graph with weights.
-func (j *job) allocStrength() (err error) {
+func (j counting) allocStrength() (err error) {
 	if j.info.Weighted {
 		j.strength, err = mem.Alloc[float64](j.o.Budget, j.ids.n, "strengths")
 	}
@@ -247,7 +247,7 @@ func addStrengths[T extsort.Item](strength []float64, pairs []T) {
 }
 
 // strengths writes the strengths of nodes with these input ids to `to`.
-func (j *job) strengths(ids []int64, to []float64) error {
+func (j nodeTable) strengths(ids []int64, to []float64) error {
 	for i := range to {
 		rank, _ := j.ids.rank(uint32(ids[i]))
 		to[i] = j.strength.S[rank]
@@ -258,7 +258,7 @@ func (j *job) strengths(ids []int64, to []float64) error {
 	return nil
 }
 
-func (j *job) checkStrength(x float64) error {
+func (j nodeTable) checkStrength(x float64) error {
 	if x+1 > math.MaxFloat32 {
 		return badData("%s: the weights of the edges of one node add up to more than 3.4e38, the largest float32: scale all weights down before the import", j.info.Name)
 	}
@@ -319,7 +319,7 @@ const strengthRanges = 4
 
 // addStrengthsOf adds up the strengths of a range of ids, which are in j.ids, in a graph with weights.
 func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
-	if err := j.allocStrength(); err != nil || !j.info.Weighted {
+	if err := j.counting().allocStrength(); err != nil || !j.info.Weighted {
 		return err
 	}
 	keys := catalogKeys[T]{j.job}
@@ -355,7 +355,7 @@ func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
 		return err
 	}
 	for _, x := range j.strength.S {
-		if err := j.checkStrength(x); err != nil {
+		if err := j.nodeTable().checkStrength(x); err != nil {
 			return err
 		}
 	}
@@ -363,7 +363,7 @@ func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
 }
 
 // strengthFiles returns the files of the strengths of a range, none without weights.
-func (j *job) strengthFiles(r idRange) []tallyFile {
+func (j counting) strengthFiles(r idRange) []tallyFile {
 	if !j.info.Weighted {
 		return nil
 	}
