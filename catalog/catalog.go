@@ -305,18 +305,57 @@ func (f *File) Sum() string { return f.w.Sum() }
 // Abort drops the attempt. It does nothing after a commit.
 func (f *File) Abort() { f.w.Abort() }
 
-// Write creates the file that e describes, lets write fill it, and commits it alone. The file has the rows of e. After an error it is not
-// listed.
-func (c *Catalog) Write(ctx context.Context, e Entry, write func(io.Writer) error) error {
-	f, err := c.Create(ctx, e)
+// Write creates the file that e describes, lets write fill it, and commits it alone. The file has the rows of e unless write sets others.
+// After an error it is not listed.
+func (c *Catalog) Write(ctx context.Context, e Entry, write func(*File) error) error {
+	b := c.Batch()
+	defer b.Abort()
+	if err := b.Write(ctx, e, write); err != nil {
+		return err
+	}
+	return b.Commit(ctx)
+}
+
+// Batch collects files that are committed together. Abort or Commit ends it.
+type Batch struct {
+	c     *Catalog
+	files []*File
+}
+
+// Batch returns a batch without files.
+func (c *Catalog) Batch() *Batch { return &Batch{c: c} }
+
+// Create adds a file that e describes; see [Catalog.Create].
+func (b *Batch) Create(ctx context.Context, e Entry) (*File, error) {
+	f, err := b.c.Create(ctx, e)
+	if err == nil {
+		b.files = append(b.files, f)
+	}
+	return f, err
+}
+
+// Write adds a file that e describes, and lets write fill it. After an error the batch is without this file.
+func (b *Batch) Write(ctx context.Context, e Entry, write func(*File) error) error {
+	f, err := b.c.Create(ctx, e)
 	if err != nil {
 		return err
 	}
-	defer f.Abort()
 	if err := write(f); err != nil {
+		f.Abort()
 		return err
 	}
-	return c.Commit(ctx, f)
+	b.files = append(b.files, f)
+	return nil
+}
+
+// Commit commits the files, all or none; see [Catalog.Commit].
+func (b *Batch) Commit(ctx context.Context) error { return b.c.Commit(ctx, b.files...) }
+
+// Abort drops the files unless they are committed.
+func (b *Batch) Abort() {
+	for _, f := range b.files {
+		f.Abort()
+	}
 }
 
 // commitsTogether is the number of files of a commit that are made durable at the same time. Each mostly waits for the disk or the store.

@@ -913,8 +913,8 @@ func TestMembersAreBounded(t *testing.T) {
 			t.Errorf("one that is known already: %v", err)
 		}
 		time.Sleep((forgottenAfter + 1) * testTTL)
-		if err := join("late"); err != nil || len(s.members) != 1 {
-			t.Errorf("%d members after all are gone: %v", len(s.members), err)
+		if err := join("late"); err != nil || len(s.members.all) != 1 {
+			t.Errorf("%d members after all are gone: %v", len(s.members.all), err)
 		}
 	})
 }
@@ -1131,7 +1131,7 @@ func TestCoordinatorStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 1)
 		s, ctx := c.start(), context.Background()
-		if err := s.begin(ctx, c.tasks); err != nil {
+		if err := (phaseLoop{s}).begin(ctx, c.tasks); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Join(ctx, control.Hello{Worker: "w", Version: "1"}); err != nil {
@@ -1142,14 +1142,14 @@ func TestCoordinatorStandsStill(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if err := s.tick(ctx, 5*time.Minute); err != nil {
+		if err := (phaseLoop{s}).tick(ctx, 5*time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Renew(ctx, l.Fencing, control.Progress{}); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(5 * time.Minute)
-		if err := s.tick(ctx, time.Second); err != nil { // it was the worker, then
+		if err := (phaseLoop{s}).tick(ctx, time.Second); err != nil { // it was the worker, then
 			t.Fatal(err)
 		}
 		if err := s.Renew(ctx, l.Fencing, control.Progress{}); !errors.Is(err, control.ErrLeaseLost) {

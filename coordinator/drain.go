@@ -33,16 +33,16 @@ func (s *Scheduler) Drain(ctx context.Context) error {
 func (s *Scheduler) DrainWorker(worker string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.members[worker]
+	m := s.members.all[worker]
 	switch {
-	case m == nil || !s.here(m):
+	case m == nil || !s.members.here(m):
 		return fmt.Errorf("no worker %q is here: %w", worker, control.ErrRejected)
 	case m.drain:
 		return nil
 	}
 	others := 0
-	for _, other := range s.members {
-		if other != m && s.here(other) && !other.drain {
+	for other := range s.members.present {
+		if other != m && !other.drain {
 			others++
 		}
 	}

@@ -18,9 +18,14 @@ import (
 	"ndls/stage"
 )
 
+// forecast plans the stages of a job: what they take and how long.
+type forecast struct{ *Job }
+
+func (j *Job) forecast() forecast { return forecast{j} }
+
 // counts returns what is known of the graph: first what the dataset states, later what the partition found, then what other stages found.
 // Without a number of nodes the counts are not enough to plan.
-func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) {
+func (j forecast) counts(ctx context.Context, rec *Record) (estimate.Counts, error) {
 	c := j.Counts
 	if rec.Done(control.Partition) {
 		sum, err := shards.ReadSummary(ctx, j.Catalog)
@@ -47,7 +52,7 @@ func (j *Job) counts(ctx context.Context, rec *Record) (estimate.Counts, error) 
 const besideBytes = 384 << 10
 
 // bytes returns the disk space of the catalogued output of some stages, in whole pages, and of what lies beside it.
-func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
+func (j forecast) bytes(of func(control.Stage) bool) (n int64) {
 	n = besideBytes
 	for _, e := range j.Catalog.Entries("") {
 		if of(control.Stage(e.Stage)) {
@@ -61,7 +66,7 @@ func (j *Job) bytes(of func(control.Stage) bool) (n int64) {
 func wholePages(n int64) int64 { return (n + 4095) / 4096 * 4096 }
 
 // figures plans a stage from what is known now. It returns nil if that is not enough.
-func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
+func (j forecast) figures(ctx context.Context, rec *Record, s control.Stage) (*control.Figures, error) {
 	c, err := j.counts(ctx, rec)
 	if err != nil || c.Nodes == 0 {
 		return nil, err
@@ -79,7 +84,9 @@ func (j *Job) figures(ctx context.Context, rec *Record, s control.Stage) (*contr
 
 // expected returns the expected seconds of a stage with these figures and of those after it. planned may be nil. Complete stages tell how
 // much faster or slower than their plans this run is.
-func (j *Job) expected(ctx context.Context, rec *Record, s control.Stage, planned *control.Figures, later []control.Stage) progress.Stage {
+func (j forecast) expected(ctx context.Context, rec *Record, s control.Stage, planned *control.Figures,
+	later []control.Stage,
+) progress.Stage {
 	pace := rec.pace()
 	x := progress.Stage{Name: string(s), After: -1}
 	if planned != nil {
@@ -113,7 +120,7 @@ var errNobody = errors.New("no worker is here")
 
 // times plans the seconds of stages. If each worker has its own resources, it plans for the present workers, each with the resources of the
 // one with most memory. It refuses nothing.
-func (j *Job) times(ctx context.Context, c estimate.Counts, stages ...control.Stage) ([]control.Figures, error) {
+func (j forecast) times(ctx context.Context, c estimate.Counts, stages ...control.Stage) ([]control.Figures, error) {
 	if j.Resources.Memory > 0 {
 		return j.estimate(ctx, c, 0, stages...)
 	}
@@ -143,7 +150,7 @@ func (r *Record) pace() float64 {
 
 // sharedFigures plans the partition for the workers that are present when it begins. It refuses a partition whose largest piece fits into
 // the memory of no worker, which would otherwise be found out late.
-func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
+func (j forecast) sharedFigures(ctx context.Context, c estimate.Counts, s control.Stage) (*control.Figures, error) {
 	if s != control.Partition || len(j.Tasks.UnderWay()) > 0 {
 		return nil, nil
 	}
@@ -172,7 +179,7 @@ func (j *Job) sharedFigures(ctx context.Context, c estimate.Counts, s control.St
 const measureFrom = 60
 
 // estimate plans stages as workers will share them. If they take long, it uses the measured speeds of the machine.
-func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
+func (j forecast) estimate(ctx context.Context, c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	list, err := j.estimated(c, held, stages...)
 	if err != nil || j.Measure == nil {
 		return list, err
@@ -198,18 +205,18 @@ func (j *Job) estimate(ctx context.Context, c estimate.Counts, held int64, stage
 }
 
 // noteLimits copies the highest speeds of the host into the record, if they were measured.
-func (j *Job) noteLimits(rec *Record) {
+func (j forecast) noteLimits(rec *Record) {
 	if l := control.LimitsOf(j.Resources.Speeds, j.Resources.Threads); l != nil {
 		rec.Limits = l
 	}
 }
 
-func (j *Job) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
+func (j forecast) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
 	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
 }
 
 // refuse returns an error if the stages to run do not fit, before they begin.
-func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) error {
+func (j forecast) refuse(ctx context.Context, rec *Record, stages []control.Stage) error {
 	c, err := j.counts(ctx, rec)
 	if err != nil || c.Nodes == 0 || j.Resources.Memory == 0 {
 		return err
@@ -224,7 +231,7 @@ func (j *Job) refuse(ctx context.Context, rec *Record, stages []control.Stage) e
 	return j.checkDisk(c, held, stages...)
 }
 
-func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) error {
+func (j forecast) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) error {
 	r := j.resources()
 	there := j.bytes(func(control.Stage) bool { return true })
 	free, ok := freeSpace(j.Store.URI(), r.Scratch)
@@ -238,7 +245,7 @@ func (j *Job) checkDisk(c estimate.Counts, held int64, stages ...control.Stage) 
 }
 
 // resources returns the resources of the job. Run directory and temporary files can use no more of a disk than is free on it.
-func (j *Job) resources() control.Resources {
+func (j forecast) resources() control.Resources {
 	r := j.Resources
 	if free, ok := freeSpace(j.Store.URI(), r.Scratch); ok && free.Same {
 		most := j.bytes(func(control.Stage) bool { return true }) + free.Run

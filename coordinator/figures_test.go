@@ -121,7 +121,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		if rec == nil {
 			rec = &Record{Format: RecordFormat}
 		}
-		planned, err := j.figures(context.Background(), rec, control.Partition)
+		planned, err := j.forecast().figures(context.Background(), rec, control.Partition)
 		if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 			t.Errorf("%s: error %v", tc.name, err)
 		}
@@ -144,7 +144,7 @@ func TestFewHopsOfAPartition(t *testing.T) {
 		if err := shards.WriteSummary(t.Context(), j.Catalog, shards.Summary{Nodes: 1 << 20, Edges: 1 << 24, Components: 1, FewHops: few}); err != nil {
 			t.Fatal(err)
 		}
-		c, err := j.counts(t.Context(), &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}})
+		c, err := j.forecast().counts(t.Context(), &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}})
 		if err != nil || (c.Hops < 30) != few {
 			t.Errorf("few hops %v: planned with %d hops, %v", few, c.Hops, err)
 		}
@@ -169,7 +169,7 @@ func TestTimesOfACoordinator(t *testing.T) {
 	j.Counts = estimate.Counts{Nodes: 1 << 22, Edges: 1 << 26, StatedNodes: true, Features: 128, Classes: 10, Training: 1 << 10, Hops: 60}
 	rec := &Record{Format: RecordFormat}
 	later := []control.Stage{control.Smooth}
-	expected := func() progress.Stage { return j.expected(t.Context(), rec, control.LSI, nil, later) }
+	expected := func() progress.Stage { return j.forecast().expected(t.Context(), rec, control.LSI, nil, later) }
 	if x := expected(); x.Planned != 0 || x.After >= 0 {
 		t.Errorf("without workers %+v is planned", x)
 	}

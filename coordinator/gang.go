@@ -42,8 +42,11 @@ type gangState struct {
 	members func() []string
 }
 
-// together reports whether the tasks of the phase belong to gangs.
-func (l *leases) together() bool { return len(l.tasks) > 0 && l.tasks[0].Shares() }
+// phaseTasks lists the tasks of a phase.
+type phaseTasks []*task
+
+// together reports whether the tasks belong to gangs.
+func (p phaseTasks) together() bool { return len(p) > 0 && p[0].Shares() }
 
 // gangName names the gang of a task by the first panel of its columns, or by a negative number if the gang takes one half of each panel.
 func gangName(t *task) int {
@@ -54,9 +57,9 @@ func gangName(t *task) int {
 }
 
 // gangOf returns all tasks of the gang of a task.
-func (l *leases) gangOf(t *task) []*task {
+func (p phaseTasks) gangOf(t *task) []*task {
 	var gang []*task
-	for _, x := range l.tasks {
+	for _, x := range p {
 		if gangName(x) == gangName(t) {
 			gang = append(gang, x)
 		}
@@ -79,12 +82,12 @@ func places(gang []*task) (taken, free int) {
 }
 
 // gangs yields the tasks of one gang after the other.
-func (l *leases) gangs(yield func([]*task) bool) {
+func (p phaseTasks) gangs(yield func([]*task) bool) {
 	seen := map[int]bool{}
-	for _, t := range l.tasks {
+	for _, t := range p {
 		if !seen[gangName(t)] {
 			seen[gangName(t)] = true
-			if !yield(l.gangOf(t)) {
+			if !yield(p.gangOf(t)) {
 				return
 			}
 		}
@@ -92,8 +95,8 @@ func (l *leases) gangs(yield func([]*task) bool) {
 }
 
 // atWork reports whether some gang of the phase has all its workers.
-func (l *leases) atWork() bool {
-	for gang := range l.gangs {
+func (p phaseTasks) atWork() bool {
+	for gang := range p.gangs {
 		if taken, free := places(gang); taken > 0 && free == 0 {
 			return true
 		}
@@ -103,10 +106,10 @@ func (l *leases) atWork() bool {
 
 // suits reports whether a worker may get a task now.
 func (l *leases) suits(now time.Time, worker string, t *task) bool {
-	if !l.together() {
+	if !l.tasks.together() {
 		return true
 	}
-	taken, _ := places(l.gangOf(t))
+	taken, _ := places(l.tasks.gangOf(t))
 	waits := l.broken[gangName(t)] && taken > 0
 	return !waits && l.fit(now, worker, t)
 }
@@ -131,13 +134,13 @@ func (l *leases) member(now time.Time, worker string) (best *task) {
 		}
 	}
 	begun := false
-	for gang := range l.gangs {
+	for gang := range l.tasks.gangs {
 		if taken, free := places(gang); taken > 0 {
 			begun, here = true, here-taken-free
 		}
 	}
 	var order [3]int64
-	for gang := range l.gangs {
+	for gang := range l.tasks.gangs {
 		taken, free := places(gang)
 		if taken == 0 && begun && here < free {
 			continue
@@ -189,7 +192,7 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		l.endGang(t)
 		return
 	}
-	if taken, _ := places(l.gangOf(t)); taken > 0 {
+	if taken, _ := places(l.tasks.gangOf(t)); taken > 0 {
 		l.broken[gangName(t)] = true
 		return
 	}
@@ -202,21 +205,21 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 // resetLosses forgets the losses and failures of a gang's tasks after one of its workers has committed something. These tasks are as long
 // as their stage, and a commit between two losses is progress.
 func (l *leases) resetLosses(of *task) {
-	if !l.together() {
+	if !l.tasks.together() {
 		return
 	}
 	delete(l.breaks, gangName(of))
-	for _, t := range l.gangOf(of) {
+	for _, t := range l.tasks.gangOf(of) {
 		t.losses, t.lostWith, t.failures = 0, nil, 0
 	}
 }
 
 // gang returns the gang of a lease. whole reports whether all its tasks have a worker.
 func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
-	if !l.together() {
+	if !l.tasks.together() {
 		return g, false
 	}
-	tasks := l.gangOf(of.task)
+	tasks := l.tasks.gangOf(of.task)
 	for i, t := range tasks {
 		if len(t.leases) == 0 {
 			return g, false
@@ -258,21 +261,6 @@ func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, err
 	}
 }
 
-// understaffed reports whether no gang has had all its workers for so long that the phase must be cut for the remaining workers.
-func (s *Scheduler) understaffed(now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.leases.together() || !s.gathered || s.stopping || s.leases.failed != nil || s.leases.counts().Waiting == 0 || s.leases.atWork() {
-		s.short = time.Time{}
-		return false
-	}
-	if s.short.IsZero() {
-		s.short = now
-	}
-	s.recut = now.Sub(s.short) > shortLeases*s.o.Lease
-	return s.recut
-}
-
 // Sharers lists the workers that may share the rows of a graph.
 type Sharers struct {
 	// Fit lists the workers that take part.
@@ -294,7 +282,7 @@ func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 	for since := time.Now(); ; {
 		s.mu.Lock()
 		s.gather()
-		err, changed, here := s.err, s.changed, s.live()
+		err, changed, here := s.err, s.changed, s.members.live()
 		list := s.sharers(time.Now())
 		ready := s.gathered && here > 0 && (!all || here >= s.o.Workers || time.Since(since) > s.o.Lease)
 		s.mu.Unlock()
@@ -321,9 +309,9 @@ func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
 
 // sharers lists the workers that are present, serve rows, and have not reported too little memory or disk for a gang of the stage.
 func (s *Scheduler) sharers(now time.Time) (list Sharers) {
-	for _, m := range s.members {
+	for m := range s.members.present {
 		switch {
-		case !s.here(m) || m.Blocks == "" || slices.Contains(s.leases.unfit, m.Hello.Worker):
+		case m.Blocks == "" || slices.Contains(s.leases.unfit, m.Hello.Worker):
 		case s.leases.quarantine.keepsOut(now, m.Hello.Worker):
 			list.Held = append(list.Held, m.Hello)
 		default:

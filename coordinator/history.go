@@ -42,15 +42,15 @@ func (x *lease) span(end time.Time, how string) Span {
 	return Span{Worker: x.worker, Stage: x.task.Stage, Task: x.task.ID(), Begin: x.since, End: end, How: how}
 }
 
-// remember notes how a lease ended. Events replayed from an older journal carry no time and are left out.
-func (l *leases) remember(x *lease, how string) {
-	if !l.live {
-		return
+// spans lists tasks that have ended, MostSpans at most.
+type spans []Span
+
+// add notes how a lease ended.
+func (h *spans) add(x *lease, how string) {
+	if len(*h) == MostSpans {
+		*h = slices.Delete(*h, 0, 1)
 	}
-	if len(l.history) == MostSpans {
-		l.history = slices.Delete(l.history, 0, 1)
-	}
-	l.history = append(l.history, x.span(time.Now(), how))
+	*h = append(*h, x.span(time.Now(), how))
 }
 
 // howEnded returns the word for the outcome by which a worker ends a task.

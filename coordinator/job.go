@@ -178,7 +178,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		}
 	}
 	rec.Plan, rec.Versions, rec.Host, rec.MemoryBudget = j.Plan, j.Versions, j.Host, j.Resources.Memory
-	j.noteLimits(rec)
+	j.forecast().noteLimits(rec)
 	rec.Inputs, rec.Named = next.Inputs, j.Inputs.Over(rec.Named)
 	rec.State, rec.Reason, rec.Stopped = Running, "", false
 	if j.Restart {
@@ -273,7 +273,7 @@ func (j *Job) ownModel(stages []control.Stage) (list []control.Stage) {
 
 // admit refuses stages that lack their input or do not fit, before anything changes.
 func (j *Job) admit(ctx context.Context, rec *Record, stages []control.Stage) error {
-	if err := j.refuse(ctx, rec, stages); err != nil {
+	if err := j.forecast().refuse(ctx, rec, stages); err != nil {
 		return err
 	}
 	then := *rec
@@ -342,11 +342,11 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 			return err
 		}
 	}
-	planned, err := j.figures(ctx, rec, s)
+	planned, err := j.forecast().figures(ctx, rec, s)
 	if err != nil {
 		return err
 	}
-	j.noteLimits(rec)
+	j.forecast().noteLimits(rec)
 	if j.lean, j.spare = false, 0; planned != nil {
 		j.lean, j.spare = planned.Lean, planned.Spare
 	}
@@ -354,7 +354,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		j.Log.Info("leaves out temporary files that save time: the disk has no space for them", "stage", s, "bytes_for_copies", j.spare)
 	}
 	j.Log.Info("begin", "stage", s)
-	end := progress.Begin(ctx, j.expected(ctx, rec, s, planned, later))
+	end := progress.Begin(ctx, j.forecast().expected(ctx, rec, s, planned, later))
 	traced, span := tracing.Span(ctx, "stage", attribute.String("ndls.stage", string(s)), attribute.String("ndls.plan", j.Plan.Hash()))
 	digested := func(err error) error { return err }
 	if s == control.Partition {
@@ -437,7 +437,7 @@ func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageR
 		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean, tasks[i].Spare = j.Plan, j.Inputs, j.lean, j.spare
 	}
 	reports, err := j.Tasks.Run(ctx, tasks)
-	j.listed = max(j.listed, j.bytes(func(control.Stage) bool { return true }))
+	j.listed = max(j.listed, j.forecast().bytes(func(control.Stage) bool { return true }))
 	return reports, err
 }
 

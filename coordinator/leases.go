@@ -28,7 +28,7 @@ type leases struct {
 	discards int
 	stage    control.Stage
 	workers  int // for which the stage was cut
-	tasks    []*task
+	tasks    phaseTasks
 	byID     map[string]*task
 	earlier  []control.StageReport // of phases before, of this stage
 	open     map[uint64]*lease
@@ -39,7 +39,7 @@ type leases struct {
 	holds    map[string]map[piece]bool // what a worker has a copy of
 	heard    time.Time                 // when the journal last recorded news of a worker
 	live     bool                      // true after the replay of the journal: from now on leases end at the present time
-	history  []Span                    // the last tasks that have ended, MostSpans at most
+	history  spans                     // the last tasks that have ended
 	gangState
 	quarantine
 }
@@ -119,18 +119,18 @@ func (l *leases) apply(now time.Time, e event) error {
 		}
 		l.drop(lease, howEnded(*e.Outcome))
 		l.end(lease.task, lease.worker, *e.Outcome, e.Loss)
-		if e.Outcome.Report == nil && l.together() {
+		if e.Outcome.Report == nil && l.tasks.together() {
 			l.leave(lease.task, lease.worker, *e.Outcome)
 		}
 	case lost:
 		lease, t := l.open[e.Fencing], l.byID[e.Task]
-		if t == nil || e.Loss == nil || lease == nil && !l.together() {
+		if t == nil || e.Loss == nil || lease == nil && !l.tasks.together() {
 			return impossible
 		}
 		if lease != nil {
 			l.drop(lease, "lost")
 		}
-		if l.together() {
+		if l.tasks.together() {
 			l.endGang(t) // also those that run out at the same time
 		}
 		l.lose(now, t, *e.Loss)
@@ -201,7 +201,7 @@ func (l *leases) put(of control.Task) *task {
 // lend opens a lease.
 func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
-	if taken, _ := places(l.gangOf(t)); taken == 0 {
+	if taken, _ := places(l.tasks.gangOf(t)); taken == 0 {
 		delete(l.broken, gangName(t))
 	}
 	t.leases = append(t.leases, lease)
@@ -222,7 +222,9 @@ func (l *leases) hold(worker string, p piece) {
 
 // drop ends a lease; how is the word for the reason.
 func (l *leases) drop(x *lease, how string) {
-	l.remember(x, how)
+	if l.live { // events replayed from an older journal carry no time
+		l.history.add(x, how)
+	}
 	delete(l.open, x.fencing)
 	if l.with[x.worker] == x {
 		delete(l.with, x.worker)
@@ -243,7 +245,7 @@ func (l *leases) end(t *task, worker string, o control.Outcome, loss *Loss) {
 			l.drop(other, "late")
 		}
 	case o.Kind == control.Drained || o.Kind == control.Broken:
-	case o.Kind == control.Unable && l.together(): // its gang goes on without it
+	case o.Kind == control.Unable && l.tasks.together(): // its gang goes on without it
 	case o.Kind == control.Unable:
 		l.isUnable(worker, t)
 	case o.Kind == control.Retry && t.failures+1 < failureBudget:
@@ -350,7 +352,7 @@ func (l *leases) resumes(tasks []control.Task) bool {
 // first. If none waits, it takes one that is overdue at another worker.
 func (l *leases) grant(now time.Time, worker string) (event, bool) {
 	var best *task
-	if l.together() {
+	if l.tasks.together() {
 		best = l.member(now, worker)
 	} else if best = l.waiting(worker); best == nil {
 		best = l.straggler(now, worker)
@@ -483,7 +485,7 @@ func (l *leases) finish(now time.Time, fencing uint64, o control.Outcome) (event
 	x.task.heard = o.Report != nil
 	e := event{Fact: ended, Task: x.task.ID(), Fencing: fencing, Outcome: &o}
 	switch {
-	case o.Report != nil || o.Kind == control.Drained || o.Kind == control.Broken && l.together():
+	case o.Report != nil || o.Kind == control.Drained || o.Kind == control.Broken && l.tasks.together():
 	case o.Kind == control.Retry || o.Kind == control.Unable || o.Kind == control.Fatal:
 		x.renewed = now
 		loss := x.loss(o.Reason)

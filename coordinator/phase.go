@@ -25,6 +25,13 @@ var ErrTask = errors.New("the task cannot be done")
 // the last reason. They wrap [ErrSuperseded] if another coordinator has taken over. They wrap errShort if a gang has lacked workers for two
 // leases: it is then cut anew.
 func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	return phaseLoop{s}.run(ctx, tasks)
+}
+
+// phaseLoop watches the tasks of a phase until the phase is over.
+type phaseLoop struct{ *Scheduler }
+
+func (s phaseLoop) run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
 	if err := s.begin(ctx, tasks); err != nil {
 		return nil, err
 	}
@@ -90,7 +97,7 @@ func (s *Scheduler) Run(ctx context.Context, tasks []control.Task) ([]control.St
 }
 
 // sweeper removes old records of the journal in the background. sweep starts the removal unless it is under way; stop ends it.
-func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
+func (s phaseLoop) sweeper(ctx context.Context) (sweep, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	idle := make(chan struct{}, 1)
 	idle <- struct{}{}
@@ -108,7 +115,7 @@ func (s *Scheduler) sweeper(ctx context.Context) (sweep, stop func()) {
 }
 
 // finished returns the number of finished tasks of the phase, and the share of its work that is done, including the tasks under way.
-func (s *Scheduler) finished() (tasks int, share float64) {
+func (s phaseLoop) finished() (tasks int, share float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.leases.counts().Done, s.leases.share(time.Now())
@@ -117,9 +124,9 @@ func (s *Scheduler) finished() (tasks int, share float64) {
 func stopped(ctx context.Context) error { return fmt.Errorf("coordinator: %w", context.Cause(ctx)) }
 
 // begin makes tasks the present phase.
-func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
+func (s phaseLoop) begin(ctx context.Context, tasks []control.Task) error {
 	s.mu.Lock()
-	workers := max(s.live(), s.o.Workers, 1)
+	workers := max(s.members.live(), s.o.Workers, 1)
 	b := s.journal.add()
 	if s.leases.resumes(tasks) && !s.recut {
 		s.leases.extend(time.Since(s.started)) // no worker could be heard before
@@ -143,14 +150,14 @@ func (s *Scheduler) begin(ctx context.Context, tasks []control.Task) error {
 }
 
 // pause stops giving out tasks between phases.
-func (s *Scheduler) pause() {
+func (s phaseLoop) pause() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false
 }
 
 // stop stops giving out tasks for good.
-func (s *Scheduler) stop() {
+func (s phaseLoop) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopping = true
@@ -159,7 +166,7 @@ func (s *Scheduler) stop() {
 }
 
 // look reports whether the phase is over, and returns a channel that is closed at the next change.
-func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []control.StageReport, over bool, err error) {
+func (s phaseLoop) look(ctx context.Context) (changed chan struct{}, reports []control.StageReport, over bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.leases.failed
@@ -186,7 +193,7 @@ func (s *Scheduler) look(ctx context.Context) (changed chan struct{}, reports []
 
 // tick ends leases that have run out. If the coordinator itself stood still, it adds that time to all leases, because it could not hear the
 // workers.
-func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
+func (s phaseLoop) tick(ctx context.Context, passed time.Duration) error {
 	s.mu.Lock()
 	s.gather()
 	if late := passed - 2*s.o.Lease/ticksPerLease; late > 0 {
@@ -203,10 +210,10 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 		events = s.giveUp(time.Now())
 	}
 	if len(events) == 0 {
-		if now := time.Now(); s.leases.together() || s.leases.counts().Waiting == 0 && s.leases.straggler(now, "") != nil {
+		if now := time.Now(); s.leases.tasks.together() || s.leases.counts().Waiting == 0 && s.leases.straggler(now, "") != nil {
 			s.wake() // a worker may be in gangs again, or something may take too long
 		}
-		s.forgetMembers()
+		s.members.forget(s.leases)
 		s.mu.Unlock()
 		return nil
 	}
@@ -217,7 +224,7 @@ func (s *Scheduler) tick(ctx context.Context, passed time.Duration) error {
 }
 
 // tellQuarantine logs which workers these events keep out of gangs.
-func (s *Scheduler) tellQuarantine(events []event) {
+func (s phaseLoop) tellQuarantine(events []event) {
 	for _, e := range events {
 		if e.Fact != lost || !s.leases.quarantine.keepsOut(time.Now(), e.Loss.Worker) {
 			continue
@@ -229,12 +236,10 @@ func (s *Scheduler) tellQuarantine(events []event) {
 
 // giveUp ends the phase if it has a task for which no present worker has enough memory or disk. It waits the time of a lease for missing
 // workers, which may be starting again.
-func (s *Scheduler) giveUp(now time.Time) []event {
+func (s phaseLoop) giveUp(now time.Time) []event {
 	var here []string
-	for _, m := range s.members {
-		if s.here(m) {
-			here = append(here, m.Worker)
-		}
+	for m := range s.members.present {
+		here = append(here, m.Worker)
 	}
 	e, stuck := s.leases.stuck(here)
 	switch {
@@ -256,6 +261,22 @@ func (s *Scheduler) remind() {
 	defer s.mu.Unlock()
 	s.waitForWorkers()
 	if c := s.leases.counts(); s.gathered && c.Waiting > 0 && c.Running == 0 {
-		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.live())
+		s.o.Log.Warn("tasks wait and no worker takes them", "tasks", c.Waiting, "workers", s.members.live())
 	}
+}
+
+// understaffed reports whether no gang has had all its workers for so long that the phase must be cut for the remaining workers.
+func (s phaseLoop) understaffed(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.leases
+	if !l.tasks.together() || !s.gathered || s.stopping || l.failed != nil || l.counts().Waiting == 0 || l.tasks.atWork() {
+		s.short = time.Time{}
+		return false
+	}
+	if s.short.IsZero() {
+		s.short = now
+	}
+	s.recut = now.Sub(s.short) > shortLeases*s.o.Lease
+	return s.recut
 }

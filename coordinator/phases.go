@@ -74,7 +74,7 @@ func (j *Job) shareAmong(ctx context.Context, rec *Record, w placement.Work, all
 	if err != nil || len(list.Fit)+len(list.Held) == 0 {
 		return nil, err
 	}
-	if w.Counts, err = j.counts(ctx, rec); err != nil {
+	if w.Counts, err = j.forecast().counts(ctx, rec); err != nil {
 		return nil, err
 	}
 	if w.Models() == 0 {

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,14 +37,8 @@ const (
 // longestName bounds, in bytes, the name and the address of a worker, and its other short texts.
 const longestName = 300
 
-const (
-	// maxMembers bounds the number of workers that the coordinator knows at a time.
-	maxMembers = 10_000
-	// forgottenAfter is the silence, in leases, after which a worker is forgotten.
-	forgottenAfter = 10
-	// longestReason bounds the reason of an outcome, in bytes.
-	longestReason = 16 << 10
-)
+// longestReason bounds the reason of an outcome, in bytes.
+const longestReason = 16 << 10
 
 // errStopping is the error for workers while the coordinator stops: the run has not ended, and continues with the next coordinator.
 var errStopping = errors.New("coordinator: it is stopping; ask the next one")
@@ -80,7 +73,7 @@ type Scheduler struct {
 
 	mu       sync.Mutex
 	leases   *leases
-	members  map[string]*member
+	members  members
 	gathered bool          // Options.Workers have been present
 	stuck    time.Time     // since when no present worker may get a task
 	running  bool          // tasks may be given out
@@ -94,17 +87,6 @@ type Scheduler struct {
 	err      error         // of the journal: nobody may hear of anything any more
 	changed  chan struct{} // closed, and replaced, whenever one of these changes
 	offered  chan struct{} // the same, when an idle worker may get a task since
-}
-
-// member is a worker that has joined.
-type member struct {
-	control.Hello
-	seen  time.Time
-	speed speed
-	polls int  // waiting calls of Next
-	told  bool // it has heard that the run has ended
-	left  bool // it ended with its last task and asks for no other
-	drain bool // it gets no further task, see DrainWorker
 }
 
 var _ control.Service = (*Scheduler)(nil)
@@ -127,19 +109,19 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, opts pl
 	}
 	s := &Scheduler{
 		cat: cat, plan: opts, plans: stage.Hashes(opts), o: o, journal: j, started: time.Now(),
-		leases: newLeases(o.Lease), members: map[string]*member{}, changed: make(chan struct{}), offered: make(chan struct{}),
+		leases: newLeases(o.Lease), members: members{map[string]*member{}, o.Lease}, changed: make(chan struct{}), offered: make(chan struct{}),
 		stages: []StageStatus{},
 	}
 	s.leading.Store(true)
 	s.leases.memory = func(worker string) int64 {
-		if m := s.members[worker]; m != nil {
+		if m := s.members.all[worker]; m != nil {
 			return m.Memory
 		}
 		return 0
 	}
 	s.leases.members = func() (list []string) {
-		for _, m := range s.members {
-			if s.here(m) && m.Blocks != "" {
+		for m := range s.members.present {
+			if m.Blocks != "" {
 				list = append(list, m.Worker)
 			}
 		}
@@ -229,30 +211,6 @@ func (s *Scheduler) tell() {
 	s.changed = make(chan struct{})
 }
 
-// seen notes a sign of life.
-func (s *Scheduler) seen(worker string) *member {
-	m := s.members[worker]
-	if m != nil {
-		m.seen = time.Now()
-	}
-	return m
-}
-
-// here reports whether a worker has given a sign of life lately and has not left.
-func (s *Scheduler) here(m *member) bool {
-	return !m.left && (m.polls > 0 || time.Since(m.seen) <= s.o.Lease)
-}
-
-// live counts the present workers.
-func (s *Scheduler) live() (n int) {
-	for _, m := range s.members {
-		if s.here(m) {
-			n++
-		}
-	}
-	return n
-}
-
 // Join implements [control.Service].
 func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, error) {
 	s.mu.Lock()
@@ -274,11 +232,11 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 		return control.Welcome{}, fmt.Errorf("coordinator: worker %s is ndls %s and the coordinator ndls %s; start both from the same program: %w",
 			h.Worker, h.Version, s.o.Version, control.ErrRefused)
 	}
-	s.forgetMembers()
-	if s.members[h.Worker] == nil && len(s.members) >= maxMembers {
+	s.members.forget(s.leases)
+	if s.members.all[h.Worker] == nil && len(s.members.all) >= maxMembers {
 		return control.Welcome{}, fmt.Errorf("worker %s comes after %d others, and the coordinator takes no more: %w", h.Worker, maxMembers, control.ErrRefused)
 	}
-	if s.members[h.Worker] == nil && !s.o.Alone {
+	if s.members.all[h.Worker] == nil && !s.o.Alone {
 		s.o.Log.Info("worker joined", "worker", h.Worker, "memory", h.Memory, "threads", h.Threads,
 			"edges_per_second", int64(h.Rates.Edges), "store_bytes_per_second", int64(h.Rates.Store))
 	}
@@ -288,10 +246,10 @@ func (s *Scheduler) Join(_ context.Context, h control.Hello) (control.Welcome, e
 	}
 	s.held(h)
 	h.Holds = nil
-	s.members[h.Worker] = &member{Hello: h, seen: time.Now()}
+	s.members.all[h.Worker] = &member{Hello: h, seen: time.Now()}
 	s.waitForWorkers()
 	return control.Welcome{
-		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: s.heartbeat(), Checkpoint: s.o.Checkpoint, Peer: s.peerOf(h.Worker),
+		Plan: s.plan, Store: s.cat.Store().URI(), Heartbeat: s.heartbeat(), Checkpoint: s.o.Checkpoint, Peer: s.members.peerOf(h.Worker),
 	}, nil
 }
 
@@ -305,27 +263,6 @@ func sound(r control.Rates) bool {
 	return true
 }
 
-// peerOf returns the address at which another present worker serves rows. It takes the next worker by name, so that not all workers ask the
-// same one.
-func (s *Scheduler) peerOf(worker string) string {
-	var first, next *member
-	for name, m := range s.members {
-		if name == worker || m.Blocks == "" || !s.here(m) {
-			continue
-		}
-		if first == nil || name < first.Worker {
-			first = m
-		}
-		if name > worker && (next == nil || name < next.Worker) {
-			next = m
-		}
-	}
-	if next = cmp.Or(next, first); next == nil {
-		return ""
-	}
-	return next.Blocks
-}
-
 // heartbeat returns the interval at which workers renew their leases and report progress. Workers on this host do so every second, because
 // a page may show progress that often.
 func (s *Scheduler) heartbeat() time.Duration {
@@ -333,21 +270,6 @@ func (s *Scheduler) heartbeat() time.Duration {
 		return min(time.Second, heartbeat(s.o.Lease))
 	}
 	return heartbeat(s.o.Lease)
-}
-
-// forgetMembers drops workers without a task that were silent for long, or that said that they end and were silent for a lease. Each
-// started worker has a new name, so that their number would grow otherwise.
-func (s *Scheduler) forgetMembers() {
-	for name, m := range s.members {
-		silence := forgottenAfter * s.o.Lease
-		if m.left {
-			silence = s.o.Lease
-		}
-		if !s.here(m) && time.Since(m.seen) > silence && s.leases.of(name) == nil {
-			delete(s.members, name)
-			delete(s.leases.holds, name)
-		}
-	}
 }
 
 // held notes which panels and intervals a worker has files of.
@@ -369,7 +291,7 @@ func (s *Scheduler) held(h control.Hello) {
 // gather notes whether enough workers are present for the first task. After a restart it gives the earlier workers several leases to come
 // back.
 func (s *Scheduler) gather() {
-	n := s.live()
+	n := s.members.live()
 	late := s.leases.fencing > 0 && n > 0 && time.Since(s.started) > shortLeases*s.o.Lease
 	if !s.gathered && (n >= s.o.Workers || late) {
 		s.gathered = true
@@ -380,7 +302,7 @@ func (s *Scheduler) gather() {
 // waitForWorkers finds out whether enough workers are present, and logs how many are missing.
 func (s *Scheduler) waitForWorkers() {
 	if s.gather(); !s.gathered {
-		s.o.Log.Info("waiting for workers", "here", s.live(), "wanted", s.o.Workers)
+		s.o.Log.Info("waiting for workers", "here", s.members.live(), "wanted", s.o.Workers)
 	}
 }
 
@@ -390,7 +312,7 @@ func (s *Scheduler) Next(ctx context.Context, worker string) (control.Lease, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		m := s.seen(worker)
+		m := s.members.seen(worker)
 		switch {
 		case s.err != nil:
 			return control.Lease{}, s.err
@@ -444,10 +366,10 @@ func (s *Scheduler) lend(m *member) (*lease, *batch) {
 		return nil, nil
 	}
 	e, ok := s.leases.grant(time.Now(), m.Worker)
-	if !ok || s.leases.together() && m.Blocks == "" {
+	if !ok || s.leases.tasks.together() && m.Blocks == "" {
 		return nil, nil
 	}
-	if s.leases.together() {
+	if s.leases.tasks.together() {
 		e.Blocks = m.Blocks
 	}
 	if first := s.leases.byID[e.Task].leases; len(first) > 0 {
@@ -465,7 +387,7 @@ func (s *Scheduler) Renew(_ context.Context, fencing uint64, p control.Progress)
 		return s.err
 	}
 	if x := s.leases.open[fencing]; x != nil {
-		if m := s.seen(x.worker); m != nil {
+		if m := s.members.seen(x.worker); m != nil {
 			m.speed.note(time.Now(), p.Usage)
 		}
 	}
@@ -487,7 +409,7 @@ func (s *Scheduler) Commit(ctx context.Context, fencing uint64, c control.Change
 		s.mu.Unlock()
 		return err
 	}
-	s.seen(x.worker)
+	s.members.seen(x.worker)
 	x.busy++
 	s.mu.Unlock()
 
@@ -609,7 +531,7 @@ func (s *Scheduler) Finish(ctx context.Context, fencing uint64, o control.Outcom
 		return err
 	}
 	worker := s.leases.open[fencing].worker
-	if m := s.seen(worker); m != nil {
+	if m := s.members.seen(worker); m != nil {
 		m.left = o.Kind == control.Drained || o.Kind == control.Fatal
 	}
 	b := s.record(e)
@@ -640,17 +562,15 @@ func (s *Scheduler) Workers() int {
 	if len(s.leases.open) > 0 {
 		return s.leases.workers
 	}
-	return max(s.live(), s.o.Workers, 1)
+	return max(s.members.live(), s.o.Workers, 1)
 }
 
 // Here lists the present workers.
 func (s *Scheduler) Here() (list []control.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, m := range s.members {
-		if s.here(m) {
-			list = append(list, m.Hello)
-		}
+	for m := range s.members.present {
+		list = append(list, m.Hello)
 	}
 	return list
 }
@@ -710,8 +630,8 @@ func (s *Scheduler) awaitChange(ctx context.Context) error {
 }
 
 func (s *Scheduler) untold() bool {
-	for _, m := range s.members {
-		if s.here(m) && !m.told {
+	for m := range s.members.present {
+		if !m.told {
 			return true
 		}
 	}

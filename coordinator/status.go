@@ -84,9 +84,9 @@ func (s *Scheduler) Status() Status {
 		st.SecondsLost += x.SecondsLost
 		lost[x.Worker]++
 	}
-	for _, m := range s.members {
+	for _, m := range s.members.all {
 		w := WorkerStatus{
-			Name: m.Worker, Here: s.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Rates: m.Rates,
+			Name: m.Worker, Here: s.members.here(m), LastSeen: time.Since(m.seen).Seconds(), Memory: m.Memory, Threads: m.Threads, Rates: m.Rates,
 			Usage: m.speed.usage, Losses: lost[m.Worker],
 			Draining: m.drain,
 		}

@@ -32,7 +32,7 @@ func GroupSeconds(c Counts, p plan.Options, r control.Resources, s Stage, worker
 	}
 	members := float64(size)
 	passes := float64(x.Passes)
-	seconds := passes * x.width * float64(x.edgesOfPass()) / members / rates.Edges
+	seconds := passes * x.width * float64(x.OnGraph().edgesOfPass()) / members / rates.Edges
 	if rates.Store > 0 && x.BytesPerPass > 0 {
 		seconds = overlap * max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
 	}

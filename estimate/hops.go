@@ -71,7 +71,7 @@ const usualHops = 9
 // of 194e6; hop 9 of labelled rows at 1/4 14, then 670, 3e4, 1e6, 4e7, 3e8 of 777e6; and hop 6 of
 // validation rows at 1/64 80, then 4e3, 1e5, 3e6, 3e7.
 func (s *Sheet) needless(targets int64, last int) float64 {
-	edges := max(float64(s.edgesOfPass()), 1)
+	edges := max(float64(s.OnGraph().edgesOfPass()), 1)
 	spread := max(edges/float64(s.Nodes), 1)
 	needed := s.countedAt(targets, last) * spread
 	if !s.FewHops || last > usualHops {

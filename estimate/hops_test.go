@@ -57,15 +57,15 @@ func TestRowsThatStandAreSpared(t *testing.T) {
 	}
 	o := smooth.Options{Rule: rule, Tolerance: 0.001, Standing: 0.0015, Targets: smooth.AllTargets(papers64.Nodes)}
 	s := Sheet{Counts: papers64, Plan: plan.Default()}
-	if passes, moves := s.passesOf(o, 200); passes != 39 || moves != 0 {
+	if passes, moves := s.OnGraph().passesOf(o, 200); passes != 39 || moves != 0 {
 		t.Errorf("%d passes, the last %d of rows that move, where nothing is known", passes, moves)
 	}
 	s.Plain, s.MovingShare = 14, 0.07
-	passes, moves := s.passesOf(o, 200)
+	passes, moves := s.OnGraph().passesOf(o, 200)
 	if want := o.Passes(186); moves != want || passes != 14+want {
 		t.Errorf("%d passes, the last %d of rows that move, not 14 and %d", passes, moves, want)
 	}
-	if spared := s.spared(o, 8, passes, moves); spared < 0.9*float64(8*moves)-4 || spared > float64(8*moves) {
+	if spared := s.OnGraph().spared(o, 8, passes, moves); spared < 0.9*float64(8*moves)-4 || spared > float64(8*moves) {
 		t.Errorf("%.1f passes of %d are spared", spared, 8*moves)
 	}
 }

@@ -13,9 +13,14 @@ import (
 	"ndls/spmv"
 )
 
+// OnGraph adds what passes over the graph take.
+type OnGraph struct{ *Sheet }
+
+func (s *Sheet) OnGraph() OnGraph { return OnGraph{s} }
+
 // capacity returns the memory limits for column blocks of some columns, beside held bytes, degrees
 // and components.
-func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
+func (s OnGraph) capacity(columns int, held int64) hops.Capacity {
 	free := s.Budget() - held - s.graphBytes()
 	r := hops.Capacity{
 		Nodes: s.Part, Others: s.Nodes - s.Part, Listed: s.listed(), Pair: s.sharing == 2, Components: s.Components, Free: free,
@@ -33,11 +38,11 @@ func (s *Sheet) capacity(columns int, held int64) hops.Capacity {
 
 // shareOfStream returns the bytes of the hop streams for the edges of a worker's rows, if edges are
 // shared evenly.
-func (s *Sheet) shareOfStream() int64 { return (s.stream() + s.sharing - 1) / s.sharing }
+func (s OnGraph) shareOfStream() int64 { return (s.stream() + s.sharing - 1) / s.sharing }
 
 // stream returns the bytes of the hop streams that a pass reads: those of one direction if edges
 // have directions.
-func (s *Sheet) stream() int64 {
+func (s OnGraph) stream() int64 {
 	if s.Directed {
 		return partition.HopBytes(s.Partitioned()) / 2
 	}
@@ -45,7 +50,7 @@ func (s *Sheet) stream() int64 {
 }
 
 // edgesOfPass returns the number of edges that a pass reads.
-func (s *Sheet) edgesOfPass() int64 {
+func (s OnGraph) edgesOfPass() int64 {
 	if s.Directed {
 		return s.Edges
 	}
@@ -53,7 +58,7 @@ func (s *Sheet) edgesOfPass() int64 {
 }
 
 // graphBytes returns the memory for degrees, strengths, divisors, components and their volumes.
-func (s *Sheet) graphBytes() int64 {
+func (s OnGraph) graphBytes() int64 {
 	bytes := s.nodeBytes(s.Part)
 	if s.listed() {
 		bytes += group.ListsBytes(s.Part, s.Nodes, int(s.sharing))
@@ -62,12 +67,12 @@ func (s *Sheet) graphBytes() int64 {
 }
 
 // listed reports whether workers that share rows send each other only the rows that are read.
-func (s *Sheet) listed() bool { return group.ListsPay(s.Nodes, s.edgesOfPass(), int(s.sharing)) }
+func (s OnGraph) listed() bool { return group.ListsPay(s.Nodes, s.edgesOfPass(), int(s.sharing)) }
 
 // NodeBytes returns the memory for degrees, strengths, components and their volumes of all nodes.
-func (s *Sheet) NodeBytes() int64 { return s.nodeBytes(s.Nodes) }
+func (s OnGraph) NodeBytes() int64 { return s.nodeBytes(s.Nodes) }
 
-func (s *Sheet) nodeBytes(rows int64) int64 {
+func (s OnGraph) nodeBytes(rows int64) int64 {
 	bytes := 8*rows + 8*s.Components + 3*4096
 	if s.Weighted {
 		bytes += 4*rows + 4096
@@ -78,7 +83,7 @@ func (s *Sheet) nodeBytes(rows int64) int64 {
 	return bytes
 }
 
-func (s *Sheet) precision() spmv.Precision {
+func (s OnGraph) precision() spmv.Precision {
 	if s.Plan.Precision == "float16" {
 		return spmv.Float16
 	}
@@ -87,7 +92,7 @@ func (s *Sheet) precision() spmv.Precision {
 
 // fits records the memory of column blocks in r, beside held bytes. need returns the memory for
 // some capacity, and the least memory if there is no capacity.
-func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64) {
+func (s OnGraph) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64) {
 	held += s.graphBytes()
 	peak := held + need(r)
 	if r.Resident {
@@ -112,7 +117,7 @@ func (s *Sheet) fits(r hops.Capacity, held int64, need func(hops.Capacity) int64
 // streams adds passes. Each reads all edges, unless they are in memory. copies says that edges may
 // be copied for late hops; spared is the number of passes that need no time for edges because of
 // that.
-func (s *Sheet) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool, spared float64) {
+func (s OnGraph) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies bool, spared float64) {
 	s.Passes += w.Passes
 	s.ColumnsPerPass = l.Columns
 	s.BytesRead = min(s.BytesRead+w.Read, hops.MostBytes)
@@ -176,7 +181,7 @@ const (
 )
 
 // edgeRate returns the edges a second and thread for rows of so many bytes together.
-func (s *Sheet) edgeRate(bytes int64) float64 {
+func (s OnGraph) edgeRate(bytes int64) float64 {
 	between := func(small, large Rate, from, to float64) float64 {
 		beyond := math.Log(max(float64(bytes), from)/from) / math.Log(to/from)
 		return s.rate(small) * math.Pow(s.rate(large)/s.rate(small), min(beyond, 1))
@@ -188,7 +193,7 @@ func (s *Sheet) edgeRate(bytes int64) float64 {
 }
 
 // copies returns the scratch space for copies of edges.
-func (s *Sheet) copies() int64 {
+func (s OnGraph) copies() int64 {
 	if s.Resources.Lean {
 		return min(hops.CopiedBytes(s.stream()), s.Resources.Spare)
 	}
@@ -196,7 +201,7 @@ func (s *Sheet) copies() int64 {
 }
 
 // FindLSI adds one run of the LSI engine, with a sketch or another probe, beside held bytes.
-func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax int, held int64) {
+func (s OnGraph) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax int, held int64) {
 	o := lsi.Options{Epsilon: epsilon, Tolerance: tolerance, Standing: StandingOfK(s.Plan), Kmax: kmax}
 	r := s.capacity(width, held)
 	r.Precision = lsi.Precision(sketch, s.Weighted, r.Precision)
@@ -220,7 +225,7 @@ func (s *Sheet) FindLSI(width int, sketch bool, epsilon, tolerance float64, kmax
 }
 
 // FindDirections adds finding so many slow directions of the graph beside random columns, and held bytes.
-func (s *Sheet) FindDirections(directions, random int, held int64) {
+func (s OnGraph) FindDirections(directions, random int, held int64) {
 	r := s.capacity(directions, held)
 	r.Precision = spmv.Float32
 	s.fits(r, held+lsi.DirectionsBytes(directions, random), func(r hops.Capacity) int64 {
@@ -243,7 +248,7 @@ func (s *Sheet) FindDirections(directions, random int, held int64) {
 // ShareLSI adds one run of the LSI engine in which workers, or groups of them, share the panels of
 // the probe, beside held bytes. Stretches end with the hops in ends; polynomials make those after them, unless few is zero. There are at
 // most so many tasks.
-func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Options, held int64) {
+func (s OnGraph) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Options, held int64) {
 	takers := min(s.takers(), tasks)
 	mine := (panels + takers - 1) / takers
 	r := s.capacity(mine*packed.PanelColumns, held)
@@ -297,7 +302,7 @@ func (s *Sheet) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Opt
 const finding = 48 << 20
 
 // Spectrum adds finding λ₂ beside held bytes, with the hops of a slow graph.
-func (s *Sheet) Spectrum(held int64) {
+func (s OnGraph) Spectrum(held int64) {
 	r := s.capacity(packed.PanelColumns, held)
 	r.Precision = spmv.Float32
 	s.fits(r, held, func(r hops.Capacity) int64 {
@@ -314,18 +319,18 @@ func (s *Sheet) Spectrum(held int64) {
 }
 
 // Columns adds smoothing some columns, read from tiles, beside held bytes.
-func (s *Sheet) Columns(o smooth.Options, columns, last int, held int64, half bool) {
+func (s OnGraph) Columns(o smooth.Options, columns, last int, held int64, half bool) {
 	reads, _ := s.smooths(o, columns, last, held)
 	s.BytesRead += reads * TileBytes(s.Nodes, columns, half)
 }
 
 // Random adds smoothing columns that are made of ids and degrees, beside held bytes.
-func (s *Sheet) Random(o smooth.Options, columns, last int, held int64) {
+func (s OnGraph) Random(o smooth.Options, columns, last int, held int64) {
 	s.smooths(o, columns, last, held)
 }
 
 // Labels adds smoothing columns that are made of the node table, beside held bytes.
-func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
+func (s OnGraph) Labels(o smooth.Options, columns, last int, held int64) {
 	reads, blocks := s.smooths(o, columns, last, held)
 	bytes := partition.NodeBytes(s.Partitioned())
 	s.BytesRead += reads * blocks * bytes
@@ -334,7 +339,7 @@ func (s *Sheet) Labels(o smooth.Options, columns, last int, held int64) {
 
 // smooths adds smoothing some columns. It returns the number of blocks, and the number of times
 // that each block is read.
-func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
+func (s OnGraph) smooths(o smooth.Options, columns, last int, held int64) (reads, blocks int64) {
 	if !s.Directed {
 		o.Tolerance = s.Plan.Tolerance
 	}
@@ -364,7 +369,7 @@ func (s *Sheet) smooths(o smooth.Options, columns, last int, held int64) (reads,
 
 // passesOf returns the passes of a block for so many hops. The last ones compute the rows that move alone, if it is known that others
 // stand.
-func (s *Sheet) passesOf(o smooth.Options, hops int) (passes, moves int) {
+func (s OnGraph) passesOf(o smooth.Options, hops int) (passes, moves int) {
 	passes = o.Passes(hops)
 	if s.MovingShare == 0 || o.Standing == 0 || passes == hops {
 		return passes, 0
@@ -377,7 +382,7 @@ func (s *Sheet) passesOf(o smooth.Options, hops int) (passes, moves int) {
 // need no time for edges because they need few rows: the last hops of each block. Finding the rows
 // costs as much time as findPasses of them. Without copies of edges no pass is spared. If the last passes
 // compute rows that move, it is these.
-func (s *Sheet) spared(o smooth.Options, blocks, last, moves int) float64 {
+func (s OnGraph) spared(o smooth.Options, blocks, last, moves int) float64 {
 	const findPasses = 3
 	if !o.Copies() || s.copies() == 0 {
 		return 0

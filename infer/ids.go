@@ -78,27 +78,21 @@ func openIDs(ctx context.Context, out *catalog.Catalog, ds dataset.Keyed, ofRun 
 			x.free()
 		}
 	}()
-	f, err := out.Create(ctx, catalog.Describe(catalog.KindIDs, idsPath))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Abort()
-	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: x.t, Longest: s.Longest()}, func(put func(key []byte) error) error {
-		return s.Each(ctx, func(key []byte, times uint32) error {
-			if times > 1 {
-				return ds.Twice(ctx, key)
-			}
-			if err := x.fresh.Add(x.key(key), uint32(x.m)); err != nil {
-				return err
-			}
-			x.m++
-			return put(key)
+	return x, out.Write(ctx, catalog.Describe(catalog.KindIDs, idsPath), func(f *catalog.File) (err error) {
+		f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: x.t, Longest: s.Longest()}, func(put func(key []byte) error) error {
+			return s.Each(ctx, func(key []byte, times uint32) error {
+				if times > 1 {
+					return ds.Twice(ctx, key)
+				}
+				if err := x.fresh.Add(x.key(key), uint32(x.m)); err != nil {
+					return err
+				}
+				x.m++
+				return put(key)
+			})
 		})
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return x, out.Commit(ctx, f)
 }
 
 // free returns the memory.

@@ -389,21 +389,13 @@ func (j *job) names(ctx context.Context) (*shards.IDReader, func(), error) {
 
 // create begins a file of rows of the new nodes, which write writes, and commits it.
 func (j *job) create(ctx context.Context, kind, path string, write func(f *catalog.File, names *shards.IDReader) error) error {
-	f, err := j.out.Create(ctx, catalog.Describe(kind, path).In(0))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
 	names, closeNames, err := j.names(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeNames()
-	f.Rows = int64(j.ids.m)
-	if err := write(f, names); err != nil {
-		return err
-	}
-	return j.out.Commit(ctx, f)
+	e := catalog.Describe(kind, path).In(0).Counting(int64(j.ids.m))
+	return j.out.Write(ctx, e, func(f *catalog.File) error { return write(f, names) })
 }
 
 func (j *job) writeK(ctx context.Context) error {
@@ -531,7 +523,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 
 // writeReport commits the report, and with it the output.
 func (j *job) writeReport(ctx context.Context) error {
-	if err := j.out.Write(ctx, catalog.Describe(kindReport, ReportPath).Counting(1), func(w io.Writer) error {
+	if err := j.out.Write(ctx, catalog.Describe(kindReport, ReportPath).Counting(1), func(w *catalog.File) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(j.report)

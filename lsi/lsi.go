@@ -227,7 +227,7 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		meter.Add(int64(t.blocks) * int64(t.passesAt(max(hop, 0))) * edges / int64(t.panels))
 	}
 	if t.polynomials != nil {
-		return t.runPolynomials(ctx, meter)
+		return t.lastWindow().runPolynomials(ctx, meter)
 	}
 	for {
 		for t.first = 0; t.first < t.panels; t.first = t.last {
@@ -244,27 +244,32 @@ func (t *tracker) windows(ctx context.Context, probe Probe) error {
 		t.streams.Forget(t.from + 1)
 		if t.decided == 0 && t.o.Few(t.from, int64(t.nodes), int64(t.before), int64(t.left)) {
 			t.decided = t.from
-			if err := t.findMoving(ctx); err != nil {
+			if err := t.lastWindow().findMoving(ctx); err != nil {
 				return err
 			}
 		}
 		if t.decided == 0 {
 			continue
 		}
-		if t.to = t.lastPlain(); t.from == t.to {
-			if err := t.openPolynomials(ctx); err != nil {
+		if t.to = t.lastWindow().lastPlain(); t.from == t.to {
+			if err := t.lastWindow().openPolynomials(ctx); err != nil {
 				return err
 			}
-			return t.runPolynomials(ctx, meter)
+			return t.lastWindow().runPolynomials(ctx, meter)
 		}
 	}
 }
 
+// lastWindow is the window whose hops are made of polynomials.
+type lastWindow struct{ *tracker }
+
+func (t *tracker) lastWindow() lastWindow { return lastWindow{t} }
+
 // lastPlain returns the last hop before polynomials, after it was decided that they replace hops.
-func (t *tracker) lastPlain() int { return t.moving.After(t.decided) }
+func (t lastWindow) lastPlain() int { return t.moving.After(t.decided) }
 
 // openPolynomials begins the last window, whose hops are made of polynomials.
-func (t *tracker) openPolynomials(ctx context.Context) (err error) {
+func (t lastWindow) openPolynomials(ctx context.Context) (err error) {
 	t.to, t.series = t.o.Kmax, t.o.series(t.decided)
 	if t.table.uncertain, err = newNodeSet(t.g.Budget, t.n); err != nil {
 		return err
@@ -297,7 +302,7 @@ func (o Options) standing(from int, open func(i int64) bool) hops.Standing {
 
 // findMoving finds the rows that move. If there is no memory for that beside the rows of a single block, these wait in a
 // scratch file, as those of several blocks do.
-func (t *tracker) findMoving(ctx context.Context) (err error) {
+func (t lastWindow) findMoving(ctx context.Context) (err error) {
 	if t.o.standing(t.decided, nil).Amount == 0 {
 		return nil
 	}
@@ -305,12 +310,12 @@ func (t *tracker) findMoving(ctx context.Context) (err error) {
 	if need > t.g.Budget.Free() {
 		if t.held == [3]int{0, t.panels, t.decided} {
 			if t.states == nil {
-				if t.states, err = newStates(t); err != nil {
+				if t.states, err = newStates(t.tracker); err != nil {
 					return err
 				}
 			}
 			t.first, t.last = 0, t.panels
-			if err := t.states.save(t); err != nil {
+			if err := t.states.save(t.tracker); err != nil {
 				return err
 			}
 		}
@@ -341,7 +346,7 @@ func (t *tracker) open(i int64) bool {
 
 // runPolynomials finds K of all nodes whose K is still unknown. States are saved between
 // blocks, because only then the rows of the other blocks and the sums are all that is left to know.
-func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (err error) {
+func (t lastWindow) runPolynomials(ctx context.Context, meter *progress.Meter) (err error) {
 	if t.finder.spread, err = t.g.State.Spread(ctx, t.g.Group); err != nil {
 		return err
 	}
@@ -378,24 +383,24 @@ func (t *tracker) runPolynomials(ctx context.Context, meter *progress.Meter) (er
 }
 
 // runBatches makes polynomials of a block for one batch of nodes after the other. Between them the rows wait in the file of states.
-func (t *tracker) runBatches(ctx context.Context, meter *progress.Meter) (err error) {
+func (t lastWindow) runBatches(ctx context.Context, meter *progress.Meter) (err error) {
 	p := t.polynomials
 	if err := t.moving.Clear(t.rows); err != nil {
 		return err
 	}
 	if len(p.batches) > 1 {
 		if t.states == nil {
-			if t.states, err = newStates(t); err != nil {
+			if t.states, err = newStates(t.tracker); err != nil {
 				return err
 			}
 		}
-		if err := t.states.save(t); err != nil {
+		if err := t.states.save(t.tracker); err != nil {
 			return err
 		}
 	}
 	for p.batch = range p.batches {
 		if p.batch > 0 {
-			if err := t.states.load(t); err != nil {
+			if err := t.states.load(t.tracker); err != nil {
 				return err
 			}
 			t.endWalk()
@@ -416,7 +421,7 @@ func (t *tracker) runBatches(ctx context.Context, meter *progress.Meter) (err er
 
 // addPiece adds the block's share of the squared distances of a piece. After the last block it
 // enters K of the nodes that settle.
-func (t *tracker) addPiece(x piece, b *pieceBuffer) error {
+func (t lastWindow) addPiece(x piece, b *pieceBuffer) error {
 	p := t.polynomials
 	if t.first == 0 {
 		clear(p.pieceProducts(x, b))
@@ -467,10 +472,9 @@ type tracker struct {
 	finder  finder
 	rows    *spmv.Block
 	streams *hops.Streams
-	walk    *hops.Walk          // of the block whose rows are in memory
-	partial *mem.Array[float64] // sums of the blocks so far at this hop
-	sums    *direct.Scratch     // partial, by hop of the window
-	states  *states             // of each block at the end of a window
+	walk    *hops.Walk // of the block whose rows are in memory
+	partial partialSums
+	states  *states // of each block at the end of a window
 	// series says how polynomials replace hops after a hop, at first after the least number of them; polynomials is nil unless they do so in
 	// this window. moving has the rows that they compute.
 	series      *series
@@ -537,15 +541,8 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 
 // share allocates what several blocks need.
 func (t *tracker) share() (err error) {
-	if t.partial == nil {
-		if t.partial, err = mem.Alloc[float64](t.g.Budget, direct.RoundUp(t.n), "partial distances"); err != nil {
-			return err
-		}
-	}
-	if t.sums == nil {
-		if t.sums, err = direct.NewScratch(t.g.Scratch); err != nil {
-			return fmt.Errorf("scratch file: %w", err)
-		}
+	if err := t.partial.open(t.g, t.n); err != nil {
+		return err
 	}
 	if t.states == nil {
 		t.states, err = newStates(t)
@@ -593,12 +590,9 @@ func (t *tracker) close() {
 		t.rows.Free()
 	}
 	t.streams.Close()
-	t.partial.Free()
+	t.partial.close()
 	t.polynomials.close()
 	t.moving.Free()
-	if t.sums != nil {
-		_ = t.sums.Close()
-	}
 	t.states.close()
 }
 
@@ -828,8 +822,8 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	defer chunks.Put(buf)
 	norms := buf[:n]
 	clear(norms)
-	if t.partial != nil {
-		norms = t.partial.S[first : first+int64(n)]
+	if t.partial.now != nil {
+		norms = t.partial.now.S[first : first+int64(n)]
 	}
 	t.g.Kernel.SquareNorms(norms, rows)
 	if t.scouts() {
@@ -862,35 +856,65 @@ func (t *tracker) scout(first int64, squares []float64) {
 
 // loadPartial loads the sums of earlier blocks at this hop.
 func (t *tracker) loadPartial() error {
-	if t.partial == nil {
-		return nil
+	switch {
+	case t.partial.now == nil:
+	case t.first == 0:
+		t.partial.now.Clear()
+	default:
+		return t.partial.read(t.hop - t.from)
 	}
-	if t.first == 0 {
-		t.partial.Clear()
-		return nil
-	}
-	return t.readSums(t.hop)
+	return nil
 }
 
 // storePartial stores the sums for the next block.
 func (t *tracker) storePartial() error {
-	if t.partial == nil || t.lastBlock() {
+	if t.partial.now == nil || t.lastBlock() {
 		return nil
 	}
-	return t.writeSums(t.hop)
+	return t.partial.write(t.hop - t.from)
 }
 
-func (t *tracker) readSums(hop int) error {
-	raw := mem.AsBytes(t.partial.S)
-	if err := t.sums.ReadAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
+// partialSums holds the squared distances that the blocks so far have added up. Its zero value is of a single block, which has none.
+type partialSums struct {
+	now  *mem.Array[float64] // at this hop, by node
+	file *direct.Scratch     // by hop of the window
+}
+
+// open allocates the sums of n nodes, unless that is done.
+func (p *partialSums) open(g hops.Graph, n int64) (err error) {
+	if p.now == nil {
+		if p.now, err = mem.Alloc[float64](g.Budget, direct.RoundUp(n), "partial distances"); err != nil {
+			return err
+		}
+	}
+	if p.file == nil {
+		if p.file, err = direct.NewScratch(g.Scratch); err != nil {
+			return fmt.Errorf("scratch file: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *partialSums) close() {
+	p.now.Free()
+	if p.file != nil {
+		_ = p.file.Close()
+	}
+}
+
+// read reads the sums of a hop of the window; the first one is 0.
+func (p *partialSums) read(hop int) error {
+	raw := mem.AsBytes(p.now.S)
+	if err := p.file.ReadAt(raw, int64(hop)*int64(len(raw))); err != nil {
 		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil
 }
 
-func (t *tracker) writeSums(hop int) error {
-	raw := mem.AsBytes(t.partial.S)
-	if err := t.sums.WriteAt(raw, int64(hop-t.from)*int64(len(raw))); err != nil {
+// write writes them.
+func (p *partialSums) write(hop int) error {
+	raw := mem.AsBytes(p.now.S)
+	if err := p.file.WriteAt(raw, int64(hop)*int64(len(raw))); err != nil {
 		return fmt.Errorf("partial distances: %w", err)
 	}
 	return nil

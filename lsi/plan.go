@@ -113,7 +113,7 @@ func (o Options) work(n int64, width int, sketch bool, last int, units, most int
 			if o.Standing > 0 || o.KeptRoom > 0 {
 				states = max(states, int64(t.panels)*t.panelBytes()) // rows of a single block wait there
 			}
-			kept = t.addPolynomials(&w, units, most)
+			kept = t.lastWindow().addPolynomials(&w, units, most)
 			sums = max(sums, (Longest+1)*8*direct.RoundUp(n)) // if hops are made one by one after all
 			break
 		}
@@ -151,7 +151,7 @@ func (t *tracker) addWindow(w *hops.Work, from, end int) {
 
 // addPolynomials adds the passes of all blocks after plainHops. It returns the size of their scratch
 // files, with room for most units.
-func (t *tracker) addPolynomials(w *hops.Work, units, most int64) (disk int64) {
+func (t lastWindow) addPolynomials(w *hops.Work, units, most int64) (disk int64) {
 	l := t.o.Layout
 	for first := 0; first < t.panels; first += l.Columns / packed.PanelColumns {
 		panels := min(t.panels-first, l.Columns/packed.PanelColumns)

@@ -124,10 +124,10 @@ func (t *tracker) save(w io.Writer) error {
 		if !t.partly(hop) {
 			continue
 		}
-		if err := t.readSums(hop); err != nil {
+		if err := t.partial.read(hop - t.from); err != nil {
 			return err
 		}
-		if err := out.Put(mem.AsBytes(t.partial.S[:t.n])); err != nil {
+		if err := out.Put(mem.AsBytes(t.partial.now.S[:t.n])); err != nil {
 			return err
 		}
 	}
@@ -161,12 +161,12 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 		return err
 	}
 	if t.decided > 0 {
-		if err := t.findMoving(ctx); err != nil {
+		if err := t.lastWindow().findMoving(ctx); err != nil {
 			return err
 		}
 	}
 	if t.resumesPolynomials {
-		return t.resumePolynomials(ctx, r)
+		return t.lastWindow().resumePolynomials(ctx, r)
 	}
 	hop := t.at[0]
 	even := hop == t.at[t.panels-1]
@@ -184,10 +184,10 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 		if !t.partly(hop) {
 			continue
 		}
-		if err := r.Fill(mem.AsBytes(t.partial.S[:t.n])); err != nil {
+		if err := r.Fill(mem.AsBytes(t.partial.now.S[:t.n])); err != nil {
 			return err
 		}
-		if err := t.writeSums(hop); err != nil {
+		if err := t.partial.write(hop - t.from); err != nil {
 			return err
 		}
 	}
@@ -198,11 +198,11 @@ func (t *tracker) resume(ctx context.Context, r *hops.StateReader) error {
 }
 
 // resumePolynomials loads a state from within the window whose hops are made of polynomials.
-func (t *tracker) resumePolynomials(ctx context.Context, r *hops.StateReader) error {
+func (t lastWindow) resumePolynomials(ctx context.Context, r *hops.StateReader) error {
 	if err := t.share(); err != nil {
 		return err
 	}
-	if err := t.states.read(r, t); err != nil {
+	if err := t.states.read(r, t.tracker); err != nil {
 		return err
 	}
 	if err := t.openPolynomials(ctx); err != nil {

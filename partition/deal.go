@@ -87,25 +87,19 @@ func (j tiling) dealAs(ctx context.Context, p steps.Piece, half bool) error {
 	return j.readingFeatures(func(seen []uint64, readers int) error {
 		// Two attempts write the rows of a lot in different orders, so each has its own file name.
 		path := runPath(Deal, p) + "-" + strings.ToLower(rand.Text()[:8])
-		f, err := j.cat.Create(ctx, keysOf(Deal, path).Pieces(p.First, p.Last))
-		if err != nil {
-			return err
-		}
-		defer f.Abort()
-		d, err := newDealer(j.job, f, half)
-		if err != nil {
-			return err
-		}
-		w := &tileWriter{tiling: j, tiles: j.tilesOf(half), readers: readers, part: p, last: j.ordered.Panels, seen: seen, store: d}
-		defer func() { w.store.close() }()
-		if err := w.readFeatures(ctx); err != nil {
-			return err
-		}
-		if err := d.seal(); err != nil {
-			return err
-		}
-		f.Rows = w.count.Load()
-		return j.cat.Commit(ctx, f)
+		return j.cat.Write(ctx, keysOf(Deal, path).Pieces(p.First, p.Last), func(f *catalog.File) error {
+			d, err := newDealer(j.job, f, half)
+			if err != nil {
+				return err
+			}
+			w := &tileWriter{tiling: j, tiles: j.tilesOf(half), readers: readers, part: p, last: j.ordered.Panels, seen: seen, store: d}
+			defer func() { w.store.close() }()
+			if err := w.readFeatures(ctx); err != nil {
+				return err
+			}
+			f.Rows = w.count.Load()
+			return d.seal()
+		})
 	})
 }
 
@@ -327,7 +321,9 @@ var errRows = fmt.Errorf("the sorted features do not have exactly one row for ea
 func (j tiling) explainRows(ctx context.Context) error {
 	return j.withNodes(ctx, func() error {
 		return j.readingFeatures(func(seen []uint64, readers int) error {
-			w := &tileWriter{tiling: j, tiles: j.tilesOf(false), readers: readers, part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{}}
+			w := &tileWriter{
+				tiling: j, tiles: j.tilesOf(false), readers: readers, part: allSlices, last: j.ordered.Panels, seen: seen, store: noRows{},
+			}
 			return w.readFeatures(ctx)
 		})
 	})

@@ -73,11 +73,11 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (
 	if err != nil {
 		return err
 	}
-	f, err := cat.Create(ctx, filesOf(shard.Kind, int(shard.Interval)).hops)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
+	return cat.Write(ctx, filesOf(shard.Kind, int(shard.Interval)).hops, func(f *catalog.File) error { return buildHops(ctx, f, r, shard) })
+}
+
+// buildHops writes the hop stream of a shard, which r reads.
+func buildHops(ctx context.Context, f *catalog.File, r *shards.EdgeReader, shard catalog.Entry) error {
 	w, err := shards.NewHopWriter(f, r.Meta())
 	if err != nil {
 		return err
@@ -109,5 +109,5 @@ func BuildHops(ctx context.Context, cat *catalog.Catalog, shard catalog.Entry) (
 		return fmt.Errorf("%s holds %d edges, its catalogue entry says %d: remove the run directory and run again: %w",
 			shard.Path, f.Rows, shard.Rows, seal.ErrCorrupt)
 	}
-	return cat.Commit(ctx, f)
+	return nil
 }

@@ -85,11 +85,12 @@ func (j nodeTable) writeNodes(ctx context.Context, ends, component []uint32) err
 		defer keys.free()
 	}
 
-	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindNodes, NodesPath))
+	files := j.cat.Batch()
+	defer files.Abort()
+	f, err := files.Create(ctx, catalog.Describe(catalog.KindNodes, NodesPath).Counting(n))
 	if err != nil {
 		return err
 	}
-	defer f.Abort()
 	degree := len(ends) - 1
 	write := shards.WriteNodes
 	switch {
@@ -125,12 +126,10 @@ func (j nodeTable) writeNodes(ctx context.Context, ends, component []uint32) err
 	}); err != nil {
 		return err
 	}
-	f.Rows = n
-	known, err := j.createOrdered(ctx)
-	if err != nil {
+	if err := j.addOrdered(ctx, files); err != nil {
 		return err
 	}
-	return j.cat.Commit(ctx, known, f)
+	return files.Commit(ctx)
 }
 
 // countNodes counts, for the summary, the labelled nodes, the nodes of each split, and the nodes with blanked features.
@@ -314,7 +313,7 @@ func (j nodeTable) writeSplits(ctx context.Context, ids []uint32, labels []int32
 
 func (j nodeTable) writeSplit(ctx context.Context, number int, splits []uint8) error {
 	e := catalog.Describe(catalog.KindSplits, SplitPath(number)).Counting(int64(len(splits)))
-	return j.cat.Write(ctx, e, func(w io.Writer) error {
+	return j.cat.Write(ctx, e, func(w *catalog.File) error {
 		_, err := w.Write(splits)
 		return err
 	})

@@ -84,14 +84,9 @@ func (j numbering) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 		return err
 	}
 	defer s.Close()
-	f, err := j.cat.Create(ctx, catalog.Describe(catalog.KindIDs, shards.IDsPath))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	unique := ds.OwnNodes()
-	f.Rows, err = shards.WriteIDs(f, shards.IDs{Type: t, Longest: s.Longest(), Doubts: strings.Join(ds.Doubts(), "\n")},
-		func(put func(key []byte) error) error {
+	unique, about := ds.OwnNodes(), shards.IDs{Type: t, Longest: s.Longest(), Doubts: strings.Join(ds.Doubts(), "\n")}
+	return j.cat.Write(ctx, catalog.Describe(catalog.KindIDs, shards.IDsPath), func(f *catalog.File) (err error) {
+		f.Rows, err = shards.WriteIDs(f, about, func(put func(key []byte) error) error {
 			n := int64(0)
 			return s.Each(ctx, func(key []byte, times uint32) error {
 				if times > 1 && unique {
@@ -103,10 +98,8 @@ func (j numbering) commitIDs(ctx context.Context, ds dataset.Keyed) error {
 				return put(key)
 			})
 		})
-	if err != nil {
 		return err
-	}
-	return j.cat.Commit(ctx, f)
+	})
 }
 
 // IDCounts holds the counts of the ids of a dataset.

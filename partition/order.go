@@ -87,9 +87,9 @@ func (j counting) prepareTally(ctx context.Context, t *tally) (err error) {
 	return err
 }
 
-// createOrdered writes the file that later steps read.
-func (j *job) createOrdered(ctx context.Context) (*catalog.File, error) {
-	return j.createJSON(ctx, keysOf(Order, orderPath), j.ordered)
+// addOrdered adds the file that later steps read to files that are committed together.
+func (j *job) addOrdered(ctx context.Context, files *catalog.Batch) error {
+	return files.Write(ctx, keysOf(Order, orderPath).Counting(1), writeJSON(j.ordered))
 }
 
 // lookAhead is the number of pairs that are read before they are counted, so that the processor fetches their data at the same time and not

@@ -47,18 +47,10 @@ func (j ordering) orderRanges(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var files []*catalog.File
-	defer func() {
-		for _, f := range files {
-			f.Abort()
-		}
-	}()
+	files := j.cat.Batch()
+	defer files.Abort()
 	save := func(kind string, p steps.Piece, most int64, all visits[uint64]) error {
-		f, err := catalogKeys[uint64]{j.job}.create(ctx, kind, p, most, all, [2]int64{})
-		if err == nil {
-			files = append(files, f)
-		}
-		return err
+		return j.numbers().add(ctx, files, kind, p, most, all, [2]int64{})
 	}
 	ends, classes, err := j.addClasses(ctx, ranges)
 	if err != nil {
@@ -95,12 +87,10 @@ func (j ordering) orderRanges(ctx context.Context) error {
 		return err
 	}
 	j.nodeTable().warnOfLonelyNodes(n, j.ordered.Lonely)
-	known, err := j.createOrdered(ctx)
-	if err != nil {
+	if err := j.addOrdered(ctx, files); err != nil {
 		return err
 	}
-	files = append(files, known)
-	return j.cat.Commit(ctx, files...)
+	return files.Commit(ctx)
 }
 
 // readRest reads what the dataset has beside edges.
@@ -124,15 +114,15 @@ type saver func(kind string, p steps.Piece, most int64, all visits[uint64]) erro
 
 // countsOfInput sets j.dropped and returns the number of rows of the edge list and of self-loops.
 func (j ordering) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
-	gathered, err := firstNotes(ctx, catalogKeys[uint64]{j.job}, Gather)
+	gathered, err := firstNotes(ctx, j.numbers(), Gather)
 	if err != nil {
 		return counts, err
 	}
 	j.dropped.Store(gathered[0])
 	if j.info.Weighted {
-		return firstNotes(ctx, catalogKeys[extsort.Record]{j.job}, Merge)
+		return firstNotes(ctx, catalogKeys[extsort.Record](j), Merge)
 	}
-	return firstNotes(ctx, catalogKeys[uint64]{j.job}, Merge)
+	return firstNotes(ctx, j.numbers(), Merge)
 }
 
 // firstNotes returns the notes of the first file that a step left.
@@ -158,7 +148,7 @@ type gatheredRange struct {
 
 // gathered lists the ranges of some pieces in order; it does not count nodes.
 func (j ordering) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRange, err error) {
-	files, err := catalogKeys[uint64]{j.job}.open(ctx, Gather+tallyClasses, p, false)
+	files, err := j.numbers().open(ctx, Gather+tallyClasses, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +164,7 @@ func (j ordering) gathered(ctx context.Context, p steps.Piece) (ranges []gathere
 
 // eachClass visits the degrees of a range in ascending order, each with its number of nodes.
 func (j ordering) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
-	files, err := catalogKeys[uint64]{j.job}.open(ctx, Gather+tallyClasses, r.piece, false)
+	files, err := j.numbers().open(ctx, Gather+tallyClasses, r.piece, false)
 	if err != nil {
 		return err
 	}
@@ -581,22 +571,9 @@ func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c 
 	return c, nil
 }
 
-// createJSON writes a file with the counts of a step.
-func (j *job) createJSON(ctx context.Context, e catalog.Entry, what any) (*catalog.File, error) {
-	text, err := json.Marshal(what)
-	if err != nil {
-		return nil, err
-	}
-	f, err := j.cat.Create(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	f.Rows = 1
-	if _, err := f.Write(append(text, '\n')); err != nil {
-		f.Abort()
-		return nil, err
-	}
-	return f, nil
+// writeJSON returns a function that writes the counts of a step.
+func writeJSON(what any) func(*catalog.File) error {
+	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
 }
 
 // replaceBy replaces each of the numbers for which a file of pairs has another by that one. Each slice of space is at least as long as
@@ -605,7 +582,7 @@ func (j ordering) replaceBy(ctx context.Context, kind string, numbers []uint32, 
 	distinct := distinctOf(numbers, space[0])
 	to := space[1][:len(distinct)]
 	copy(to, distinct)
-	files, err := catalogKeys[uint64]{j.job}.open(ctx, kind, steps.Unit(0), false)
+	files, err := j.numbers().open(ctx, kind, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}

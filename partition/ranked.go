@@ -105,29 +105,23 @@ func (j ordering) rankNodes(ctx context.Context, p steps.Piece) error {
 	return nil
 }
 
-func (j ordering) rankRange(ctx context.Context, r gatheredRange) (err error) {
+func (j ordering) rankRange(ctx context.Context, r gatheredRange) error {
 	// Memory decides where lots end, so two attempts may write different files.
 	path := runPath(Rank, r.piece) + "-" + strings.ToLower(rand.Text()[:8])
-	f, err := j.cat.Create(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	w := &ranker{ordering: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
-	defer w.free()
-	if err := w.readClasses(ctx); err != nil {
-		return err
-	}
-	if err := w.eachLot(ctx); err != nil {
-		return err
-	}
-	if err := sealIndex(f, w.index); err != nil {
-		return err
-	}
-	for _, lot := range w.index.Lots {
-		f.Rows += lot.Rows
-	}
-	return j.cat.Commit(ctx, f)
+	return j.cat.Write(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last), func(f *catalog.File) error {
+		w := &ranker{ordering: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
+		defer w.free()
+		if err := w.readClasses(ctx); err != nil {
+			return err
+		}
+		if err := w.eachLot(ctx); err != nil {
+			return err
+		}
+		for _, lot := range w.index.Lots {
+			f.Rows += lot.Rows
+		}
+		return sealIndex(f, w.index)
+	})
 }
 
 // ranker ranks the nodes of a range.
@@ -459,7 +453,7 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 
 // eachOf visits the numbers of a range in the files of some pieces of a kind, on threads.
 func (j ordering) eachOf(ctx context.Context, kind string, p steps.Piece, r idRange, threads int, visit func(id, n uint32) error) error {
-	files, err := catalogKeys[uint64]{j.job}.open(ctx, kind, p, false)
+	files, err := j.numbers().open(ctx, kind, p, false)
 	if err != nil {
 		return err
 	}
@@ -627,7 +621,7 @@ func (j ordering) numberComponents(ctx context.Context) error {
 		return err
 	}
 	defer byID.Close()
-	return catalogKeys[uint64]{j.job}.write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
+	return j.numbers().write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
 // component describes a component within a lot, or within all lots.

@@ -47,6 +47,9 @@ type pairSource[T extsort.Item] interface {
 // catalogKeys keeps sorted keys in run files in the catalogue.
 type catalogKeys[T extsort.Item] struct{ *job }
 
+// numbers returns the run files of numbers by input id.
+func (j *job) numbers() catalogKeys[uint64] { return catalogKeys[uint64]{j} }
+
 func (c catalogKeys[T]) close() {}
 
 func (c catalogKeys[T]) have(step string) []steps.Piece { return havePieces(c.cat, step) }
@@ -59,31 +62,23 @@ func (c catalogKeys[T]) save(ctx context.Context, step string, p steps.Piece, s 
 
 // write commits a run file of the keys that all visits in ascending order, at most `most`.
 func (c catalogKeys[T]) write(ctx context.Context, step string, p steps.Piece, most int64, all visits[T], counts [2]int64) error {
-	f, err := c.create(ctx, step, p, most, all, counts)
-	if err != nil {
+	b := c.cat.Batch()
+	defer b.Abort()
+	if err := c.add(ctx, b, step, p, most, all, counts); err != nil {
 		return err
 	}
-	defer f.Abort()
-	return c.cat.Commit(ctx, f)
+	return b.Commit(ctx)
 }
 
-// create writes such a run file without committing it.
-func (c catalogKeys[T]) create(ctx context.Context, step string, p steps.Piece, most int64, all visits[T],
+// add adds such a run file to files that are committed together.
+func (c catalogKeys[T]) add(ctx context.Context, b *catalog.Batch, step string, p steps.Piece, most int64, all visits[T],
 	counts [2]int64,
-) (*catalog.File, error) {
+) error {
 	entry := keysOf(step, runPath(step, p)).Pieces(p.First, p.Last)
 	if c.info.Weighted {
 		entry.ValueType = catalog.Float32
 	}
-	f, err := c.cat.Create(ctx, entry)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.fill(ctx, f, most, all, counts); err != nil {
-		f.Abort()
-		return nil, err
-	}
-	return f, nil
+	return b.Write(ctx, entry, func(f *catalog.File) error { return c.fill(ctx, f, most, all, counts) })
 }
 
 // fill writes the keys that all visits to a run file.

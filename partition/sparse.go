@@ -62,7 +62,8 @@ func (j tiling) drawBlank(ctx context.Context) (err error) {
 	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
 		return err
 	}
-	return j.nodeTable().eachNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, j.nodeTable().readers(), func(first int64, b shards.NodeBatch) error {
+	nodes, want := j.nodeTable(), shards.NodeID|shards.NodeLabel|shards.NodeSplit
+	return nodes.eachNodes(ctx, want, nodes.readers(), func(first int64, b shards.NodeBatch) error {
 		for i, id := range b.ID {
 			if j.o.blanks(id, b.Label[i], b.Split[i]) {
 				node := first + int64(i)

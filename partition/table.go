@@ -39,32 +39,22 @@ func (j nodeTable) writeParts(ctx context.Context, p steps.Piece) (err error) {
 	if err := w.alloc(); err != nil {
 		return err
 	}
-	var created []*catalog.File
-	defer func() {
-		for _, f := range created {
-			f.Abort()
-		}
-	}()
+	files := j.cat.Batch()
+	defer files.Abort()
 	create := func(e catalog.Entry) (*catalog.File, error) {
-		f, err := j.cat.Create(ctx, e.Pieces(p.First, p.Last))
-		if err == nil {
-			created = append(created, f)
-		}
-		return f, err
+		return files.Create(ctx, e.Pieces(p.First, p.Last).Counting(w.hi-w.lo))
 	}
 	for k := 1; k < w.splits; k++ {
 		f, err := create(splitPart(p, k))
 		if err != nil {
 			return err
 		}
-		f.Rows = w.hi - w.lo
+		w.further = append(w.further, f)
 	}
-	w.further = slices.Clone(created)
 	f, err := create(keysOf(Nodes, runPath(Nodes, p)))
 	if err != nil {
 		return err
 	}
-	f.Rows = w.hi - w.lo
 	meter := progress.Start(ctx, "writing the node table", w.hi-w.lo, "nodes")
 	defer meter.Done()
 	if err := shards.WriteNodePart(f, w.lo, w.hi, j.named, j.moreNodes(), j.o.Threads, func(first int64, b shards.NodeBatch) error {
@@ -73,12 +63,11 @@ func (j nodeTable) writeParts(ctx context.Context, p steps.Piece) (err error) {
 	}); err != nil {
 		return err
 	}
-	found, err := j.createJSON(ctx, keysOf(Nodes+partCounts, runPath(Nodes+partCounts, p)).Pieces(p.First, p.Last), w.found)
-	if err != nil {
+	found := keysOf(Nodes+partCounts, runPath(Nodes+partCounts, p)).Pieces(p.First, p.Last).Counting(1)
+	if err := files.Write(ctx, found, writeJSON(w.found)); err != nil {
 		return err
 	}
-	created = append(created, found)
-	return j.cat.Commit(ctx, created...)
+	return files.Commit(ctx)
 }
 
 // splitPart describes the bytes of a further split of a part of the nodes.
@@ -255,7 +244,7 @@ func (w *partWriter) put(record []byte) {
 
 // number replaces the first ids of components by their numbers. Nodes without an edge come last, and each is a component of its own.
 func (w *partWriter) number(ctx context.Context) error {
-	files, err := catalogKeys[uint64]{w.job}.open(ctx, Components, steps.Unit(0), false)
+	files, err := w.job.numbers().open(ctx, Components, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}
@@ -301,36 +290,19 @@ func (j nodeTable) joinParts(ctx context.Context) (err error) {
 	if _, ok := j.cat.Lookup(NodesPath); ok {
 		return nil
 	}
-	var created []*catalog.File
-	defer func() {
-		for _, f := range created {
-			f.Abort()
+	files := j.cat.Batch()
+	defer files.Abort()
+	if err := files.Write(ctx, catalog.Describe(catalog.KindNodes, NodesPath), func(f *catalog.File) (err error) {
+		if f.Rows, err = j.joinNodes(ctx, f); err == nil && f.Rows != j.ordered.Nodes {
+			err = fmt.Errorf("the parts of the node table have %d nodes of %d: %w", f.Rows, j.ordered.Nodes, seal.ErrCorrupt)
 		}
-	}()
-	create := func(kind, path string) (*catalog.File, error) {
-		f, err := j.cat.Create(ctx, catalog.Describe(kind, path))
-		if err == nil {
-			created = append(created, f)
-		}
-		return f, err
-	}
-	f, err := create(catalog.KindNodes, NodesPath)
-	if err != nil {
 		return err
-	}
-	if f.Rows, err = j.joinNodes(ctx, f); err != nil {
+	}); err != nil {
 		return err
-	}
-	if f.Rows != j.ordered.Nodes {
-		return fmt.Errorf("the parts of the node table have %d nodes of %d: %w", f.Rows, j.ordered.Nodes, seal.ErrCorrupt)
 	}
 	for number := 1; number < max(j.o.Splits, 1); number++ {
-		f, err := create(catalog.KindSplits, SplitPath(number))
-		if err != nil {
-			return err
-		}
-		f.Rows = j.ordered.Nodes
-		if err := j.joinSplit(ctx, f, number); err != nil {
+		split := catalog.Describe(catalog.KindSplits, SplitPath(number)).Counting(j.ordered.Nodes)
+		if err := files.Write(ctx, split, func(f *catalog.File) error { return j.joinSplit(ctx, f, number) }); err != nil {
 			return err
 		}
 	}
@@ -343,12 +315,10 @@ func (j nodeTable) joinParts(ctx context.Context) (err error) {
 		all.add(c)
 		all.Components, all.LargestComponent = c.Components, c.LargestComponent
 	}
-	known, err := j.createJSON(ctx, keysOf(counts, runPath(counts, steps.Unit(0))), all)
-	if err != nil {
+	if err := files.Write(ctx, keysOf(counts, runPath(counts, steps.Unit(0))).Counting(1), writeJSON(all)); err != nil {
 		return err
 	}
-	created = append(created, known)
-	return j.cat.Commit(ctx, created...)
+	return files.Commit(ctx)
 }
 
 // moreNodes returns the additional column of the node table.

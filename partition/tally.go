@@ -75,12 +75,10 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
 		return err
 	}
 	defer pairs.close()
-	turned, err := j.turnPairs(ctx, p, pairs)
-	if err != nil {
+	files := j.cat.Batch()
+	defer files.Abort()
+	if err := j.turnPairs(ctx, p, pairs, files); err != nil {
 		return err
-	}
-	if turned != nil {
-		defer turned.Abort()
 	}
 	defer j.counting().forgetIDs()
 	j.dropped.Store(0)
@@ -99,7 +97,7 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
 		if err := j.countDegrees(ctx, pairs, t.components, t.degrees.S); err != nil {
 			return err
 		}
-		return j.counting().saveCounts(ctx, p, t, turned)
+		return j.counting().saveCounts(ctx, p, t, files)
 	})
 }
 
@@ -136,7 +134,7 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p steps.Piece) error {
 	if p.In(j.have(Gather)) {
 		return nil
 	}
-	keys := catalogKeys[uint64]{j.job}
+	keys := j.numbers()
 	files, err := keys.open(ctx, Count, allSlices, false)
 	if err != nil {
 		return err
@@ -259,7 +257,7 @@ func (j counting) addTallies(ctx context.Context, step string, r idRange, t tall
 
 // eachTally visits the numbers of a range in all files of a kind that a step left, on all threads.
 func (j counting) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
-	keys := catalogKeys[uint64]{j.job}
+	keys := j.numbers()
 	lo, hi := r.keys()
 	meter := progress.Start(ctx, "adding up degrees and components", 0, "nodes")
 	defer meter.Done()
@@ -285,19 +283,19 @@ func (j counting) eachTally(ctx context.Context, files string, r idRange, visit 
 	return nil
 }
 
-// saveCounts commits the tally of a piece of the step Count with the turned edges, which are nil without weights. It destroys the degrees.
-func (j counting) saveCounts(ctx context.Context, p steps.Piece, t tally, turned *catalog.File) error {
-	files := j.degreeFiles(t, func(uint32) bool { return true })
+// saveCounts adds the tally of a piece of the step Count to files and commits them. It destroys the degrees.
+func (j counting) saveCounts(ctx context.Context, p steps.Piece, t tally, files *catalog.Batch) error {
+	list := j.degreeFiles(t, func(uint32) bool { return true })
 	// A root precedes the others of its component, so its id is stored already.
-	files = append(files, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
+	list = append(list, tallyFile{kind: tallyRoots, all: j.pairsOfIDs(func(rank, id uint32) (uint32, bool) {
 		root, alone := t.components.root(rank), t.degrees.S[rank] == 0
 		t.degrees.S[rank] = id
 		return t.degrees.S[root], root != rank || !alone
 	})})
-	for i := range files {
-		files[i] = files[i].with(j.dropped.Load(), 0)
+	for i := range list {
+		list[i] = list[i].with(j.dropped.Load(), 0)
 	}
-	return j.commitTallies(ctx, Count, p, files, turned)
+	return j.commitTallies(ctx, Count, p, list, files)
 }
 
 // saveGathered commits what is known of a range. It destroys the degrees.
@@ -329,7 +327,7 @@ func (j counting) saveGathered(ctx context.Context, r idRange, t tally, named []
 		files[i] = files[i].with(dropped, 0)
 	}
 	files = append(files, classesFile.with(r.lo, r.hi))
-	return j.commitTallies(ctx, Gather, r.piece, append(files, j.strengthFiles(r)...), nil)
+	return j.commitTallies(ctx, Gather, r.piece, append(files, j.strengthFiles(r)...), j.cat.Batch())
 }
 
 // countClasses counts the nodes of a range by degree.
@@ -378,29 +376,18 @@ func (j counting) degreeFiles(t tally, wanted func(id uint32) bool) []tallyFile 
 	return files
 }
 
-// commitTallies commits the files of a piece, together with a file that is already written, unless that is nil.
-func (j counting) commitTallies(ctx context.Context, step string, p steps.Piece, files []tallyFile, written *catalog.File) error {
-	keys := catalogKeys[uint64]{j.job}
-	var created []*catalog.File
-	if written != nil {
-		created = append(created, written)
-	}
-	defer func() {
-		for _, f := range created {
-			f.Abort()
-		}
-	}()
+// commitTallies adds the files of a piece to `to`, and commits all of them.
+func (j counting) commitTallies(ctx context.Context, step string, p steps.Piece, files []tallyFile, to *catalog.Batch) error {
+	defer to.Abort()
 	for _, x := range files {
 		if x.most == 0 {
 			x.most = j.ids.n
 		}
-		f, err := keys.create(ctx, step+x.kind, p, x.most, x.all, x.notes)
-		if err != nil {
+		if err := j.numbers().add(ctx, to, step+x.kind, p, x.most, x.all, x.notes); err != nil {
 			return err
 		}
-		created = append(created, f)
 	}
-	return j.cat.Commit(ctx, created...)
+	return to.Commit(ctx)
 }
 
 // pairsOfIDs visits the pairs of an id and its value, in order of id, for ids that have one.

@@ -270,14 +270,14 @@ func (j nodeTable) checkStrength(x float64) error {
 // first; they are found among the turned pairs. So a piece of Count leaves its pairs turned and sorted. A piece of Gather reads, for its
 // range, what all pieces of Count left, one after the other, and then the pairs.
 
-// turnPairs writes the edges of a piece of Count by their second end, in a graph with weights. It returns nil without weights.
-func (j *sortedEdges[T]) turnPairs(ctx context.Context, p steps.Piece, pairs pairSource[T]) (*catalog.File, error) {
+// turnPairs adds to files the edges of a piece of Count by their second end, in a graph with weights.
+func (j *sortedEdges[T]) turnPairs(ctx context.Context, p steps.Piece, pairs pairSource[T], files *catalog.Batch) error {
 	if !j.info.Weighted {
-		return nil, nil
+		return nil
 	}
 	s, err := extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(max(pairs.keys(), 1), j.o.Threads, false))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.Close()
 	edges := j.edgesOf(func(edges []T) error {
@@ -288,12 +288,12 @@ func (j *sortedEdges[T]) turnPairs(ctx context.Context, p steps.Piece, pairs pai
 		return s.Add(edges)
 	})
 	if err := pairs.each(ctx, j.o.Threads, edges); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.Finish(); err != nil {
-		return nil, err
+		return err
 	}
-	return catalogKeys[T]{j.job}.create(ctx, Count+tallyTurned, p, s.Keys(), s.InOrder, [2]int64{})
+	return catalogKeys[T]{j.job}.add(ctx, files, Count+tallyTurned, p, s.Keys(), s.InOrder, [2]int64{})
 }
 
 // edgesOf returns a function that calls visit with unique pairs, without self-loops and dropped edges.

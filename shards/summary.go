@@ -60,16 +60,10 @@ func WriteSummary(ctx context.Context, c *catalog.Catalog, s Summary) error {
 	if err != nil {
 		return fmt.Errorf("shards: encode summary: %w", err)
 	}
-	f, err := c.Create(ctx, catalog.Describe(catalog.KindSummary, SummaryPath))
-	if err != nil {
+	return c.Write(ctx, catalog.Describe(catalog.KindSummary, SummaryPath).Counting(1), func(f *catalog.File) error {
+		_, err := f.Write(append(data, '\n'))
 		return err
-	}
-	defer f.Abort()
-	if _, err := f.Write(append(data, '\n')); err != nil {
-		return fmt.Errorf("shards: write summary: %w", err)
-	}
-	f.Rows = 1
-	return c.Commit(ctx, f)
+	})
 }
 
 // maxSummaryBytes bounds the size of a summary that is read into memory, mainly class names.

@@ -20,8 +20,13 @@ func (o Options) stands() bool {
 	return o.Standing > 0 && o.recurs() && o.Rule.NodeDependent && o.Depths == 0
 }
 
+// leaving leaves out the rows that stand: it finds those that move, and adds to the others what later hops would.
+type leaving struct{ *Smoother }
+
+func (s *Smoother) leaving() leaving { return leaving{s} }
+
 // findMoving finds the rows that the hops after the first ones need, where nodes count at most so many hops.
-func (s *Smoother) findMoving(ctx context.Context, most int) (err error) {
+func (s leaving) findMoving(ctx context.Context, most int) (err error) {
 	if !s.o.stands() {
 		return nil
 	}
@@ -41,7 +46,7 @@ func (s *Smoother) findMoving(ctx context.Context, most int) (err error) {
 }
 
 // sharesAfter returns a function that gives the share of the sum of node i that hops after one of first, …, last have.
-func (s *Smoother) sharesAfter(first, last int) func(i int64, hop int) float64 {
+func (s leaving) sharesAfter(first, last int) func(i int64, hop int) float64 {
 	var totals [][]float64
 	for hop := first; hop <= last; hop++ {
 		totals = append(totals, newTails(s.weightsAfter(hop)).total)
@@ -56,10 +61,10 @@ func (s *Smoother) sharesAfter(first, last int) func(i int64, hop int) float64 {
 }
 
 // later returns the weights of the hops that polynomials replace, counted from the last plain one, which is added before.
-func (s *Smoother) later() (weights, finals []float64) { return s.weightsAfter(s.plain) }
+func (s leaving) later() (weights, finals []float64) { return s.weightsAfter(s.plain) }
 
 // weightsAfter returns the weights of hops from one on, whose own weight is 0 unless it is hop 0.
-func (s *Smoother) weightsAfter(plain int) (weights, finals []float64) {
+func (s leaving) weightsAfter(plain int) (weights, finals []float64) {
 	if plain == 0 {
 		return s.weights, s.finals
 	}
@@ -74,7 +79,7 @@ func (s *Smoother) weightsAfter(plain int) (weights, finals []float64) {
 
 // leave goes on from the last plain hop to polynomials of the rows that move. Later hops of a row are its stationary row, which is added
 // with the weights of all of them at once, and what polynomials make of its difference from that.
-func (s *Smoother) leave(ctx context.Context, w walk, add func(first int64, rows []float32)) error {
+func (s leaving) leave(ctx context.Context, w walk, add func(first int64, rows []float32)) error {
 	mean, err := s.g.State.NewMean(s.o.Layout.Columns)
 	if err != nil {
 		return err
@@ -84,7 +89,7 @@ func (s *Smoother) leave(ctx context.Context, w walk, add func(first int64, rows
 		return err
 	}
 	for _, x := range w.of {
-		if err := x.addMean(mean); err != nil {
+		if err := x.leaving().addMean(mean); err != nil {
 			return err
 		}
 	}
@@ -95,7 +100,7 @@ func (s *Smoother) leave(ctx context.Context, w walk, add func(first int64, rows
 }
 
 // addMean adds the stationary rows to the sums of the targets that count later hops.
-func (s *Smoother) addMean(mean *stationary.Mean) error {
+func (s leaving) addMean(mean *stationary.Mean) error {
 	weights, finals := s.later()
 	total := newTails(weights, finals).total
 	columns := s.o.Layout.Columns

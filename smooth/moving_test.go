@@ -80,7 +80,7 @@ func TestShares(t *testing.T) {
 	g, k := withPath()
 	for _, name := range []string{"ndls", "gbp" + byNode} {
 		s, free := engine(t, g, config{r: 0.5, threads: 1, columns: 16}, mustRule(t, name, 0.005, 150), k)
-		share := s.sharesAfter(plainHops, mostPlainHops)
+		share := s.leaving().sharesAfter(plainHops, mostPlainHops)
 		for i := range k {
 			for hop := plainHops; hop <= mostPlainHops; hop++ {
 				want := float64(max(k[i]-hop, 0)) / float64(k[i]+1)

@@ -159,7 +159,7 @@ func (s *Smoother) chooseDegree(ctx context.Context, most int) error {
 	for count := range occurs {
 		occurs[count] = occurs[count] || s.o.Depths > 0 // as a depth
 	}
-	weights, finals := s.later()
+	weights, finals := s.leaving().later()
 	all, err := group.Max(ctx, s.g.Group, degree(weights, finals, occurs, s.o.Tolerance))
 	if err != nil {
 		return fmt.Errorf("polynomials of all workers: %w", err)
@@ -208,7 +208,7 @@ func (s *Smoother) newTurns() *turns {
 	if s.ends == nil {
 		return nil
 	}
-	weights, finals := s.later()
+	weights, finals := s.leaving().later()
 	t := &turns{series: newSeries(weights, finals), ends: s.ends, plain: s.plain}
 	t.weight = make([]float32, s.plain+len(t.column))
 	t.round()

@@ -296,7 +296,7 @@ func (s *Smoother) count(ctx context.Context) (err error) {
 		return fmt.Errorf("hops of all workers: %w", err)
 	}
 	s.weigh(all)
-	if err := s.findMoving(ctx, all); err != nil {
+	if err := s.leaving().findMoving(ctx, all); err != nil {
 		return err
 	}
 	return s.chooseDegree(ctx, all)
@@ -420,12 +420,12 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 	if (len(s.beside) > 0 || s.history != nil) && (c.Save != nil || c.From != nil) {
 		return stats, errors.New("the sums of rules beside each other, and the rows of a history, have no checkpoints")
 	}
-	begin := s.state(first, last, c)
+	begin := s.saving().state(first, last, c)
 	var from state
 	resumed, err := s.g.Begin(ctx, c, func(r *hops.StateReader) (_ []int, err error) {
-		from, err = s.header(r, begin)
+		from, err = s.saving().header(r, begin)
 		return []int{from.Hop}, err
-	}, func(r *hops.StateReader) error { return s.resume(r, from, begin) })
+	}, func(r *hops.StateReader) error { return s.saving().resume(r, from, begin) })
 	if err != nil {
 		return stats, err
 	}
@@ -441,7 +441,7 @@ func (s *Smoother) Continue(ctx context.Context, x hops.Rows, first, last int, c
 		part, err := s.advance(ctx, w, hop, x, meter, func(ctx context.Context, hop int) error {
 			now := begin
 			now.Hop = hop
-			return s.g.After(ctx, c, hop, func(out io.Writer) error { return s.save(out, now) })
+			return s.g.After(ctx, c, hop, func(out io.Writer) error { return s.saving().save(out, now) })
 		})
 		stats.Add(part)
 		if err != nil {
@@ -498,7 +498,7 @@ func (s *Smoother) advance(ctx context.Context, w walk, hop int, x hops.Rows, me
 	for hop < w.hops {
 		if w.recurs && !recurs && hop == w.plain {
 			recurs, walk.Recurs = true, true
-			if err := s.leave(ctx, w, add); err != nil || failed != nil {
+			if err := s.leaving().leave(ctx, w, add); err != nil || failed != nil {
 				return walk.Stats, errors.Join(failed, err)
 			}
 		}

@@ -30,8 +30,13 @@ type state struct {
 	Kept int `json:"kept,omitempty"`
 }
 
+// saving saves the state of a smoother and reads it back.
+type saving struct{ *Smoother }
+
+func (s *Smoother) saving() saving { return saving{s} }
+
 // state returns the header for panels [first, last) at hop 0.
-func (s *Smoother) state(first, last int, c hops.Checkpoints) state {
+func (s saving) state(first, last int, c hops.Checkpoints) state {
 	degree := 0
 	if s.ends != nil {
 		degree = s.hops
@@ -54,7 +59,7 @@ func (s *Smoother) counted() uint32 {
 }
 
 // save writes the block's rows and sums.
-func (s *Smoother) save(w io.Writer, of state) error {
+func (s saving) save(w io.Writer, of state) error {
 	out, err := hops.NewStateWriter(w, of)
 	if err != nil {
 		return err
@@ -79,13 +84,13 @@ func (s *Smoother) save(w io.Writer, of state) error {
 }
 
 // panelSums returns the size of a row's sums in a panel, or in the half panel of the block.
-func (s *Smoother) panelSums() int { return min(s.o.Layout.Columns, packed.PanelColumns) * sumBytes }
+func (s saving) panelSums() int { return min(s.o.Layout.Columns, packed.PanelColumns) * sumBytes }
 
 // mostPanels bounds the panels that a header may claim.
 const mostPanels = 1 << 20
 
 // header reads the header of a state. The state must have at least the wanted panels.
-func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error) {
+func (s saving) header(r *hops.StateReader, want state) (of state, err error) {
 	if err := r.Header(&of); err != nil {
 		return of, err
 	}
@@ -102,7 +107,7 @@ func (s *Smoother) header(r *hops.StateReader, want state) (of state, err error)
 }
 
 // resume sets the block to the hop of a state.
-func (s *Smoother) resume(r *hops.StateReader, of, want state) error {
+func (s saving) resume(r *hops.StateReader, of, want state) error {
 	held, first, last := of.Last-of.First, want.First-of.First, want.Last-of.First
 	if err := r.Block(s.rows, held, first, last); err != nil {
 		return err

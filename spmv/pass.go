@@ -133,8 +133,8 @@ func (p *Pass) run(ctx context.Context, b *Block, sink Sink, roles Roles, keep b
 	if b.held {
 		h.share = halfShare
 	}
-	if err = b.agree(ctx); err == nil {
-		b.group.Expose(b.format(), b.relays, b.readRows)
+	if err = b.exchange().agree(ctx); err == nil {
+		b.group.Expose(b.exchange().format(), b.relays, b.exchange().readRows)
 		err = h.run(ctx)
 	}
 	s := p.balance(b)
@@ -205,12 +205,12 @@ func (h *hop) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	windows := make(chan window, max(h.b.layout.Windows-2, 0)) // one is added, and one fetched
 	var wg sync.WaitGroup
-	wg.Go(func() { h.b.send(ctx, (h.b.strips()+size-1)/size, windows) })
+	wg.Go(func() { h.b.exchange().send(ctx, (h.b.strips()+size-1)/size, windows) })
 	defer wg.Wait()
 	defer func() {
 		cancel()
 		for w := range windows { // those that are not added
-			h.b.release(w)
+			h.b.exchange().release(w)
 		}
 	}()
 	for first := 0; first < h.b.strips(); first += size {
@@ -259,7 +259,7 @@ func (h *hop) group(ctx context.Context, first, last int, windows <-chan window)
 				return h.finish(t, s, sums)
 			})
 		}
-		h.b.release(w)
+		h.b.exchange().release(w)
 		if err != nil {
 			return err
 		}

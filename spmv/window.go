@@ -41,10 +41,15 @@ type window struct {
 	err  error
 }
 
+// exchange brings the rows of other workers and of the file into memory, one window after the other.
+type exchange struct{ *Block }
+
+func (b *Block) exchange() exchange { return exchange{b} }
+
 // agree finds, before the first hop of the block, which way rows take. All workers of the group do so together. Where they send
 // each other the rows alone that are read, and all have memory for the rows of the others, each fetches from the worker after
 // it first, so that no two ask the same one at the same time. Otherwise they pass all rows on, if all can.
-func (b *Block) agree(ctx context.Context) error {
+func (b exchange) agree(ctx context.Context) error {
 	if b.agreed || !b.layout.Shared {
 		return nil
 	}
@@ -69,7 +74,7 @@ func (b *Block) agree(ctx context.Context) error {
 }
 
 // early are the windows that are fetched before all others, and held until it is their turn.
-func (b *Block) early() (all []span) {
+func (b exchange) early() (all []span) {
 	for _, s := range b.sources {
 		if b.rotates && s.lo > b.first {
 			all = append(all, s)
@@ -80,7 +85,7 @@ func (b *Block) early() (all []span) {
 
 // send sends all windows, some times over, until ctx ends or one cannot be read. It
 // reads on while the receiver works, as far as there are buffers, and then closes the channel.
-func (b *Block) send(ctx context.Context, times int, to chan<- window) {
+func (b exchange) send(ctx context.Context, times int, to chan<- window) {
 	defer close(to)
 	for range times {
 		var held []window
@@ -127,7 +132,7 @@ func (b *Block) send(ctx context.Context, times int, to chan<- window) {
 }
 
 // window makes the rows of a window; it is not ok if ctx ended first.
-func (b *Block) window(ctx context.Context, s span) (w window, ok bool) {
+func (b exchange) window(ctx context.Context, s span) (w window, ok bool) {
 	w.span = s
 	if b.layout.Residency != External && s.lo == b.first {
 		w.rows = b.cur
@@ -149,14 +154,14 @@ func (b *Block) window(ctx context.Context, s span) (w window, ok bool) {
 }
 
 // release gives the buffer of a window back.
-func (b *Block) release(w window) {
+func (b exchange) release(w window) {
 	if w.buf.Stride > 0 {
 		b.buffers <- w.buf
 	}
 }
 
 // readWindow reads rows of the block from disk, some strips at a time.
-func (b *Block) readWindow(w window) error {
+func (b exchange) readWindow(w window) error {
 	var g errgroup.Group
 	g.SetLimit(len(b.threads))
 	for at := w.lo; at < w.hi; at += packed.StripRows {
@@ -169,12 +174,12 @@ func (b *Block) readWindow(w window) error {
 }
 
 // format is how rows are stored.
-func (b *Block) format() group.Format {
+func (b exchange) format() group.Format {
 	return group.Format{Columns: b.layout.Columns, Precision: b.layout.Precision.String()}
 }
 
 // readRows is the [group.ReadRows] of the block's rows, numbered as in the graph.
-func (b *Block) readRows(page []byte, row, n int64) error {
+func (b exchange) readRows(page []byte, row, n int64) error {
 	row -= b.first
 	if b.layout.Residency == External {
 		return b.file[0].ReadAt(page[:direct.RoundUp(n*b.layout.rowBytes())], b.offset(row))

@@ -63,27 +63,23 @@ func (a assembly) commit(ctx context.Context, env *Env, interval int) error {
 	if intervalsOf(env.Catalog, a.kind)[interval] {
 		return nil
 	}
-	f, err := env.Catalog.Create(ctx, catalog.Describe(a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, interval)).In(interval))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	names, closeNames, err := env.names(ctx, int64(interval)*env.Summary.IntervalRows)
+	names, closeNames, err := env.nodeTable().names(ctx, int64(interval)*env.Summary.IntervalRows)
 	if err != nil {
 		return err
 	}
 	defer closeNames()
-	w, err := shards.NewRowWriter(f, a.schema, names)
-	if err != nil {
+	e := catalog.Describe(a.kind, fmt.Sprintf("%s/part-%05d.arrow", a.folder, interval)).In(interval)
+	return env.Catalog.Write(ctx, e, func(f *catalog.File) error {
+		w, err := shards.NewRowWriter(f, a.schema, names)
+		if err != nil {
+			return err
+		}
+		if err := a.rows(ctx, env, interval, w.Write); err != nil {
+			return err
+		}
+		f.Rows, err = w.Close()
 		return err
-	}
-	if err := a.rows(ctx, env, interval, w.Write); err != nil {
-		return err
-	}
-	if f.Rows, err = w.Close(); err != nil {
-		return err
-	}
-	return env.Catalog.Commit(ctx, f)
+	})
 }
 
 // rows reads the rows of an interval, one record batch at a time.

@@ -159,7 +159,7 @@ func bestSoFar(cat *catalog.Catalog, interval, run int) (best catalog.Entry, pan
 }
 
 // mergedPanels returns the panels that files of best classes hold, by interval.
-func (env *Env) mergedPanels() map[tiles.Place]bool {
+func (env outputs) mergedPanels() map[tiles.Place]bool {
 	merged := map[tiles.Place]bool{}
 	for _, e := range env.Catalog.Entries(catalog.KindBestClasses) {
 		for p := e.First; p < e.Last; p++ {
@@ -292,20 +292,14 @@ func (env labelsRun) commitMerged(ctx context.Context, m *tiles.Matrix, interval
 	lo, hi := m.Bounds(interval)
 	first := run * packed.Panels(len(env.Summary.Classes))
 	path := fmt.Sprintf("predictions/best/run-%03d/part-%05d.panels-%05d", run, interval, panels)
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first,
-		first+panels).Holding(lo, hi).OfModel(run))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := env.eachBest(ctx, m, interval, run, panels, mergedRows, logs, func(_ int64, b bestClasses) error {
-		b.encode()
-		_, err := f.Write(b.raw)
-		return err
+	merged := catalog.Describe(catalog.KindBestClasses, path).In(interval).Panels(first, first+panels).Holding(lo, hi).OfModel(run)
+	if err := env.Catalog.Write(ctx, merged, func(f *catalog.File) error {
+		return env.eachBest(ctx, m, interval, run, panels, mergedRows, logs, func(_ int64, b bestClasses) error {
+			b.encode()
+			_, err := f.Write(b.raw)
+			return err
+		})
 	}); err != nil {
-		return err
-	}
-	if err := env.Catalog.Commit(ctx, f); err != nil {
 		return err
 	}
 	env.Disk.Look()

@@ -79,7 +79,7 @@ func (env *Env) findLimits(ctx context.Context, targets *smooth.Targets) (_ *lim
 	}
 	threads := env.Resources.Threads
 	parts, first := min(max(threads, 1), columns/packed.PanelColumns), int64(0)
-	err = env.featureTiles().Rows(ctx, 0, columns, func(rows []float32) error {
+	err = env.outputs().featureTiles().Rows(ctx, 0, columns, func(rows []float32) error {
 		_ = share.Ranges(threads, len(rows)/columns, scaledRows, func(lo, hi int) error {
 			l.state.Scale(first+int64(lo), rows[lo*columns:hi*columns], columns)
 			return nil
@@ -102,7 +102,7 @@ const scaledRows = 1 << 10
 // readsLimits adds the cost of computing the stationary rows for this number of stored rows and columns, beside held bytes. It returns the
 // bytes that are held from then on.
 func readsLimits(s *estimate.Sheet, rule smooth.Rule, held, stored int64, columns int) int64 {
-	held += s.NodeBytes()
+	held += s.OnGraph().NodeBytes()
 	if stored < s.Nodes {
 		held += 4*stored + 4096 + smooth.TargetsBytes(s.Nodes)
 	}
@@ -142,7 +142,7 @@ func (env smoothRun) blending(ctx context.Context, m *smoothedTiles, a assembly,
 		if k, err = env.table(0, func() (*mem.Array[uint16],
 			error,
 		) {
-			return env.kTable(ctx, env.Summary.Nodes, env.Plan.LSI.Kmax)
+			return env.tablesOfK().kTable(ctx, env.Summary.Nodes, env.Plan.LSI.Kmax)
 		}); err != nil {
 			return a, err
 		}

@@ -63,7 +63,7 @@ func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int6
 	}()
 	degrees := followIDs(ids)
 	defer degrees.stop()
-	if err = env.readNodes(ctx, shards.NodeID|shards.NodeDegree, func(_ int64, b shards.NodeBatch) {
+	if err = env.nodeTable().readNodes(ctx, shards.NodeID|shards.NodeDegree, func(_ int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if row, ok := degrees.next(id); ok && row < rows {
 				of.S[row] = numberOfRanges(int64(b.Degree[i]), -1, 1)
@@ -75,7 +75,8 @@ func (env *Env) readRanges(ctx context.Context, rows int64, ids iter.Seq2[[]int6
 	span := spanOfK(env.Plan)
 	hops := followIDs(ids)
 	defer hops.stop()
-	if err = shards.VisitLSI(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), env.readers(), func(_ int64, b shards.LSIBatch) {
+	tables := env.Catalog.Entries(catalog.KindLSI)
+	if err = shards.VisitLSI(ctx, env.Catalog, tables, env.nodeTable().readers(), func(_ int64, b shards.LSIBatch) {
 		for i, id := range b.ID {
 			if row, ok := hops.next(id); ok && row < rows {
 				of.S[row] |= numberOfRanges(0, int64(b.K[i]), span)

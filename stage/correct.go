@@ -85,13 +85,14 @@ func errorRule(p plan.Options) smooth.Rule {
 // errorTiles returns the tiles of propagated errors, with one panel per panel of soft labels. Corrected intervals need none.
 func errorTiles(env *Env) *tiles.Matrix {
 	done := intervalsOf(env.Catalog, catalog.KindCorrection)
-	return env.matrix(tiles.Layout{Kind: catalog.KindErrorTile, Prefix: errorPrefix, Width: softPanels(env) * packed.PanelColumns}).
+	return env.outputs().matrix(tiles.Layout{Kind: catalog.KindErrorTile, Prefix: errorPrefix, Width: softPanels(env) * packed.PanelColumns}).
 		Needless(func(p tiles.Place) bool { return done[p.Interval] })
 }
 
 // correctedTiles returns the tiles of corrected soft labels.
 func correctedTiles(env *Env) *tiles.Matrix {
-	return env.matrix(tiles.Layout{Kind: catalog.KindCorrectedTile, Prefix: correctedPrefix, Width: softPanels(env) * packed.PanelColumns})
+	width := softPanels(env) * packed.PanelColumns
+	return env.outputs().matrix(tiles.Layout{Kind: catalog.KindCorrectedTile, Prefix: correctedPrefix, Width: width})
 }
 
 // constantK returns a table with the same number of hops for all nodes of the task.
@@ -527,7 +528,7 @@ func correctionCost(s *estimate.Sheet) {
 	runs, per := labelRuns(s.Plan), packed.Panels(s.Classes)*packed.PanelColumns
 	before := s.PeakBytes
 	s.PeakBytes = 0
-	s.Columns(o, runs*per, most, 2*s.Part+softHeld(s)+known, false)
+	s.OnGraph().Columns(o, runs*per, most, 2*s.Part+softHeld(s)+known, false)
 	if ownModel(s.Plan) {
 		// Predicting uses the memory that a block leaves.
 		more, _ := train.PlanPredict(trainShape(s), trainOptions(s.Plan), 1, s.Threads, s.Resources.Memory-s.PeakBytes+softHeld(s))

@@ -53,7 +53,7 @@ func (degreesStage) Run(ctx context.Context, env *Env) error {
 	defer sizes.Free()
 	var degrees, components histogram
 	r := &control.DegreesReport{}
-	err = env.readNodes(ctx, shards.NodeDegree|shards.NodeComponent, func(_ int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeDegree|shards.NodeComponent, func(_ int64, b shards.NodeBatch) {
 		for i, d := range b.Degree {
 			degrees.add(int64(d))
 			r.Largest = max(r.Largest, int64(d))

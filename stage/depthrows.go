@@ -401,17 +401,14 @@ func (b *depthBlock) commit(ctx context.Context) error {
 }
 
 func (b *depthBlock) commitPanel(ctx context.Context, panel int) error {
-	f, err := b.rows.Catalog.Create(ctx, b.rows.describe(panel, b.mine.Len()))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	for depth := range b.depths {
-		if _, err := f.Write(mem.AsBytes(b.at(panel, depth))); err != nil {
-			return err
+	return b.rows.Catalog.Write(ctx, b.rows.describe(panel, b.mine.Len()), func(f *catalog.File) error {
+		for depth := range b.depths {
+			if _, err := f.Write(mem.AsBytes(b.at(panel, depth))); err != nil {
+				return err
+			}
 		}
-	}
-	return b.rows.Catalog.Commit(ctx, f)
+		return nil
+	})
 }
 
 // sweep smooths the soft labels of panels [first, last) and commits the best classes of the validation nodes at each depth.
@@ -428,7 +425,7 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	if v.count() == 0 {
 		return nil // nothing decides
 	}
-	if first, err = env.firstMissing(ctx, rows, first, last); err != nil || first == last {
+	if first, err = env.outputs().firstMissing(ctx, rows, first, last); err != nil || first == last {
 		return err
 	}
 	lo, hi := env.Span(env.Summary.Nodes)

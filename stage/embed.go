@@ -40,7 +40,7 @@ type random struct {
 }
 
 func (g engine) random(ctx context.Context) (*random, error) {
-	ids, err := g.ids(ctx, g.summary.Nodes)
+	ids, err := g.nodeTable().ids(ctx, g.summary.Nodes)
 	if err != nil {
 		return nil, err
 	}

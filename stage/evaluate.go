@@ -409,7 +409,7 @@ func (env evaluation) counted(ctx context.Context, tallies, scores string, sets,
 	for set := range sums.Of[:sums.sets] {
 		f.add(&sums.Of[set], set == chosen)
 	}
-	f.areas, err = env.storedAreas(ctx, scores)
+	f.areas, err = env.scoreFiles().storedAreas(ctx, scores)
 	return f, err
 }
 
@@ -434,7 +434,7 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		defer b.free(env.Budget)
 	}
 	count := func(add func([]uint64) error) error {
-		scores, err := env.newScores(add)
+		scores, err := env.scoreFiles().newScores(add)
 		if err != nil {
 			return err
 		}
@@ -445,7 +445,7 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		return scores.flush()
 	}
 	if env.Plan.WantsAUC() {
-		f.areas, err = env.sortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
+		f.areas, err = env.scoreFiles().sortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
 	} else {
 		err = count(nil)
 	}

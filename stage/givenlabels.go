@@ -45,13 +45,13 @@ func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dat
 		if err != nil {
 			return nil, nil, err
 		}
-		node, err := env.nodesByID(ctx, s.Nodes)
+		node, err := env.nodeTable().nodesByID(ctx, s.Nodes)
 		if err != nil {
 			return nil, nil, errors.Join(err, file.Close())
 		}
 		return file, node, nil
 	}
-	nodes, err := env.nodesByKey(ctx, s.Nodes)
+	nodes, err := env.nodeTable().nodesByKey(ctx, s.Nodes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -151,7 +151,7 @@ func (g *graph) readNodes(ctx context.Context, env *Env) error {
 	if g.summary.Directed {
 		columns |= shards.NodeOutDegree
 	}
-	return env.readNodes(ctx, columns, func(first int64, b shards.NodeBatch) {
+	return env.nodeTable().readNodes(ctx, columns, func(first int64, b shards.NodeBatch) {
 		clip(g.degree.S, g.lo, b.Degree, first)
 		clip(g.component.S, g.lo, b.Component, first)
 		for i, s := range b.Strength {

@@ -93,8 +93,13 @@ func (h *HeldRows) Free() {
 	h.source.Free()
 }
 
+// holding makes rows in memory for trials.
+type holding struct{ *Env }
+
+func (env *Env) holding() holding { return holding{env} }
+
 // allRows opens the smoothed rows of all nodes.
-func (env *Env) allRows(ctx context.Context) (train.Source, func() error, error) {
+func (env holding) allRows(ctx context.Context) (train.Source, func() error, error) {
 	if env.Held != nil && env.Held.all {
 		return env.Held.source, func() error { return nil }, nil
 	}

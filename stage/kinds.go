@@ -67,7 +67,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool)
 		return nil, err
 	}
 	defer of.free()
-	targets, err := env.heldTargets(of, all)
+	targets, err := env.holding().heldTargets(of, all)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool)
 	width := TrainedWidth(plans[0], s)
 	first := chunksOf(s, targets, width)
 	for range plans {
-		h, err := env.newHeldRows(ctx, of, targets, first, width, all)
+		h, err := env.holding().newHeldRows(ctx, of, targets, first, width, all)
 		if err != nil {
 			return held, err
 		}
@@ -96,7 +96,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool)
 		}
 		var table []uint16
 		if b.Rule.NodeDependent {
-			if table, err = env.tableFor(ctx, tables, p); err != nil {
+			if table, err = env.holding().tableFor(ctx, tables, p); err != nil {
 				return held, err
 			}
 			b.K = func(i int64) int { return int(table[i]) }
@@ -112,7 +112,7 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool)
 	if err != nil {
 		return held, err
 	}
-	features := env.featureTiles()
+	features := env.outputs().featureTiles()
 	return held, g.smoothBlocks(ctx, o, k, input{}, 0, packed.Panels(width), func(ctx context.Context, t *team, first, last int) error {
 		sm, from := t.s, first*packed.PanelColumns
 		var x hops.Rows = func(put func([]float32) error) error { return features.Rows(ctx, from, sm.Layout().Columns, put) }
@@ -137,15 +137,15 @@ func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool)
 }
 
 // tableFor returns the K table for the ε of a plan; it reads each table once.
-func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p plan.Options) ([]uint16, error) {
+func (env holding) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p plan.Options) ([]uint16, error) {
 	if k := tables[p.LSI.Epsilon]; k != nil {
 		return k.S, nil
 	}
-	files, ok := env.filesOfK(p.LSI.Epsilon)
+	files, ok := env.tablesOfK().filesOfK(p.LSI.Epsilon)
 	if !ok {
 		return nil, fmt.Errorf("there is no K table for ε %g: run `ndls lsi` again: %w", p.LSI.Epsilon, seal.ErrCorrupt)
 	}
-	k, err := env.loadK(ctx, files, env.Summary.Nodes, p.LSI.Kmax)
+	k, err := env.tablesOfK().loadK(ctx, files, env.Summary.Nodes, p.LSI.Kmax)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (env *Env) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint
 }
 
 // heldTargets returns the nodes whose rows are held.
-func (env *Env) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
+func (env holding) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
 	n := env.Summary.Nodes
 	if all {
 		return smooth.AllTargets(n), nil
@@ -192,7 +192,7 @@ func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
 }
 
 // newHeldRows allocates some rows and reads their ids, labels and splits.
-func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int,
+func (env holding) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int,
 	all bool,
 ) (h *HeldRows, err error) {
 	h = &HeldRows{all: all}
@@ -209,7 +209,7 @@ func (env *Env) newHeldRows(ctx context.Context, of *labelled, targets *smooth.T
 		return h, err
 	}
 	row := int64(0)
-	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			if !targets.Has(node) {

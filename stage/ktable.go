@@ -28,9 +28,14 @@ func looserEpsilon(p plan.Options) float64 {
 	return 0
 }
 
+// tablesOfK finds and reads the tables of K.
+type tablesOfK struct{ *Env }
+
+func (env *Env) tablesOfK() tablesOfK { return tablesOfK{env} }
+
 // looserEpsilons returns the ε for which the LSI stage finds K on the way, in ascending order: the ε of label smoothing, and those for
 // which the inputs ask.
-func (env *Env) looserEpsilons() (list []float64) {
+func (env tablesOfK) looserEpsilons() (list []float64) {
 	return loosersOf(env.Plan, FactsOf(env.Summary), env.Inputs.LabelEpsilons)
 }
 
@@ -50,12 +55,12 @@ func loosersOf(p plan.Options, f estimate.Facts, asked string) (list []float64) 
 
 // HasK reports whether the run directory has the K table for an ε.
 func HasK(cat *catalog.Catalog, p plan.Options, s shards.Summary, epsilon float64) bool {
-	_, ok := (&Env{Catalog: cat, Plan: p, Summary: s}).filesOfK(epsilon)
+	_, ok := (&Env{Catalog: cat, Plan: p, Summary: s}).tablesOfK().filesOfK(epsilon)
 	return ok
 }
 
 // filesOfK returns the files of the K table for an ε, in order of interval, and whether all exist.
-func (env *Env) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
+func (env tablesOfK) filesOfK(epsilon float64) ([]catalog.Entry, bool) {
 	if epsilon != env.Plan.LSI.Epsilon {
 		return env.labelLSI(epsilon)
 	}
@@ -72,7 +77,7 @@ func labelTableEpsilon(p plan.Options, f estimate.Facts) float64 {
 }
 
 // labelLSI returns the files of the K table for this ε, in order of interval, and whether all exist.
-func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
+func (env tablesOfK) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 	all := slices.DeleteFunc(env.Catalog.Entries(catalog.KindLabelLSI), func(e catalog.Entry) bool {
 		return !strings.HasPrefix(e.Path, labelTable(epsilon))
 	})
@@ -80,24 +85,24 @@ func (env *Env) labelLSI(epsilon float64) ([]catalog.Entry, bool) {
 }
 
 // readLSI visits the K table in order of node.
-func (env *Env) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
-	return shards.VisitK(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), env.readers(), visit)
+func (env tablesOfK) readLSI(ctx context.Context, visit func(node int64, k int32, capped bool)) error {
+	return shards.VisitK(ctx, env.Catalog, env.Catalog.Entries(catalog.KindLSI), env.nodeTable().readers(), visit)
 }
 
 // kTable loads K of the task's nodes, of n in all. Values above most become most, as they would be with this Kmax.
-func (env *Env) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
+func (env tablesOfK) kTable(ctx context.Context, n int64, most int) (*mem.Array[uint16], error) {
 	return env.loadK(ctx, env.Catalog.Entries(catalog.KindLSI), n, most)
 }
 
 // loadK loads K like kTable, from these files.
-func (env *Env) loadK(ctx context.Context, files []catalog.Entry, n int64, most int) (*mem.Array[uint16], error) {
+func (env tablesOfK) loadK(ctx context.Context, files []catalog.Entry, n int64, most int) (*mem.Array[uint16], error) {
 	lo, hi := env.Span(n)
 	a, err := mem.Alloc[uint16](env.Budget, hi-lo, "K table")
 	if err != nil {
 		return nil, err
 	}
 	rows := int64(0)
-	err = shards.VisitK(ctx, env.Catalog, files, env.readers(), func(node int64, k int32, _ bool) {
+	err = shards.VisitK(ctx, env.Catalog, files, env.nodeTable().readers(), func(node int64, k int32, _ bool) {
 		if lo <= node && node < hi {
 			a.S[node-lo] = uint16(min(int(k), most))
 		}

@@ -109,7 +109,7 @@ func (labelDepthStage) Run(ctx context.Context, env *Env) error {
 	if run.isCorrection() {
 		return run.correct(ctx)
 	}
-	return env.inParts(ctx, env.Summary, run.rows(),
+	return env.outputs().inParts(ctx, env.Summary, run.rows(),
 		func(ctx context.Context, first, last int) error { return run.sweep(ctx, first, last) },
 		func(ctx context.Context, _, _ int) error { return run.choose(ctx) })
 }

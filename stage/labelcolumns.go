@@ -96,7 +96,7 @@ func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (*mem.A
 		return nil, err
 	}
 	n, at := env.Plan.Smooth.LabelColumns, 0
-	err = env.readNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
 			if !targets.Has(first + int64(i)) {
 				continue

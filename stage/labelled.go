@@ -97,7 +97,7 @@ func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns,
 	}
 	var failed error
 	parts := make([][]uint8, splits)
-	err = env.readNodes(ctx, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		parts[0] = b.Split
 		for i := range files {
 			if failed == nil {
@@ -230,7 +230,7 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 	}
 	if missing[0] >= 0 {
 		err = fmt.Errorf("node %s is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",
-			env.quoteID(ctx, missing[0], missing[1]), src.NumRows())
+			env.nodeTable().quoteID(ctx, missing[0], missing[1]), src.NumRows())
 	}
 	return l, err
 }

@@ -22,7 +22,7 @@ func RowLength(ctx context.Context, env *Env) (float64, error) {
 		return 0, err
 	}
 	defer truth.free()
-	m, split := env.featureTiles(), truth.split(0)
+	m, split := env.outputs().featureTiles(), truth.split(0)
 	sum, training := 0.0, 0
 	for _, x := range split {
 		if x == train.Train {

@@ -102,7 +102,7 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 	s.ReadNodes(1) // ids
 	held += 4*s.Part + norms
 	if l.Directions > 0 {
-		s.FindDirections(l.Directions, l.Probes, held)
+		s.OnGraph().FindDirections(l.Directions, l.Probes, held)
 		held += lsi.DirectionsBytes(l.Directions, l.Probes)
 	}
 	if panels := sharedPanels(s); panels > 0 && share {
@@ -111,9 +111,9 @@ func findsK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share bool
 		if s.Members() == 1 {
 			tasks = tasksOfLSI(s.Plan, s.Weighted, panels, panels)
 		}
-		s.ShareLSI(panels, tasks, sketches(l), ends, few, held)
+		s.OnGraph().ShareLSI(panels, tasks, sketches(l), ends, few, held)
 	} else {
-		s.FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, held)
+		s.OnGraph().FindLSI(width, sketches(l), epsilon, toleranceOfK(s.Plan), kmax, held)
 	}
 	s.ScratchBytes += 4 * s.Part * int64(l.Directions)
 	if norms > 0 {
@@ -132,7 +132,7 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	complete := len(env.Catalog.Entries(catalog.KindLSI)) == intervals(summary)
 	shares, shared := env.lsiShares(summary.Nodes)
 	switch {
-	case env.isShare():
+	case env.outputs().isShare():
 		if complete || shared {
 			return nil
 		}
@@ -175,7 +175,7 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 func (env lsiRun) part(ctx context.Context, complete bool) error {
 	s := env.Summary
 	x := lsiProgressOf(env.Plan, s, env.Catalog)
-	columns, rows := env.isPart(control.Columns, len(x.at)), env.isPart(control.Rows, len(x.known))
+	columns, rows := env.outputs().isPart(control.Columns, len(x.at)), env.outputs().isPart(control.Rows, len(x.known))
 	switch {
 	case !sharesPanels(len(x.at)) || !columns && !rows:
 		return env.NoPart()
@@ -194,7 +194,7 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	if err != nil {
 		return err
 	}
-	ids, err := env.ids(ctx, g.summary.Nodes)
+	ids, err := env.nodeTable().ids(ctx, g.summary.Nodes)
 	if err != nil {
 		return err
 	}
@@ -209,8 +209,8 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 		return err
 	}
 	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Sample: env.sample(g.lo, g.hi), Checkpoints: c}
-	if !env.isShare() {
-		o.Looser = env.looserEpsilons()
+	if !env.outputs().isShare() {
+		o.Looser = env.tablesOfK().looserEpsilons()
 	}
 	table, stats, err := g.findLSI(ctx, probe, o)
 	states.Close()
@@ -225,31 +225,22 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, e
 	return states.Done(ctx)
 }
 
-// createLSI creates the file of an interval of a K table, in a folder.
-func (env lsiRun) createLSI(ctx context.Context, kind, folder string, interval int) (*catalog.File, error) {
-	return env.Catalog.Create(ctx, catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval))
+// fileOfK describes the file of an interval of a K table, in a folder.
+func fileOfK(kind, folder string, interval int) catalog.Entry {
+	return catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval)
 }
 
 // commitLSI writes the table and the tables of looser ε, one file per interval each, and commits them together.
 func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *lsi.Table) (err error) {
 	s := g.summary
-	var files []*catalog.File
-	defer func() {
-		if err != nil {
-			for _, f := range files {
-				f.Abort()
-			}
-		}
-	}()
+	files := env.Catalog.Batch()
+	defer files.Abort()
 	write := func(kind, folder string, k func(i int64) (int, bool)) error {
 		for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
-			f, err := env.createLSI(ctx, kind, folder, i)
-			if err != nil {
-				return err
-			}
-			files = append(files, f)
-			f.Rows = min(s.IntervalRows, s.Nodes-lo)
-			if err := env.writeLSI(ctx, f, lo, ids[lo:lo+f.Rows], func(i int64) (int, bool) { return k(lo + i) }); err != nil {
+			rows := min(s.IntervalRows, s.Nodes-lo)
+			if err := files.Write(ctx, fileOfK(kind, folder, i).Counting(rows), func(f *catalog.File) error {
+				return env.writeLSI(ctx, f, lo, ids[lo:lo+rows], func(i int64) (int, bool) { return k(lo + i) })
+			}); err != nil {
 				return err
 			}
 		}
@@ -258,22 +249,20 @@ func (env lsiRun) commitLSI(ctx context.Context, g engine, ids []uint32, table *
 	if err := write(catalog.KindLSI, lsiFolder, table.K); err != nil {
 		return err
 	}
-	for number, epsilon := range env.looserEpsilons() {
+	for number, epsilon := range env.tablesOfK().looserEpsilons() {
 		if err := write(catalog.KindLabelLSI, labelTable(epsilon), func(i int64) (int, bool) { return table.Looser(number, i) }); err != nil {
 			return err
 		}
 	}
-	distances, err := env.createSample(ctx, g, table)
-	if err != nil {
+	if err := env.addSample(ctx, files, g, table); err != nil {
 		return err
 	}
-	files = append(files, distances)
-	return env.Catalog.Commit(ctx, files...)
+	return files.Commit(ctx)
 }
 
 // writeLSI writes the table of the nodes from lo on, which have these ids.
 func (env lsiRun) writeLSI(ctx context.Context, f *catalog.File, lo int64, ids []uint32, k func(i int64) (int, bool)) error {
-	names, closeNames, err := env.names(ctx, lo)
+	names, closeNames, err := env.nodeTable().names(ctx, lo)
 	if err != nil {
 		return err
 	}

@@ -338,7 +338,7 @@ func (env lsiRun) stretchPanels(ctx context.Context, x lsiProgress, first, last 
 	}
 	var probe lsi.Probe
 	if x.from < 0 {
-		ids, err := env.ids(ctx, x.nodes)
+		ids, err := env.nodeTable().ids(ctx, x.nodes)
 		if err != nil {
 			return err
 		}
@@ -433,7 +433,7 @@ func (env lsiRun) savedRows(ctx context.Context, panel, hop int, lo int64) (file
 
 // ofShare returns the suffix of the name of a file that a worker of a group commits for rows [lo, hi).
 func (env lsiRun) ofShare(lo, hi int64) string {
-	if !env.isShare() {
+	if !env.outputs().isShare() {
 		return ""
 	}
 	return fmt.Sprintf(".rows-%d-%d", lo, hi)
@@ -443,7 +443,7 @@ func (env lsiRun) ofShare(lo, hi int64) string {
 func (env lsiRun) commitRowsOf(ctx context.Context, panel, hop int, lo, hi int64, write func(io.Writer) error) error {
 	path := fmt.Sprintf("lsi/rows/%05d-%05d%s", panel, hop, env.ofShare(lo, hi))
 	return env.Catalog.Write(ctx, catalog.Describe(catalog.KindLSIRows, path).Holding(lo, hi).Panels(panel, panel+1).AtHop(hop),
-		func(w io.Writer) error {
+		func(w *catalog.File) error {
 			defer env.Disk.Look()
 			return write(w)
 		})

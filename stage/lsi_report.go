@@ -56,27 +56,18 @@ func (s *sampled) add(t sampled) {
 	s.Nodes, s.Uncertain = append(s.Nodes, t.Nodes...), s.Uncertain+t.Uncertain
 }
 
-// createSample writes the distances of the sampled nodes among the task's rows. The caller commits the file.
-func (env lsiRun) createSample(ctx context.Context, g engine, table *lsi.Table) (*catalog.File, error) {
+// addSample adds the distances of the sampled nodes among the task's rows to files that are committed together.
+func (env lsiRun) addSample(ctx context.Context, files *catalog.Batch, g engine, table *lsi.Table) error {
 	list := sampled{Nodes: []sampledRow{}, Uncertain: table.CountUncertain()}
 	for number, row := range env.sample(g.lo, g.hi) {
 		list.Nodes = append(list.Nodes, sampledRow{g.lo + row, table.Distances(number)})
 	}
-	return env.createSampleOf(ctx, g.lo, list)
+	return files.Write(ctx, fileOfSample(g.lo, list), writeJSON(list))
 }
 
-// createSampleOf writes the distances of sampled nodes; from is the first node of the task.
-func (env lsiRun) createSampleOf(ctx context.Context, from int64, list sampled) (*catalog.File, error) {
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)))
-	if err != nil {
-		return nil, err
-	}
-	if err := writeJSON(list)(f); err != nil {
-		f.Abort()
-		return nil, err
-	}
-	f.Rows = int64(len(list.Nodes))
-	return f, nil
+// fileOfSample describes the file with the distances of sampled nodes; from is the first node of the task.
+func fileOfSample(from int64, list sampled) catalog.Entry {
+	return catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)).Counting(int64(len(list.Nodes)))
 }
 
 // readSample reads the sample of all tasks, in ascending order of node.
@@ -106,7 +97,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	}
 	defer valid.Free()
 	if s.Labelled > 0 {
-		if err := env.labelledTargets(ctx, labelled, valid); err != nil {
+		if err := env.targetRows().labelledTargets(ctx, labelled, valid); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +126,7 @@ func (env lsiRun) report(ctx context.Context) (*control.LSIReport, error) {
 	}
 	var nodes, capped int64
 	at, bad := 0, false
-	err = env.readLSI(ctx, func(node int64, k int32, isCapped bool) {
+	err = env.tablesOfK().readLSI(ctx, func(node int64, k int32, isCapped bool) {
 		if k < 0 || int64(k) > most || node >= s.Nodes {
 			bad = true
 			return
@@ -194,7 +185,7 @@ type degreeRange struct{ from, to, end int64 }
 func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *control.LSIReport) (list []degreeRange, err error) {
 	last := -1
 	var numbers []int64
-	err = env.readNodes(ctx, shards.NodeID|shards.NodeDegree, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeID|shards.NodeDegree, func(first int64, b shards.NodeBatch) {
 		for i, d := range b.Degree {
 			if power := bits.Len32(uint32(d)); power != last {
 				last = power
@@ -213,7 +204,7 @@ func (env lsiRun) degreeRanges(ctx context.Context, sample []sampledRow, r *cont
 		return nil, err
 	}
 	for i, number := range numbers {
-		r.Sample[i].Node = strings.Trim(env.quoteID(ctx, sample[i].Node, number), `"`)
+		r.Sample[i].Node = strings.Trim(env.nodeTable().quoteID(ctx, sample[i].Node, number), `"`)
 	}
 	return list, nil
 }

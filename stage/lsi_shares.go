@@ -34,32 +34,32 @@ func (env lsiRun) lsiShares(n int64) ([]catalog.Entry, bool) {
 
 // commitShare commits K of the task's rows.
 func (env lsiRun) commitShare(ctx context.Context, g engine, _ []uint32, table *lsi.Table) error {
-	f, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi))
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	f.Rows = g.hi - g.lo
-	var buf []byte
-	for i := range f.Rows {
-		k, capped := table.K(i)
-		if capped {
-			k |= cappedBit
-		}
-		buf = binary.LittleEndian.AppendUint16(buf, uint16(k))
-		if len(buf) == 1<<16 || i == f.Rows-1 {
-			if _, err := f.Write(buf); err != nil {
-				return err
+	files := env.Catalog.Batch()
+	defer files.Abort()
+	share := catalog.Describe(catalog.KindLSIPart, fmt.Sprintf(lsiSharePath, g.lo, g.hi)).Holding(g.lo, g.hi).Counting(g.hi - g.lo)
+	if err := files.Write(ctx, share, func(f *catalog.File) error {
+		var buf []byte
+		for i := range f.Rows {
+			k, capped := table.K(i)
+			if capped {
+				k |= cappedBit
 			}
-			buf = buf[:0]
+			buf = binary.LittleEndian.AppendUint16(buf, uint16(k))
+			if len(buf) == 1<<16 || i == f.Rows-1 {
+				if _, err := f.Write(buf); err != nil {
+					return err
+				}
+				buf = buf[:0]
+			}
 		}
-	}
-	distances, err := env.createSample(ctx, g, table)
-	if err != nil {
+		return nil
+	}); err != nil {
 		return err
 	}
-	defer distances.Abort()
-	return env.Catalog.Commit(ctx, f, distances)
+	if err := env.addSample(ctx, files, g, table); err != nil {
+		return err
+	}
+	return files.Commit(ctx)
 }
 
 // joinLSI commits a K table, in a folder, from the shares that workers committed.
@@ -89,7 +89,7 @@ func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []cat
 	}
 	defer k.Free()
 	var failed error
-	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
 			interval := node / s.IntervalRows
@@ -107,15 +107,8 @@ func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []cat
 }
 
 func (env lsiRun) commitInterval(ctx context.Context, kind, folder string, interval int, ids []uint32, k []uint16) error {
-	f, err := env.createLSI(ctx, kind, folder, interval)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	f.Rows = int64(len(ids))
-	if err := env.writeLSI(ctx, f, int64(interval)*env.Summary.IntervalRows, ids,
-		func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 }); err != nil {
-		return err
-	}
-	return env.Catalog.Commit(ctx, f)
+	return env.Catalog.Write(ctx, fileOfK(kind, folder, interval).Counting(int64(len(ids))), func(f *catalog.File) error {
+		return env.writeLSI(ctx, f, int64(interval)*env.Summary.IntervalRows, ids,
+			func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 })
+	})
 }

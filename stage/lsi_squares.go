@@ -147,7 +147,7 @@ func (f *squaresFile) commitPiece(ctx context.Context, piece, panel int, write f
 	}
 	path := fmt.Sprintf("lsi/squares/%05d-%05d-%05d%s", piece, panel, f.to, f.ofShare(first, end))
 	e := catalog.Describe(catalog.KindLSISquares, path).In(piece).Holding(first, end).Panels(panel, panel+1).AtHop(f.to)
-	return f.Catalog.Write(ctx, e, func(w io.Writer) error { return write(w, piece) })
+	return f.Catalog.Write(ctx, e, func(w *catalog.File) error { return write(w, piece) })
 }
 
 // writePiece writes the squared lengths of a piece and panel, hop by hop.
@@ -210,7 +210,7 @@ func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 		}
 		lo, hi := x.bounds(piece)
 		o := optionsOfK(env.Plan)
-		o.Epsilon, o.Looser, o.Sample = env.Plan.LSI.Epsilon, env.looserEpsilons(), env.sample(lo, hi)
+		o.Epsilon, o.Looser, o.Sample = env.Plan.LSI.Epsilon, env.tablesOfK().looserEpsilons(), env.sample(lo, hi)
 		f, err := lsi.NewFinder(env.Budget, state, sketches(env.lsiOptions()), o, lo, hi-lo)
 		if err != nil {
 			return err
@@ -418,39 +418,28 @@ func (r squaresReader) close() {
 // commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. The stretch ended with hop
 // last, and K of all nodes is expected to be known after so many more.
 func (env lsiRun) commitFound(ctx context.Context, piece, last, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
-	var files []*catalog.File
-	defer func() {
-		for _, file := range files {
-			file.Abort()
-		}
-	}()
+	files := env.Catalog.Batch()
+	defer files.Abort()
 	for column, k := range f.Columns() {
-		file, err := env.Catalog.Create(ctx, catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo,
-			hi).AtHop(hop).Awaits(f.Left(), hop+more).OfVariant(column))
-		if err != nil {
+		found := catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo, hi).AtHop(hop).
+			Awaits(f.Left(), hop+more).OfVariant(column).Counting(hi - lo)
+		if err := files.Write(ctx, found, func(file *catalog.File) error {
+			_, err := file.Write(mem.AsBytes(k))
+			return err
+		}); err != nil {
 			return err
 		}
-		files = append(files, file)
-		if _, err := file.Write(mem.AsBytes(k)); err != nil {
-			return err
-		}
-		file.Rows = hi - lo
 	}
 	list := sampled{Nodes: []sampledRow{}, Uncertain: f.Uncertain()}
 	for number, row := range env.sample(lo, hi) {
 		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
 	}
-	found := catalog.Describe(catalog.KindLSISampled, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last)
-	file, err := env.Catalog.Create(ctx, found)
-	if err != nil {
+	found := catalog.Describe(catalog.KindLSISampled, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last).
+		Counting(int64(len(list.Nodes)))
+	if err := files.Write(ctx, found, writeJSON(list)); err != nil {
 		return err
 	}
-	files = append(files, file)
-	if err := writeJSON(list)(file); err != nil {
-		return err
-	}
-	file.Rows = int64(len(list.Nodes))
-	return env.Catalog.Commit(ctx, files...)
+	return files.Commit(ctx)
 }
 
 func samplePath(piece, hop int) string { return fmt.Sprintf("lsi/found/%05d-sample-%05d", piece, hop) }
@@ -472,7 +461,7 @@ func (env lsiRun) found(column int) ([]catalog.Entry, bool) {
 
 // joinFound commits the K tables that were found piece by piece; the run's own table comes last.
 func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
-	for number, epsilon := range env.looserEpsilons() {
+	for number, epsilon := range env.tablesOfK().looserEpsilons() {
 		looser, ok := env.found(1 + number)
 		if !ok {
 			return fmt.Errorf("the K table for ε %g is missing; that for ε %g was found", epsilon, env.Plan.LSI.Epsilon)
@@ -489,12 +478,7 @@ func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
 		}
 		all.add(list)
 	}
-	f, err := env.createSampleOf(ctx, 0, all)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	if err := env.Catalog.Commit(ctx, f); err != nil {
+	if err := env.Catalog.Write(ctx, fileOfSample(0, all), writeJSON(all)); err != nil {
 		return err
 	}
 	return env.joinLSI(ctx, catalog.KindLSI, lsiFolder, pieces)

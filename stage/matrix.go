@@ -12,7 +12,7 @@ import (
 )
 
 // matrix returns a matrix in column tiles with a row per node, restricted to the task's rows.
-func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
+func (env outputs) matrix(l tiles.Layout) *tiles.Matrix {
 	s := env.Summary
 	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
 	lo, hi := env.Span(s.Nodes)
@@ -20,7 +20,7 @@ func (env *Env) matrix(l tiles.Layout) *tiles.Matrix {
 }
 
 // featureTiles returns the tiles of the input features.
-func (env *Env) featureTiles() *tiles.Matrix {
+func (env outputs) featureTiles() *tiles.Matrix {
 	return env.matrix(tiles.Features(env.Summary))
 }
 
@@ -48,7 +48,7 @@ func ReadsFeatures(p plan.Options, s control.Stage) bool {
 }
 
 // joinTiles joins the parts of tiles of intervals [first, last) and commits the tiles.
-func (env *Env) joinTiles(ctx context.Context, m *tiles.Matrix, first, last int) error {
+func (env outputs) joinTiles(ctx context.Context, m *tiles.Matrix, first, last int) error {
 	for i := first; i < last; i++ {
 		if err := m.Join(ctx, i); err != nil {
 			return err

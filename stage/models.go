@@ -56,26 +56,12 @@ func commitJSON(ctx context.Context, cat *catalog.Catalog, kind, path string, ru
 }
 
 // writeJSON returns a function that writes v as indented JSON.
-func writeJSON(v any) func(io.Writer) error {
-	return func(w io.Writer) error {
+func writeJSON(v any) func(*catalog.File) error {
+	return func(w *catalog.File) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(v)
 	}
-}
-
-// writeFile writes one file of the model. The caller commits or aborts it.
-func writeFile(ctx context.Context, cat *catalog.Catalog, kind, path string, run int, write func(io.Writer) error) (*catalog.File, error) {
-	f, err := cat.Create(ctx, catalog.Describe(kind, path).OfModel(run))
-	if err != nil {
-		return nil, err
-	}
-	if err := write(f); err != nil {
-		f.Abort()
-		return nil, err
-	}
-	f.Rows = 1
-	return f, nil
 }
 
 // readIndex reads the index of the committed models.

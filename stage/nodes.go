@@ -15,13 +15,18 @@ import (
 	"ndls/shards"
 )
 
+// nodeTable reads the node table.
+type nodeTable struct{ *Env }
+
+func (env *Env) nodeTable() nodeTable { return nodeTable{env} }
+
 // readers returns the threads and the budget for reading tables.
-func (env *Env) readers() shards.Readers {
+func (env nodeTable) readers() shards.Readers {
 	return shards.Readers{Threads: env.Resources.Threads, Budget: env.Budget}
 }
 
 // readNodes visits some columns of the node table, in order.
-func (env *Env) readNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
+func (env nodeTable) readNodes(ctx context.Context, want shards.NodeColumns, visit func(first int64, b shards.NodeBatch)) error {
 	return shards.VisitNodes(ctx, env.Catalog, want, env.readers(), func(first int64, b shards.NodeBatch) error {
 		visit(first, b)
 		return nil
@@ -29,7 +34,7 @@ func (env *Env) readNodes(ctx context.Context, want shards.NodeColumns, visit fu
 }
 
 // ids loads the input ids of the task's nodes, of n in all.
-func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
+func (env nodeTable) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 	lo, hi := env.Span(n)
 	ids, err := mem.Alloc[uint32](env.Budget, hi-lo, "input ids")
 	if err != nil {
@@ -50,7 +55,7 @@ func (env *Env) ids(ctx context.Context, n int64) (*mem.Array[uint32], error) {
 }
 
 // names opens the ids of the nodes from node on, for writing rows of them. It returns nil if ids are numbers. The caller closes them.
-func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, closeFile func(), err error) {
+func (env nodeTable) names(ctx context.Context, node int64) (_ *shards.IDReader, closeFile func(), err error) {
 	if env.Summary.IDs == "" {
 		return nil, func() {}, nil
 	}
@@ -71,7 +76,7 @@ func (env *Env) names(ctx context.Context, node int64) (_ *shards.IDReader, clos
 }
 
 // quoteID returns the input id of a node as messages show it. id is the number of the id, or the id itself if ids are not numbered.
-func (env *Env) quoteID(ctx context.Context, node, id int64) string {
+func (env nodeTable) quoteID(ctx context.Context, node, id int64) string {
 	names, closeNames, err := env.names(ctx, node)
 	if err != nil {
 		return "with number " + strconv.FormatInt(id, 10)
@@ -88,7 +93,7 @@ func (env *Env) quoteID(ctx context.Context, node, id int64) string {
 }
 
 // nodesByKey returns a table of the nodes by the keys of their ids, for graphs whose ids are numbered.
-func (env *Env) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err error) {
+func (env nodeTable) nodesByKey(ctx context.Context, n int64) (_ *inputid.Table, err error) {
 	names, closeNames, err := env.names(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -120,7 +125,7 @@ type byID struct {
 }
 
 // nodesByID sorts the nodes by input id. It uses 8·n bytes, and twice that while it sorts.
-func (env *Env) nodesByID(ctx context.Context, n int64) (*byID, error) {
+func (env nodeTable) nodesByID(ctx context.Context, n int64) (*byID, error) {
 	keys, err := mem.Alloc[uint64](env.Budget, n, "nodes by id")
 	if err != nil {
 		return nil, err

@@ -49,8 +49,13 @@ const ColumnShare = 0.95
 // panelShare returns the share of panels [begin, end) that lies before panel at.
 func panelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
 
+// outputs writes the columns of a task, whole or in parts, and joins parts.
+type outputs struct{ *Env }
+
+func (env *Env) outputs() outputs { return outputs{env} }
+
 // inParts executes the task's part of a stage that can be cut. columns smooths panels; rows writes the rows of intervals.
-func (env *Env) inParts(ctx context.Context, s shards.Summary, out panelled, columns,
+func (env outputs) inParts(ctx context.Context, s shards.Summary, out panelled, columns,
 	rows func(ctx context.Context, first, last int) error,
 ) error {
 	t, panels, intervals := env.Task, out.Panels(), intervals(s)
@@ -101,19 +106,19 @@ func leftOf(part control.Part, n int, done func(i int) bool) steps.Left {
 }
 
 // isPart reports whether the task is this part, with pieces within n.
-func (env *Env) isPart(part control.Part, n int) bool {
+func (env outputs) isPart(part control.Part, n int) bool {
 	t := env.Task
 	return t.Part == part && 0 <= t.First && t.First < t.Last && t.Last <= n
 }
 
 // isShare reports whether the task is a share of the graph's rows.
-func (env *Env) isShare() bool {
+func (env outputs) isShare() bool {
 	t := env.Task
 	return t.Shares() && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(env.Summary.Nodes)
 }
 
 // firstMissing returns the first panel, from first on, that some member of the gang finds uncommitted, or last if all below last are
 // committed.
-func (env *Env) firstMissing(ctx context.Context, out panelled, first, last int) (int, error) {
+func (env outputs) firstMissing(ctx context.Context, out panelled, first, last int) (int, error) {
 	return group.Min(ctx, env.Group, out.FirstMissing(first, last))
 }

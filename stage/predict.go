@@ -87,7 +87,7 @@ func tallyBytes(s *estimate.Sheet) int64 {
 func (predictStage) Run(ctx context.Context, env *Env) (err error) {
 	first, last := 0, math.MaxInt
 	if !env.Whole() {
-		if !env.isPart(control.Rows, intervals(env.Summary)) {
+		if !env.outputs().isPart(control.Rows, intervals(env.Summary)) {
 			return env.NoPart()
 		}
 		first, last = env.Task.First, env.Task.Last
@@ -176,7 +176,7 @@ func (p prediction) files(ctx context.Context, numbers []int) error {
 // file commits the soft labels of the rows of a file.
 func (p prediction) file(ctx context.Context, number int, models []*train.Model, rows *softRows, tallies []train.Tally) error {
 	interval := int(p.src.Parts()[number].Interval)
-	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath(interval)).In(interval))
+	scores, err := p.scoreFiles().newScoreFile(ctx, catalog.Describe(catalog.KindScores, scoresPath(interval)).In(interval))
 	if err != nil {
 		return err
 	}

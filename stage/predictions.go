@@ -36,7 +36,7 @@ func (env labelsRun) countRows(ctx context.Context, first, last int) (err error)
 		if done[i] {
 			continue
 		}
-		if err := env.joinTiles(ctx, m, i, i+1); err != nil {
+		if err := env.outputs().joinTiles(ctx, m, i, i+1); err != nil {
 			return err
 		}
 		p.tiles = smoothedSoft(env.Env)
@@ -81,7 +81,7 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 		lo, hi := m.Bounds(i)
 		env.Report.Rows += hi - lo
 		if !intervalsOf(env.Catalog, catalog.KindPredictions)[i] {
-			if err := env.joinTiles(ctx, m, i, i+1); err != nil {
+			if err := env.outputs().joinTiles(ctx, m, i, i+1); err != nil {
 				return err
 			}
 			p.tiles = smoothedSoft(env.Env)
@@ -124,7 +124,7 @@ type predictions struct {
 
 // count commits the tally of each set of smoothed soft labels in an interval.
 func (p predictions) count(ctx context.Context, i int) error {
-	scores, err := p.newScoreFile(ctx, catalog.Describe(catalog.KindSmoothedScores, smoothedScoresPath(i)).In(i))
+	scores, err := p.scoreFiles().newScoreFile(ctx, catalog.Describe(catalog.KindSmoothedScores, smoothedScoresPath(i)).In(i))
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (p predictions) write(ctx context.Context, i int) error {
 		return err
 	}
 	defer f.Abort()
-	names, closeNames, err := p.names(ctx, int64(i)*p.Summary.IntervalRows)
+	names, closeNames, err := p.nodeTable().names(ctx, int64(i)*p.Summary.IntervalRows)
 	if err != nil {
 		return err
 	}

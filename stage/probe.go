@@ -90,7 +90,7 @@ func (g engine) probe(ctx context.Context, ids []uint32) (p lsi.Probe, free func
 	if s.Features == 0 {
 		return nil, nil, fmt.Errorf("--lsi %s measures distances in feature space, and the run has no features; use --lsi influence-sketch", o.Mode)
 	}
-	columns := env.featureTiles()
+	columns := env.outputs().featureTiles()
 	var norm *mem.Array[float64]
 	var norms []float64
 	if !s.Normalized {

@@ -48,8 +48,13 @@ type scores struct {
 	pass    func(keys []uint64) error
 }
 
+// scoreFiles writes, sorts and reads the scores from which areas under curves are computed.
+type scoreFiles struct{ *Env }
+
+func (env *Env) scoreFiles() scoreFiles { return scoreFiles{env} }
+
 // newScores returns scores that pass what they gather to a function; nil if the plan asks for no scores.
-func (env *Env) newScores(pass func(keys []uint64) error) (*scores, error) {
+func (env scoreFiles) newScores(pass func(keys []uint64) error) (*scores, error) {
 	if !env.Plan.WantsAUC() {
 		return nil, nil
 	}
@@ -112,7 +117,7 @@ type scoreFile struct {
 	file *catalog.File
 }
 
-func (env *Env) newScoreFile(ctx context.Context, e catalog.Entry) (f *scoreFile, err error) {
+func (env scoreFiles) newScoreFile(ctx context.Context, e catalog.Entry) (f *scoreFile, err error) {
 	f = &scoreFile{}
 	var text []byte
 	f.scores, err = env.newScores(func(keys []uint64) error {
@@ -173,7 +178,7 @@ func (a areas) of(model int, split uint8) (auc float64, ok bool) {
 }
 
 // sortScores computes the areas of the scores that add yields.
-func (env *Env) sortScores(ctx context.Context, want int64, add func(add func(keys []uint64) error) error) (_ areas, err error) {
+func (env scoreFiles) sortScores(ctx context.Context, want int64, add func(add func(keys []uint64) error) error) (_ areas, err error) {
 	scratch, err := extsort.NewScratch(env.Resources.Scratch)
 	if err != nil {
 		return nil, err
@@ -229,7 +234,7 @@ func (env *Env) sortScores(ctx context.Context, want int64, add func(add func(ke
 }
 
 // storedAreas computes the areas of the scores in files of a kind.
-func (env *Env) storedAreas(ctx context.Context, kind string) (areas, error) {
+func (env scoreFiles) storedAreas(ctx context.Context, kind string) (areas, error) {
 	if !env.Plan.WantsAUC() {
 		return nil, nil
 	}
@@ -249,7 +254,7 @@ func (env *Env) storedAreas(ctx context.Context, kind string) (areas, error) {
 }
 
 // readScores passes on the scores of a file.
-func (env *Env) readScores(ctx context.Context, e catalog.Entry, add func([]uint64) error) (err error) {
+func (env scoreFiles) readScores(ctx context.Context, e catalog.Entry, add func([]uint64) error) (err error) {
 	r, err := env.Catalog.Stream(ctx, e)
 	if err != nil {
 		return err

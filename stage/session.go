@@ -78,7 +78,7 @@ func (env *Env) graphOf(ctx context.Context, direction string) (_ engine, err er
 // targets returns the rows of smoothed features that the plan asks for.
 func (env *Env) targets(ctx context.Context, s shards.Summary) (_ *smooth.Targets, err error) {
 	if env.rows == nil {
-		env.rows, err = env.findTargets(ctx, s)
+		env.rows, err = env.targetRows().findTargets(ctx, s)
 	}
 	return env.rows, err
 }
@@ -94,7 +94,7 @@ func (env *Env) limitsOf(ctx context.Context, t *smooth.Targets) (_ *limits, err
 // targetIDs returns the input id of each target, in order of node.
 func (env *Env) targetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (_ *mem.Array[uint32], err error) {
 	if env.inputID == nil {
-		env.inputID, err = env.readTargetIDs(ctx, s, t)
+		env.inputID, err = env.targetRows().readTargetIDs(ctx, s, t)
 	}
 	return env.inputID, err
 }

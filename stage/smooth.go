@@ -125,18 +125,18 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 		held += 4 * s.Part // ids
 		last = out.Last()
 		s.ReadNodes(1)
-		s.Random(o, out.Features, last, held)
+		s.OnGraph().Random(o, out.Features, last, held)
 	} else {
 		o.Ahead, o.SideBySide = true, len(o.Keep) == 0
 		for range out.Directions {
-			s.Columns(o, s.Features, last, held, s.Half)
+			s.OnGraph().Columns(o, s.Features, last, held, s.Half)
 			teams = s.Teams
 		}
 		o.Ahead, o.SideBySide = false, false
 	}
 	if out.Parts > 0 {
 		for range out.Directions {
-			s.Labels(o, out.Parts*out.Classes, last, held)
+			s.OnGraph().Labels(o, out.Parts*out.Classes, last, held)
 		}
 		s.Records()
 		s.ReadNodes(1) // parts of training nodes
@@ -206,7 +206,7 @@ func (env smoothRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = env.inParts(ctx, s, env.smoothedTiles(s, targets),
+	err = env.outputs().inParts(ctx, s, env.smoothedTiles(s, targets),
 		func(ctx context.Context, first, last int) error { return env.smoothFeatures(ctx, s, first, last) },
 		func(ctx context.Context, first, last int) error { return env.featureRows(ctx, s, first, last) })
 	if err != nil || !env.Whole() || !env.Plan.DropFeatures {
@@ -269,10 +269,10 @@ func (env smoothRun) smoothFeatures(ctx context.Context, s shards.Summary, first
 	out := env.smoothedTiles(s, targets)
 	for begin := first; first < last && err == nil; {
 		end := last
-		if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
+		if first, err = env.outputs().firstMissing(ctx, out, first, last); err != nil || first == last {
 			return err
 		}
-		if !env.isShare() {
+		if !env.outputs().isShare() {
 			for end = first + 1; end < last && !out.complete(end); {
 				end++
 			}
@@ -296,7 +296,7 @@ func (env smoothRun) smoothPanels(ctx context.Context, s shards.Summary, targets
 	}
 	defer mine.Free()
 	for d := range out.out.Directions {
-		if !env.isShare() && out.completeTo(d, first, last) {
+		if !env.outputs().isShare() && out.completeTo(d, first, last) {
 			continue // this direction was done before an interruption
 		}
 		leave := progress.Enter(ctx, d, len(out.out.Directions))
@@ -344,8 +344,8 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 	labels := out.out.FeaturePanels()
 	o.Ahead, o.SideBySide = env.Task.Side() == packed.Both, len(o.Keep) == 0
 	if first < labels {
-		in := input{Columns: halfOf(env.featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
-		if in.drops = env.Plan.DropFeatures && !env.isShare(); in.drops {
+		in := input{Columns: halfOf(env.outputs().featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
+		if in.drops = env.Plan.DropFeatures && !env.outputs().isShare(); in.drops {
 			in.kinds = nil // features of other panels are removed meanwhile
 		}
 		if err := smoothed(in, first, min(last, labels)); err != nil {
@@ -371,7 +371,7 @@ func (env smoothRun) featureSmoothing(ctx context.Context, s shards.Summary, tar
 		return g, o, nil, err
 	}
 	if o.Rule.NodeDependent {
-		k, err = env.table(0, func() (*mem.Array[uint16], error) { return env.kTable(ctx, s.Nodes, env.Plan.LSI.Kmax) })
+		k, err = env.table(0, func() (*mem.Array[uint16], error) { return env.tablesOfK().kTable(ctx, s.Nodes, env.Plan.LSI.Kmax) })
 	}
 	return g, o, k, err
 }

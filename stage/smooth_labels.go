@@ -275,19 +275,19 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		s.Takes(peak, least)
 		s.BytesRead += int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
 	case l.Rule == plan.CorrectSmooth:
-		s.Columns(o, runs*per, last, held, false)
+		s.OnGraph().Columns(o, runs*per, last, held, false)
 	case l.Rule == "ndls-reference":
 		for range runs {
-			s.FindLSI(s.Classes, false, l.Epsilon, toleranceOfK(s.Plan), most, held-2*s.Part)
+			s.OnGraph().FindLSI(s.Classes, false, l.Epsilon, toleranceOfK(s.Plan), most, held-2*s.Part)
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
-			s.Columns(o, per, last, held, false)
+			s.OnGraph().Columns(o, per, last, held, false)
 		}
 	case findsLabelK(s.Plan, most) || ownLabelEpsilon(s.Plan) && s.Part < s.Nodes:
 		findsK(s, l.Epsilon, most, held-2*s.Part, false)
-		s.Columns(o, runs*per, last, held, false)
+		s.OnGraph().Columns(o, runs*per, last, held, false)
 	default:
 		s.ReadK()
-		s.Columns(o, runs*per, last, held, false)
+		s.OnGraph().Columns(o, runs*per, last, held, false)
 	}
 	if predicts {
 		block, apart := s.ColumnsPerPass/packed.PanelColumns, false
@@ -325,12 +325,12 @@ func (env labelsRun) run(ctx context.Context) error {
 	}
 	s := env.Summary
 	switch {
-	case env.isPart(control.Count, intervals(s)):
+	case env.outputs().isPart(control.Count, intervals(s)):
 		return env.countRows(ctx, env.Task.First, env.Task.Last)
 	case env.Task.Part == control.Pick:
 		return env.pick(ctx)
 	}
-	return env.inParts(ctx, s, smoothedSoft(env.Env),
+	return env.outputs().inParts(ctx, s, smoothedSoft(env.Env),
 		func(ctx context.Context, first, last int) error { return env.smoothSoft(ctx, first, last) },
 		func(ctx context.Context, first, last int) error {
 			if env.Whole() {
@@ -348,7 +348,7 @@ func (env labelsRun) run(ctx context.Context) error {
 // smoothSoft commits the missing tiles of smoothed soft labels of panels [first, last).
 func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error) {
 	out := smoothedSoft(env.Env)
-	if first, err = env.firstMissing(ctx, out, first, last); err != nil || first == last {
+	if first, err = env.outputs().firstMissing(ctx, out, first, last); err != nil || first == last {
 		return err
 	}
 	depths, err := env.depths(ctx)
@@ -357,7 +357,7 @@ func (env labelsRun) smoothSoft(ctx context.Context, first, last int) (err error
 	}
 	if out.Row > 0 {
 		out.Encode = env.encodeBest(depths)
-		if !env.isShare() {
+		if !env.outputs().isShare() {
 			stop, err := env.merges(out, depths)
 			if err != nil {
 				return err
@@ -506,14 +506,14 @@ func (env labelsRun) labelK(ctx context.Context, g engine, most int) (*mem.Array
 		return env.constantK(most)
 	}
 	if !ownLabelEpsilon(env.Plan) && most <= env.Plan.LSI.Kmax {
-		return env.kTable(ctx, g.summary.Nodes, most)
+		return env.tablesOfK().kTable(ctx, g.summary.Nodes, most)
 	}
 	if epsilon := looserEpsilon(env.Plan); epsilon > 0 && most <= env.Plan.LSI.Kmax {
-		if files, ok := env.labelLSI(epsilon); ok {
-			return env.loadK(ctx, files, g.summary.Nodes, most)
+		if files, ok := env.tablesOfK().labelLSI(epsilon); ok {
+			return env.tablesOfK().loadK(ctx, files, g.summary.Nodes, most)
 		}
 	}
-	ids, err := env.ids(ctx, g.summary.Nodes)
+	ids, err := env.nodeTable().ids(ctx, g.summary.Nodes)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ import (
 
 // givenTiles returns the soft labels that the user gave.
 func givenTiles(env *Env) *tiles.Matrix {
-	return env.matrix(tiles.Layout{Kind: catalog.KindGivenSoftTile, Prefix: givenSoftPrefix, Width: softPanels(env) * packed.PanelColumns})
+	width := softPanels(env) * packed.PanelColumns
+	return env.outputs().matrix(tiles.Layout{Kind: catalog.KindGivenSoftTile, Prefix: givenSoftPrefix, Width: width})
 }
 
 // labelRuns returns the number of sets of soft labels under a plan: one per model of each split, split by split, or the one that the user
@@ -32,6 +33,6 @@ func smoothedSoft(env *Env) *tiles.Matrix {
 		l.Row = bestRow
 	}
 	done := intervalsOf(env.Catalog, catalog.KindPredictions) // written last
-	merged := env.mergedPanels()
-	return env.matrix(l).Needless(func(p tiles.Place) bool { return done[p.Interval] || merged[p] })
+	merged := env.outputs().mergedPanels()
+	return env.outputs().matrix(l).Needless(func(p tiles.Place) bool { return done[p.Interval] || merged[p] })
 }

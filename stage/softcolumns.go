@@ -164,7 +164,7 @@ func (env labelsRun) modelColumns(ctx context.Context, last int, once bool) (_ *
 		return nil, err
 	}
 	m.runs = t.Runs
-	if m.src, m.close, err = env.allRows(ctx); err != nil {
+	if m.src, m.close, err = env.holding().allRows(ctx); err != nil {
 		return nil, err
 	}
 	defer func() {

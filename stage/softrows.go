@@ -108,7 +108,7 @@ func (w *softRows) begin(ctx context.Context, interval int) (err error) {
 	if err != nil {
 		return err
 	}
-	names, closeNames, err := w.names(ctx, int64(interval)*w.Summary.IntervalRows)
+	names, closeNames, err := w.nodeTable().names(ctx, int64(interval)*w.Summary.IntervalRows)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (spectrumStage) Shares(plan.Options) bool { return false }
 func (spectrumStage) Cost(s *estimate.Sheet) {
 	s.ReadNodes(1)
 	s.ReadK()
-	s.Spectrum(4 * s.Nodes)
+	s.OnGraph().Spectrum(4 * s.Nodes)
 }
 
 // Run implements Stage: it reports λ₂ and the bound.
@@ -73,7 +73,7 @@ func (spectrumStage) Run(ctx context.Context, env *Env) error {
 		return err
 	}
 	defer k.Free()
-	if err := env.readLSI(ctx, func(node int64, x int32, isCapped bool) {
+	if err := env.tablesOfK().readLSI(ctx, func(node int64, x int32, isCapped bool) {
 		if k.S[node] = x; isCapped {
 			k.S[node] = -1
 		}

@@ -14,8 +14,13 @@ import (
 	"ndls/smooth"
 )
 
+// targetRows finds the rows of smoothed features that the plan asks for.
+type targetRows struct{ *Env }
+
+func (env *Env) targetRows() targetRows { return targetRows{env} }
+
 // findTargets returns the rows of smoothed features that the plan asks for.
-func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
+func (env targetRows) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Targets, err error) {
 	if env.Plan.Smooth.Targets == plan.AllTargets {
 		return smooth.AllTargets(s.Nodes), nil
 	}
@@ -40,8 +45,8 @@ func (env *Env) findTargets(ctx context.Context, s shards.Summary) (t *smooth.Ta
 }
 
 // labelledTargets adds the nodes with a label to t, and the validation nodes among them to valid, unless it is nil.
-func (env *Env) labelledTargets(ctx context.Context, t, valid *smooth.Targets) error {
-	return env.readNodes(ctx, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+func (env targetRows) labelledTargets(ctx context.Context, t, valid *smooth.Targets) error {
+	return env.nodeTable().readNodes(ctx, shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
 		for i, label := range b.Label {
 			if label < 0 {
 				continue
@@ -55,7 +60,7 @@ func (env *Env) labelledTargets(ctx context.Context, t, valid *smooth.Targets) e
 }
 
 // listedTargets adds the nodes whose ids the user's file lists.
-func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
+func (env targetRows) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
 	if env.Inputs.Targets == "" {
 		return fmt.Errorf("the run's target rows come from a file: give --targets with %s again", env.Plan.Smooth.Targets)
 	}
@@ -67,7 +72,7 @@ func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (
 		return err
 	}
 	defer func() { err = errors.Join(err, ids.Close()) }()
-	nodes, err := env.nodesByID(ctx, n)
+	nodes, err := env.nodeTable().nodesByID(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -89,8 +94,8 @@ func (env *Env) listedTargets(ctx context.Context, n int64, t *smooth.Targets) (
 }
 
 // keyedTargets adds the nodes whose ids the user's file lists, if ids are numbered.
-func (env *Env) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
-	nodes, err := env.nodesByKey(ctx, n)
+func (env targetRows) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (err error) {
+	nodes, err := env.nodeTable().nodesByKey(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -117,16 +122,16 @@ func (env *Env) keyedTargets(ctx context.Context, n int64, t *smooth.Targets) (e
 }
 
 // readTargetIDs returns the input id of each target, in order of node.
-func (env *Env) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
+func (env targetRows) readTargetIDs(ctx context.Context, s shards.Summary, t *smooth.Targets) (*mem.Array[uint32], error) {
 	if t.All() {
-		return env.ids(ctx, s.Nodes)
+		return env.nodeTable().ids(ctx, s.Nodes)
 	}
 	ids, err := mem.Alloc[uint32](env.Budget, t.Len(), "ids of target rows")
 	if err != nil {
 		return nil, err
 	}
 	at := 0
-	err = env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
+	err = env.nodeTable().readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			if t.Has(first + int64(i)) {
 				ids.S[at] = uint32(id)

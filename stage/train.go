@@ -167,11 +167,11 @@ func (env trainRun) run(ctx context.Context) error {
 		return errors.New("no node is in the split train: give splits, or partition with --split random:20,30 or share:0.6,0.2")
 	}
 	_, there := env.Catalog.Lookup(modelIndex)
-	if env.isShare() {
+	if env.outputs().isShare() {
 		return env.together(ctx, s)
 	}
 	if t := env.Task; !env.Whole() {
-		if !env.isPart(control.Models, labelRuns(env.Plan)) {
+		if !env.outputs().isPart(control.Models, labelRuns(env.Plan)) {
 			return env.NoPart()
 		}
 		if there {
@@ -263,11 +263,14 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 		return nil
 	}
 	model := split*env.Plan.NumRuns() + h.Run
-	weights, err := writeFile(ctx, env.Catalog, catalog.KindModel, modelPath(model), model, m.Save)
-	if err != nil {
+	files := env.Catalog.Batch()
+	defer files.Abort()
+	file := func(path string) catalog.Entry {
+		return catalog.Describe(catalog.KindModel, path).OfModel(model).Counting(1)
+	}
+	if err := files.Write(ctx, file(modelPath(model)), func(f *catalog.File) error { return m.Save(f) }); err != nil {
 		return err
 	}
-	defer weights.Abort()
 	line := trainedRun{
 		Run: model, Path: modelPath(model), Valid: h.ValidAccuracy(), Measured: h.Epochs[h.Best].ValidMeasure, Loss: h.Epochs[h.Best].ValidLoss,
 		Penalty: h.Penalty, Scale: h.Scale,
@@ -278,12 +281,10 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 			line.Curve = curve(h)
 		}
 	}
-	about, err := writeFile(ctx, env.Catalog, catalog.KindModel, trainedPath(model), model, writeJSON(line))
-	if err != nil {
+	if err := files.Write(ctx, file(trainedPath(model)), writeJSON(line)); err != nil {
 		return err
 	}
-	defer about.Abort()
-	return env.Catalog.Commit(ctx, weights, about)
+	return files.Commit(ctx)
 }
 
 // The report has the curves of the first drawnModels models, with at most drawnEpochs epochs each.

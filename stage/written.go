@@ -156,7 +156,7 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 	defer sums.free()
 	var a areas
 	if w.Measure == plan.AUC {
-		if a, err = env.storedAreas(ctx, catalog.KindSmoothedScores); err != nil {
+		if a, err = env.scoreFiles().storedAreas(ctx, catalog.KindSmoothedScores); err != nil {
 			return err
 		}
 	}

@@ -168,7 +168,7 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
 	e := catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).OfSide(s.side).AtHop(hop)
-	if err := s.Catalog.Write(ctx, e, write); err != nil {
+	if err := s.Catalog.Write(ctx, e, func(f *catalog.File) error { return write(f) }); err != nil {
 		return err
 	}
 	s.saver.saved(true)
