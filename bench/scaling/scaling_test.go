@@ -276,9 +276,9 @@ func TestProbeGroups(t *testing.T) {
 		probes  int
 		net     float64
 		workers int
-		phases  int // 1 for one group
+		phases  int // 1 for one group; else two of each stretch of hops, of which the last has the passes of polynomials, and one that joins
 	}{
-		{16, 1.25e9, 16, 1}, {32, 1.25e9, 16, 7}, {32, 12.5e9, 4, 1}, {64, 1.25e9, 16, 7}, {32, 1.25e9, 2, 1},
+		{16, 1.25e9, 16, 1}, {32, 1.25e9, 16, 9}, {32, 12.5e9, 4, 1}, {64, 1.25e9, 16, 9}, {32, 1.25e9, 2, 1},
 	} {
 		j := paperJob(tc.workers)
 		j.machine.Net, j.grid, j.plan.LSI.Probes = tc.net, true, tc.probes
