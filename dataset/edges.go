@@ -304,7 +304,7 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 			return err
 		}
 		d.Note(f.Note)
-		d.features, d.info.NumFeatures = f, f.Width
+		d.features, d.info.NumFeatures, d.info.RowMemory = f, f.Width, f.Memory
 		return nil
 	}
 	if u.nulls != "" {

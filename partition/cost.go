@@ -23,6 +23,8 @@ type Counts struct {
 	// Features is the width of the feature rows, 0 for none. Half says that all values are exactly float16.
 	Features int
 	Half     bool
+	// RowMemory is what a reader of feature rows takes ([dataset.Info]).
+	RowMemory int64
 	// Weighted says that edges have weights.
 	Weighted bool
 	// Directed says that edges have directions. Edges then counts directed edges, and there are shards and hop streams of them and of the
@@ -189,14 +191,15 @@ func (c Counts) writesIDs(free int64) int64 {
 	return lengths + min(int64(sortShare*float64(max(free-lengths, 0))), c.IDs+4*c.Nodes)
 }
 
-// readers returns the number of threads that read the input with free bytes available: all, if they take at most an eighth.
-func readers(threads int, free int64) int {
-	return int(min(int64(max(threads, 1)), 1+max(free, 0)/8/readerBytes))
+// readers returns the number of threads that read the input, of these with free bytes available. Each holds so many bytes, beside
+// readerBytes for all but the first.
+func readers(threads int, free, held int64) int {
+	return int(min(int64(max(threads, 1)), 1+max(free-held, 0)/8/(readerBytes+held)))
 }
 
 // readersBytes returns the memory of the threads that read the input.
-func readersBytes(threads int, free int64) int64 {
-	return int64(readers(threads, free)-1) * readerBytes
+func readersBytes(threads int, free, held int64) int64 {
+	return held + int64(readers(threads, free, held)-1)*(readerBytes+held)
 }
 
 // threadBytes is reserved for the heap of each thread except the first two.
@@ -238,7 +241,7 @@ func (c Counts) heldForTiles(budget int64) int64 {
 	if c.Blanks {
 		held += c.Nodes / 8
 	}
-	return held + readersBytes(c.Threads, budget-held)
+	return held + readersBytes(c.Threads, budget-held, c.RowMemory)
 }
 
 // tilesFree returns the memory that a budget leaves for tiles.
@@ -276,7 +279,7 @@ func (c Counts) dealing(workers int, budget int64) int64 {
 	lot := min(partOf(c.Nodes, steps.Tasks(workers)), mostDealt) * dealtRow(panels, row)
 	interval := min(DefaultIntervalBlocks*BlockRows, c.Nodes)
 	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), steps.Tasks(workers))))
-	tiles := interval*int64(together)*row + interval/8 + int64(readers(c.Threads, budget))*(readerBytes+numberBytes*min(interval, mostDealt))
+	tiles := interval*int64(together)*row + interval/8 + int64(readers(c.Threads, budget, 0))*(readerBytes+numberBytes*min(interval, mostDealt))
 	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
 }
 
@@ -305,7 +308,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	}
 	s.heldPairs += c.members()
 	s.heldPairs += c.numbers(budget - s.heldPairs)
-	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs)
+	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs, 0)
 	s.byPairs = sortOptions(s.pairs+s.pairs/8, c.Threads, alone && !c.StatedNodes)
 	s.byEdges = sortOptions(s.edges, c.Threads, false)
 	s.byPairs.Width, s.byEdges.Width = c.record(), c.record()
@@ -384,10 +387,10 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	if c.Directed {
 		order += 4 * n // out-degrees
 	}
-	order += c.strengthsBytes()
+	order += c.strengthsBytes() + c.RowMemory
 	if tasks > 1 {
 		// Roots of ranges, or labels while they are sorted.
-		order = c.ids() + c.members() + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
+		order = c.ids() + c.members() + c.RowMemory + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
 	}
 	used = max(
 		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs),

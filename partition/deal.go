@@ -387,7 +387,7 @@ func (j tiling) openDealt(ctx context.Context, first, last int) (_ *dealtRows, e
 			d.close()
 		}
 	}()
-	if d.readers, err = j.takeReaders(); err != nil {
+	if d.readers, err = j.takeReaders(0); err != nil {
 		return nil, err
 	}
 	d.threads = max(min(d.readers.n, len(d.files)), 1)

@@ -35,6 +35,10 @@ const (
 
 // eachFeatureRow visits the feature rows in the order of the dataset; rows count from 1.
 func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row int64, f dataset.FeatureRow) error) (err error) {
+	if err := j.o.Budget.Reserve(j.info.RowMemory, "reading features"); err != nil {
+		return err
+	}
+	defer j.o.Budget.Release(j.info.RowMemory)
 	r, err := j.ds.Features(ctx)
 	if err != nil {
 		return err
@@ -83,6 +87,16 @@ type tiling struct{ *job }
 // writeColumns commits the feature tiles of some panels.
 func (j tiling) writeColumns(ctx context.Context, p steps.Piece) error {
 	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
+}
+
+// chooseNorm finds out whether rows are divided by the sum of their absolute values.
+func (j tiling) chooseNorm(ctx context.Context) (err error) {
+	if err := j.o.Budget.Reserve(j.info.RowMemory, "reading features"); err != nil {
+		return err
+	}
+	defer j.o.Budget.Release(j.info.RowMemory)
+	j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds)
+	return err
 }
 
 // withNodes calls do with everything that reading feature rows of nodes needs.
@@ -143,7 +157,7 @@ func (j tiling) readingFeatures(read func(seen []uint64, readers int) error) err
 		return err
 	}
 	defer seen.Free()
-	readers, err := j.takeReaders()
+	readers, err := j.takeReaders(j.info.RowMemory)
 	if err != nil {
 		return err
 	}

@@ -59,8 +59,7 @@ func (j nodeTable) writeNodes(ctx context.Context, ends, component []uint32) err
 		return err
 	}
 	if j.wantFeatures() {
-		var err error
-		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds); err != nil {
+		if err := j.tiling().chooseNorm(ctx); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func sortOptions(want int64, threads int, notes bool) extsort.Options {
 // sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it keeps self-loops, because nothing else may name their nodes.
 func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all
-	readers, err := j.takeReaders()
+	readers, err := j.takeReaders(0)
 	if err != nil {
 		return nil, err
 	}

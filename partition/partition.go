@@ -273,10 +273,10 @@ type inputReaders struct {
 	bytes  int64
 }
 
-// takeReaders reserves memory for as many threads as the budget allows.
-func (j *job) takeReaders() (inputReaders, error) {
+// takeReaders reserves memory for as many threads as the budget allows. Each holds so many bytes beside its buffers.
+func (j *job) takeReaders(held int64) (inputReaders, error) {
 	free := j.o.Budget.Free()
-	r := inputReaders{readers(j.o.Threads, free), j.o.Budget, readersBytes(j.o.Threads, free)}
+	r := inputReaders{readers(j.o.Threads, free, held), j.o.Budget, readersBytes(j.o.Threads, free, held)}
 	return r, j.o.Budget.Reserve(r.bytes, "reading the input")
 }
 

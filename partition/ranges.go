@@ -102,7 +102,7 @@ func (j ordering) readRest(ctx context.Context, save saver) (err error) {
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
 		j.ordered.CutsFeatures = dataset.CutsFeatures(j.ds)
-		if j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds); err != nil {
+		if err := j.tiling().chooseNorm(ctx); err != nil {
 			return err
 		}
 	}

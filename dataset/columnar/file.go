@@ -10,6 +10,8 @@ type File interface {
 	Unit(i int) (first, rows int64)
 	// Check refuses a column that cannot be read as it is stored.
 	Check(column int) error
+	// Memory estimates the bytes that reading these columns takes.
+	Memory(columns []int) int64
 	// Read reads columns of a unit. No list may be longer than widest.
 	Read(unit int, columns []int, widest int) (Reader, error)
 }

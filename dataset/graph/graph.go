@@ -41,6 +41,9 @@ type Info struct {
 	NumNodes int64
 	// NumFeatures is the width of a feature row, 0 for none.
 	NumFeatures int
+	// RowMemory estimates the bytes that a reader of feature rows takes, 0 for few: those of wide Parquet files hold
+	// a page of each column.
+	RowMemory int64
 	// SparseFeatures is true for bag-of-words style input, which is
 	// L1-row-normalised unless told otherwise.
 	SparseFeatures bool

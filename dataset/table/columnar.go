@@ -54,6 +54,8 @@ func (c *columnarFile) titles() (titles []title) {
 func (c *columnarFile) units() int  { return max(c.Units(), 1) }
 func (c *columnarFile) rows() int64 { return c.Rows() }
 
+func (c *columnarFile) memory(columns []int) int64 { return c.Memory(columns) }
+
 // width returns the length of the first list with numbers in it.
 func (c *columnarFile) width(ctx context.Context, f *tableFile, column int) (int, error) {
 	of := c.Columns()[column].Type

@@ -261,6 +261,9 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		g.info.NumFeatures += max(width, 1)
 	}
 	if len(s.features) > 0 {
+		if g.info.RowMemory, err = g.nodes.memory(append([]string{g.id}, s.features...)); err != nil {
+			return err
+		}
 		return graph.CheckSize(g.nodes.files[0].name, 1, int64(g.info.NumFeatures))
 	}
 	return nil

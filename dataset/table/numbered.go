@@ -286,8 +286,9 @@ func (r *numberedRows) move() (id uint32, err error) {
 
 // NumberedFeatures are features in columns of a file.
 type NumberedFeatures struct {
-	// Width is the number of values of a row.
+	// Width is the number of values of a row, and Memory the bytes that a reader of them takes.
 	Width  int
+	Memory int64
 	n      *Numbered
 	names  []string // of the ids, then of features
 	widths []int
@@ -347,6 +348,10 @@ func (n *Numbered) Features(ctx context.Context, limit graph.IDLimit, zero bool)
 			return nil, err
 		}
 		f.names, f.widths, f.Width = append(f.names, name), append(f.widths, width), f.Width+max(width, 1)
+	}
+	var err error
+	if f.Memory, err = n.t.memory(f.names); err != nil {
+		return nil, err
 	}
 	return f, graph.CheckSize(n.Name(), n.Rows(), int64(f.Width))
 }

@@ -26,6 +26,8 @@ type rowSource interface {
 	// rows, -1 if unknown.
 	units() int
 	rows() int64
+	// memory estimates the bytes that reading these columns takes beside a batch.
+	memory(columns []int) int64
 	// open reads the rows of a unit.
 	open(ctx context.Context, f *tableFile, unit int, w want) (cursor, error)
 	// width is the length of the lists in a column.
@@ -194,6 +196,18 @@ func (t *table) units() (n int) {
 		n += f.rows.units()
 	}
 	return n
+}
+
+// memory estimates the bytes that reading some columns takes, in the file where that is most.
+func (t *table) memory(names []string) (most int64, err error) {
+	for _, f := range t.files {
+		columns, err := t.columns(f, names)
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, f.rows.memory(columns))
+	}
+	return most, nil
 }
 
 // rows reads some columns of units [lo, hi) of the table. widths has the length of lists for

@@ -313,6 +313,9 @@ func (f *File) Columns() []columnar.Column {
 // Rows is the number of rows.
 func (f *File) Rows() int64 { return f.rows }
 
+// Memory implements columnar.File: two buffers for each column. It does not count buffers that are unpacked as a whole.
+func (f *File) Memory(columns []int) int64 { return int64(len(columns)) * 2 * bufferSize }
+
 // Units is the number of record batches.
 func (f *File) Units() int { return len(f.units) }
 

@@ -18,7 +18,7 @@
 // For each column that is read a buffer of 256 KiB, a page of at most 16 MiB as it is stored and
 // unpacked, and a dictionary of at most 16 MiB; 512 MiB for all columns of a row group. The footer,
 // of at most 256 MiB, is read as a whole. No length that a file states is believed before it was
-// compared with the bytes that are there.
+// compared with the bytes that are there. [File.Memory] estimates what a reader takes of usual pages.
 //
 // # Determinism
 //

@@ -168,10 +168,36 @@ func (f *File) pages(c *field, l *node, g *group, s *shared) (*pages, error) {
 	return p, nil
 }
 
+// pageBytes is the size of a page, and of a dictionary, that writers do not exceed unless they are told to.
+const pageBytes = 1 << 20
+
+// Memory implements columnar.File: a buffer, a dictionary, a page and 16 KiB of levels for each leaf, and a page as it is stored. It
+// believes that pages have at most 1 MiB.
+func (f *File) Memory(columns []int) (most int64) {
+	buffer := bufferOf(columns)
+	for _, g := range f.groups {
+		held, stored := int64(0), int64(0)
+		for _, i := range columns {
+			for _, l := range f.fields[i].leaves {
+				k := g.chunks[l.leaf]
+				held += min(buffer, k.size) + min(k.unpacked, 2*pageBytes) + 2*batch*8
+				stored = max(stored, min(k.size, pageBytes))
+			}
+		}
+		most = max(most, held+stored)
+	}
+	return most
+}
+
+// bufferOf returns the size of the buffer between the file and each column.
+func bufferOf(columns []int) int64 {
+	return max(minBuffer, min(source.BufferSize, maxBuffers/int64(max(len(columns), 1))))
+}
+
 // Read reads columns of a row group. widest bounds the length of lists.
 func (f *File) Read(unit int, columns []int, widest int) (columnar.Reader, error) {
 	g := &f.groups[unit]
-	r := &reader{f: f, left: g.rows, shared: shared{buffer: max(minBuffer, min(source.BufferSize, maxBuffers/int64(max(len(columns), 1))))}}
+	r := &reader{f: f, left: g.rows, shared: shared{buffer: bufferOf(columns)}}
 	for _, i := range columns {
 		c := &f.fields[i]
 		if c.Type.Kind == columnar.Other {

@@ -63,6 +63,7 @@ type chunk struct {
 	codec            int
 	values           int64
 	size             int64 // stored
+	unpacked         int64
 	data, dictionary int64 // where pages begin
 	encrypted, away  bool  // away is in another file
 	known            bool
@@ -196,6 +197,8 @@ func readChunk(c *compact, t byte) (k chunk) {
 					k.codec = c.number(t)
 				case 5:
 					k.values = c.integer(t)
+				case 6:
+					k.unpacked = c.integer(t)
 				case 7:
 					k.size = c.integer(t)
 				case 9:
