@@ -119,17 +119,13 @@ def accuracy(z, y, nodes):
 
 def smoothed(z, p, k):
     """The average of hops 0 to k of each node, for each row of k."""
-    sums, hop, total = [None] * len(k), z, z.copy()
-    most = max(c.max() for c in k)
-    for i, c in enumerate(k):
-        sums[i] = np.where((c == 0)[:, None], total, 0)
-    for h in range(1, most + 1):
+    totals = np.empty((k.max() + 1, *z.shape), np.float32)
+    hop, totals[0] = z, z
+    for h in range(1, len(totals)):
         hop = p @ hop
-        total = total + hop
-        for i, c in enumerate(k):
-            now = c == h
-            sums[i][now] = total[now] / (h + 1)
-    return sums
+        totals[h] = totals[h - 1] + hop
+    nodes = np.arange(len(z))
+    return [totals[c, nodes] / (c + 1)[:, None] for c in k]
 
 
 def rates(folder, name):
