@@ -90,7 +90,7 @@ func (d *Directory) Working(ctx context.Context) bool {
 // partition is not complete.
 func (d *Directory) Graph(ctx context.Context) (Graph, error) {
 	if _, ok := d.cat.Lookup(shards.SummaryPath); !ok {
-		return Graph{}, failure.Of(ErrNoRun, "%s holds no graph yet; run ndls partition first", d.uri)
+		return Graph{}, failure.Of(ErrNoRun, "%[1]s holds no graph yet; run this first: ndls partition --dataset URI --run %[1]s", d.uri)
 	}
 	g, err := shards.ReadSummary(ctx, d.cat)
 	return g, interruption(ctx, stage.Explain(err, d.cat))

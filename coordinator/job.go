@@ -556,7 +556,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 	}
 	for _, need := range stage.Needs(j.Plan, s) {
 		if !rec.Done(need) {
-			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %s; run ndls %s first",
+			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %[3]s; run this first: ndls %[4]s --run %[3]s",
 				s, need, j.Store.URI(), stage.Verb(need))
 		}
 	}

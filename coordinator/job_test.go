@@ -296,9 +296,9 @@ func TestStageNeedsTheOnesBefore(t *testing.T) {
 		stage control.Stage
 		want  string
 	}{
-		{control.LSI, "run ndls partition first"},
-		{control.Train, "run ndls partition first"},
-		{control.SmoothLabels, "run ndls partition first"},
+		{control.LSI, "run this first: ndls partition --run "},
+		{control.Train, "run this first: ndls partition --run "},
+		{control.SmoothLabels, "run this first: ndls partition --run "},
 	} {
 		if _, err := j.Run(context.Background(), tc.stage); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: error %v, want one with %q", tc.stage, err, tc.want)
@@ -306,7 +306,7 @@ func TestStageNeedsTheOnesBefore(t *testing.T) {
 	}
 	j, _ = setup(t, storage.NewMem(), labelled)
 	run(t, j, control.Partition, control.LSI)
-	if _, err := j.Run(context.Background(), control.SmoothLabels); err == nil || !strings.Contains(err.Error(), "run ndls train first") {
+	if _, err := j.Run(context.Background(), control.SmoothLabels); err == nil || !strings.Contains(err.Error(), "run this first: ndls train --run ") {
 		t.Errorf("smooth-labels without a model: %v", err)
 	}
 }

@@ -146,7 +146,7 @@ func verify(ctx context.Context, cat *catalog.Catalog, what string, except ...st
 			return fmt.Errorf("%s has no smoothed rows, because its rule writes hops alone; export --what hops", cat.Store().URI())
 		}
 		if len(found) == 0 {
-			return fmt.Errorf("%s has no %s; run ndls %s first", cat.Store().URI(), what, made[what].verb)
+			return fmt.Errorf("%[1]s has no %[2]s; run this first: ndls %[3]s --run %[1]s", cat.Store().URI(), what, made[what].verb)
 		}
 		if !slices.Contains(except, kind) {
 			entries = append(entries, found...)

@@ -416,7 +416,7 @@ func TestRefusals(t *testing.T) {
 		{"submission as a table", f.cat, Options{What: Submission, Format: "csv", Out: out}, ErrOption, "npz"},
 		{"table as a submission", f.cat, Options{What: "lsi", Format: SubmissionFormat, Out: out}, ErrOption, "npz"},
 		{"true labels of nothing", f.cat, Options{What: "lsi", Format: "csv", TrueLabels: true, Out: out}, ErrOption, "predictions alone"},
-		{"missing stage", empty, Options{What: "soft-labels", Format: "csv", Out: out}, nil, "run ndls train first"},
+		{"missing stage", empty, Options{What: "soft-labels", Format: "csv", Out: out}, nil, "run this first: ndls train --run "},
 		{"order does not fit", f.cat, Options{What: "lsi", Format: "csv", Out: out, Budget: budget(t, 4096)}, mem.ErrBudget, "lsi"},
 		{"rows do not fit", f.cat, Options{What: "smoothed", Format: "csv", Out: out, Budget: budget(t, 4*4096)}, mem.ErrBudget, "record batch"},
 		{"missing folder", f.cat, Options{What: "lsi", Format: "csv", Out: filepath.Join(dir, "no", "out.csv"), Budget: budget(t, 1<<20)}, os.ErrNotExist, "no"},

@@ -73,7 +73,7 @@ const maxSummaryBytes = 64 << 20
 func ReadSummary(ctx context.Context, c *catalog.Catalog) (Summary, error) {
 	e, ok := c.Lookup(SummaryPath)
 	if !ok {
-		return Summary{}, fmt.Errorf("shards: %s has no %s: run ndls partition first", c.Store().URI(), SummaryPath)
+		return Summary{}, fmt.Errorf("shards: %[1]s has no %[2]s: run this first: ndls partition --dataset URI --run %[1]s", c.Store().URI(), SummaryPath)
 	}
 	if e.Bytes > maxSummaryBytes {
 		return Summary{}, seal.Corrupt(SummaryPath, "it has %d bytes", e.Bytes)

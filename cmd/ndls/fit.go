@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -53,11 +54,34 @@ func fold(line string, columns int) []string {
 	}
 }
 
-// folding is a writer to a terminal that folds lines. What stands behind the last newline comes with Flush.
+// folding is a writer to a terminal that folds lines and colours the first words of some. What stands behind the last
+// newline comes with Flush.
 type folding struct {
 	w       io.Writer
 	columns func() int
 	line    []byte
+	plain   bool
+}
+
+// newFolding returns a writer to a terminal of so many columns, without colours where the environment has NO_COLOR.
+func newFolding(w io.Writer, columns func() int) *folding {
+	return &folding{w: w, columns: columns, plain: os.Getenv("NO_COLOR") != ""}
+}
+
+// colours are the words at the beginning of a line that have a colour, and its number: green, yellow, red.
+var colours = []struct {
+	word   string
+	number int
+}{{"✓", 32}, {"warning:", 33}, {"error:", 31}, {"ndls:", 31}}
+
+// coloured gives the first word of a line its colour.
+func coloured(line string) string {
+	for _, c := range colours {
+		if rest, ok := strings.CutPrefix(line, c.word+" "); ok {
+			return fmt.Sprintf("\x1b[%dm%s\x1b[0m %s", c.number, c.word, rest)
+		}
+	}
+	return line
 }
 
 func (f *folding) Write(p []byte) (int, error) {
@@ -68,6 +92,9 @@ func (f *folding) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		text := strings.Join(fold(string(f.line[:i]), f.columns()), "\n") + "\n"
+		if !f.plain {
+			text = coloured(text)
+		}
 		f.line = f.line[i+1:]
 		if _, err := io.WriteString(f.w, text); err != nil {
 			return 0, err

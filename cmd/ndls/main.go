@@ -84,7 +84,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil && !errors.Is(err, ndls.ErrDiffer) {
 		message := io.Writer(stderr)
 		if width := columns(stderr); width != nil {
-			message = &folding{w: stderr, columns: width}
+			message = newFolding(stderr, width)
 		}
 		fmt.Fprintf(message, "ndls: %s\n", ndls.Message(err))
 	}

@@ -500,8 +500,8 @@ func TestVerbByVerb(t *testing.T) {
 	// The steps before a stage are asked for.
 	fresh := filepath.Join(dir, "fresh")
 	expect(t, 0, "600 nodes", "partition", "--dataset", uri, "--run", fresh, "--quiet")
-	expect(t, ndls.ExitError, "run ndls lsi first", "smooth", "--run", fresh, "--quiet")
-	expect(t, ndls.ExitError, "run ndls train first", "export", "--run", fresh, "--what", "soft-labels", "--format", "csv", "--out", filepath.Join(dir, "x"), "--quiet")
+	expect(t, ndls.ExitError, "run this first: ndls lsi --run ", "smooth", "--run", fresh, "--quiet")
+	expect(t, ndls.ExitError, "run this first: ndls train --run ", "export", "--run", fresh, "--what", "soft-labels", "--format", "csv", "--out", filepath.Join(dir, "x"), "--quiet")
 }
 
 func TestExportVerifyAndGC(t *testing.T) {

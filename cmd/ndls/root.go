@@ -154,7 +154,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 				logs = display
 			}
 			if width != nil {
-				logs = &folding{w: logs, columns: width}
+				logs = newFolding(logs, width)
 			}
 			a.brief = width != nil && !cmd.Flags().Changed("log-level")
 			if a.brief {
@@ -185,7 +185,7 @@ func (a *app) fold(cmd *cobra.Command) (end func()) {
 	if width == nil || a.json || cmd.Name() == "export" {
 		return func() {}
 	}
-	before, folded := a.stdout, &folding{w: a.stdout, columns: width}
+	before, folded := a.stdout, newFolding(a.stdout, width)
 	a.stdout = folded
 	return func() {
 		_ = folded.Flush() // checked knows of an error

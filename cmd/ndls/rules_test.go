@@ -39,7 +39,7 @@ func TestOneRuleAfterAnother(t *testing.T) {
 		t.Error("--r does not show")
 	}
 	for _, rule := range []string{"ndls", "ndls-reference", "nafs", "sgc --depth node"} {
-		smooth(ndls.ExitError, "run ndls lsi first", "--rule "+rule)
+		smooth(ndls.ExitError, "run this first: ndls lsi --run ", "--rule "+rule)
 	}
 	expect(t, 0, "mean K", "lsi", "--run", run, "--epsilon", "0.2", "--r", "0.3", "--quiet")
 	smooth(0, done, "--rule sgc --hops 2")

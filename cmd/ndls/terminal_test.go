@@ -57,7 +57,7 @@ func onTerminal(t *testing.T, columns, rows int, outToo bool, args ...string) (s
 	t.Helper()
 	screen, user := openTerminal(t, columns, rows)
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), "TERM=xterm")
+	cmd.Env = append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 	cmd.Stderr = user
 	if outToo {
 		cmd.Stdout = user
@@ -271,7 +271,7 @@ func TestFitsTerminal(t *testing.T) {
 		}
 		for line := range strings.Lines(strings.ReplaceAll(sent, "\r\n", "\n")) {
 			line = strings.TrimSuffix(line[strings.LastIndex(line, barGone)+1:], "\n")
-			line = strings.TrimPrefix(line, barGone[1:])
+			line = colour.ReplaceAllString(strings.TrimPrefix(line, barGone[1:]), "")
 			if n := utf8.RuneCountInString(line); n > wide && strings.Contains(strings.TrimSpace(line), " ") { // a word, such as a URI, stays whole
 				t.Errorf("ndls %s: a line of %d characters: %q", strings.Join(args, " "), n, line)
 			}
@@ -293,7 +293,7 @@ func TestEndOfARun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	sent, code := onTerminal(t, 80, 24, true, "run", "--dataset", toy, "--run", "a", "--memory", "512MiB", "--epochs", "20", "--runs", "2")
 	for _, want := range []string{
-		`✓ lsi +\d+\.\d s  mean K \d+\.\d\d, largest \d+\r\n`, `✓ evaluate +\d+\.\d s  test accuracy \d+\.\d\d %\r\n`,
+		`✓\x1b\[0m lsi +\d+\.\d s  mean K \d+\.\d\d, largest \d+\r\n`, `✓\x1b\[0m evaluate +\d+\.\d s  test accuracy \d+\.\d\d %\r\n`,
 		`stage +time +peak memory\r\n`, ` lsi +\d+\.\d s +\d+\.\d MiB\r\n`, `\d s in all; report: a/report.html\r\n$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(sent) || code != 0 {
@@ -306,6 +306,30 @@ func TestEndOfARun(t *testing.T) {
 	sent, _ = onTerminal(t, 80, 24, true, "run", "a", "--memory", "512MiB", "--log-level", "info")
 	if !strings.Contains(sent, "level=INFO") || !strings.Contains(sent, "planned | measured") {
 		t.Errorf("--log-level info shows less than it was asked for:\n%s", sent)
+	}
+}
+
+// colour is what gives words a colour.
+var colour = regexp.MustCompile("\x1b\\[[0-9]+m")
+
+// TestColours: on a terminal, ticks are green and the first words of warnings and errors have colours. With NO_COLOR nothing has.
+func TestColours(t *testing.T) {
+	t.Chdir(t.TempDir())
+	args := []string{"run", "--dataset", "karate:", "--run", "a", "--memory", "512MiB"}
+	sent, _ := onTerminal(t, 80, 24, true, args...)
+	for _, want := range []string{"\x1b[32m✓\x1b[0m lsi ", "\x1b[33mwarning:\x1b[0m left out"} {
+		if !strings.Contains(sent, want) {
+			t.Errorf("no %q in\n%q", want, sent)
+		}
+	}
+	if sent, _ := onTerminal(t, 80, 24, true, "inspect", "nothing"); !strings.HasPrefix(sent, "\x1b[31mndls:\x1b[0m ") {
+		t.Errorf("%q", sent)
+	}
+	var out bytes.Buffer
+	t.Setenv("NO_COLOR", "1")
+	f := newFolding(&out, func() int { return 80 })
+	if _, err := io.WriteString(f, "✓ lsi\n"); err != nil || out.String() != "✓ lsi\n" {
+		t.Errorf("with NO_COLOR: %q, %v", &out, err)
 	}
 }
 
