@@ -36,8 +36,6 @@ TAGS := grpcnotrace,tinygo
 # How the program is built: without tables for debuggers, and with the commit where git knows it.
 STATIC := $(GO) build -tags=$(TAGS) -buildvcs=auto -ldflags='-s -w'
 
-DEMO := synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1
-
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | column -t -s $$'\t'
@@ -75,9 +73,9 @@ install: share ## ndls, its manual pages and completions for bash, zsh and fish 
 	cd $(BUILD)/share && find . -type f -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/{} \;
 
 .PHONY: demo
-demo: build ## the whole job on a synthetic graph, in less than a minute
+demo: build ## ndls demo in build/demo: the whole job on a built-in graph, in less than a minute
 	rm -rf $(BUILD)/demo
-	$(BUILD)/ndls run --dataset $(DEMO) --run $(BUILD)/demo --memory 1GiB --runs 3 --epochs 60
+	$(BUILD)/ndls demo $(BUILD)/demo --open=false
 
 # Where tests make their files, and programs are linked.
 test test-each: export TMPDIR := $(shell internal/testkit/folder.sh)

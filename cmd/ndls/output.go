@@ -87,6 +87,12 @@ func (v *stageVerb) print(ctx context.Context, d *ndls.Directory) error {
 	for _, x := range report.Absent {
 		fmt.Fprintf(v.stdout, "not in %s: %s (%s)\n", x.Folder, x.Why, x.Option)
 	}
+	for i, line := range v.next {
+		if i == 0 {
+			fmt.Fprintln(v.stdout, "next:")
+		}
+		fmt.Fprintf(v.stdout, "  %s\n", line)
+	}
 	seconds := 0.0
 	for _, x := range rec.Stages {
 		seconds += x.Seconds

@@ -68,7 +68,8 @@ between. Memory is a budget: edges and wide rows stay on disk.
 
 K, the local smoothing iteration, is the number of hops after which the influence of
 the graph on a node is within --epsilon of what it tends to.`,
-		Example: `  ndls run --dataset planetoid:DIR/cora --run RUN
+		Example: `  ndls demo
+  ndls run --dataset planetoid:DIR/cora --run RUN
   ndls plan --nodes 111059956 --edges 1615000000 --features 128 --classes 172
   ndls export --run RUN --what smoothed --format npy --out smoothed.npy`,
 		Version:            ndls.Version,
@@ -106,7 +107,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 	inGroup(f, groupExpert, "kernel")
 	root.SetHelpFunc(help)
 	root.AddCommand(
-		a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
+		a.demoCommand(), a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(),
 		a.labCommand("reproduce", "a table or a figure of the paper"), a.tuneCommand(),
 		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(),

@@ -43,6 +43,8 @@ type stageVerb struct {
 	do func(ctx context.Context) error
 	// stages are those to execute, none for the whole job.
 	stages []ndls.Stage
+	// next are commands that a user may try when the run is complete.
+	next []string
 }
 
 // command makes the verb; v.plan starts empty.
