@@ -75,3 +75,23 @@ def test_pyg(arrays: Arrays, tmp_path: Path) -> None:
     np.testing.assert_array_equal(run.splits[0], arrays.splits[run.ids, 0])
     with pytest.raises(ValueError, match="no edge_index"):
         ndls.from_pyg(data_module.HeteroData())
+
+
+def test_transform_of_pyg(arrays: Arrays, tmp_path: Path) -> None:
+    """The transform smooths x in the order of the graph, adds K, and leaves its input as it is."""
+    data_module = pytest.importorskip("torch_geometric.data", reason="torch_geometric is not installed: pip install torch_geometric")
+    from ndls.pyg import NDLS
+
+    x = torch.from_numpy(arrays.features)
+    data = data_module.Data(x=x, y=torch.from_numpy(arrays.labels), edge_index=torch.from_numpy(np.stack([arrays.src, arrays.dst])))
+    out = NDLS(rule="sgc", hops=1, normalize="none", memory="512MiB")(data)
+    np.testing.assert_allclose(out.x.numpy(), arrays.hop(arrays.features), atol=2e-5)
+    assert data.x is x
+    assert out.y is data.y
+    run = ndls.run(ndls.from_arrays(arrays.src, arrays.dst, features=arrays.features), tmp_path / "run", progress=False, memory="512MiB")
+    out = NDLS(memory="512MiB")(data)
+    np.testing.assert_array_equal(out.k.numpy()[run.ids], run.k)
+    np.testing.assert_array_equal(out.x.numpy()[run.ids], run.features.to_torch().numpy())
+    assert repr(NDLS(epsilon=0.1)) == "NDLS(epsilon=0.1)"
+    with pytest.raises(ValueError, match="no x"):
+        NDLS()(data_module.Data(edge_index=data.edge_index, num_nodes=900))

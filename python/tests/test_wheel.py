@@ -32,6 +32,12 @@ def test_wheel_installs_the_command(tmp_path: Path) -> None:
     (tmp_path / "ndls").mkdir()  # a folder of that name in the working folder is not the package
     done = subprocess.run([programs / "ndls", "version"], cwd=tmp_path, env={"PATH": str(programs)}, check=True, capture_output=True, text=True)
     assert "ndls" in done.stdout
+    # What is imported finds its version by the name of the distribution, which is another one.
+    (site,) = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    show = [sys.executable, "-c", "import ndls; print(ndls.__version__, ndls.__file__)"]
+    said = subprocess.run(show, cwd=site, env={"PYTHONPATH": str(site)}, check=True, capture_output=True, text=True).stdout.split()
+    assert said[0] == done.stdout.split()[1].replace("-dev", ".dev0")
+    assert said[1].startswith(str(site))
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

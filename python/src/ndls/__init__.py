@@ -16,7 +16,10 @@ Nodes are in the order of the run directory, by descending degree; ``run.ids`` h
 input, and ``run.index`` finds nodes by them.
 """
 
+from __future__ import annotations
+
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from ndls._command import Error, binary, command
 from ndls._graph import (
@@ -33,9 +36,14 @@ from ndls._graph import (
 from ndls._loader import Batch, NodeRows
 from ndls._rows import Rows
 from ndls._run import Run, open, run
+from ndls._values import diff, explain, inspect, plan
+from ndls._values import list_runs as list
+
+if TYPE_CHECKING:
+    from ndls._smoother import NodeSmoother
 
 try:
-    __version__ = version("ndls")
+    __version__ = version("ndls-graph")
 except PackageNotFoundError:  # a copy of the sources that is not installed
     __version__ = "unknown"
 
@@ -45,10 +53,13 @@ __all__ = [
     "Error",
     "Graph",
     "NodeRows",
+    "NodeSmoother",
     "Rows",
     "Run",
     "binary",
     "command",
+    "diff",
+    "explain",
     "from_arrays",
     "from_arrow",
     "from_dgl",
@@ -56,6 +67,20 @@ __all__ = [
     "from_pandas",
     "from_polars",
     "from_pyg",
+    "inspect",
+    "list",
     "open",
+    "plan",
     "run",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Imports scikit-learn with the first use of NodeSmoother."""
+    if name != "NodeSmoother":
+        raise AttributeError(f"module 'ndls' has no attribute {name!r}")
+    try:
+        from ndls._smoother import NodeSmoother
+    except ModuleNotFoundError as error:
+        raise ImportError("ndls.NodeSmoother needs scikit-learn: pip install scikit-learn") from error
+    return NodeSmoother

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ Progress = Callable[[str], object] | bool | None
 
 # KEPT is how many lines of the end of the log are searched for the message of an error.
 KEPT = 1000
+
+# MESSAGE begins the line in which the program says what was wrong.
+MESSAGE = "ndls: "
 
 
 class Error(Exception):
@@ -78,12 +81,22 @@ def command(verb: str, *, progress: Progress = None, **options: object) -> str:
     Raises:
         Error: The program has ended with another exit status than 0.
     """
-    return execute(verb, options, progress, lambda _: None)
+    return execute(verb, options, progress)
 
 
-def execute(verb: str, options: Mapping[str, object], progress: Progress, started: Callable[[subprocess.Popen[str]], object]) -> str:
-    """Is command. It calls started with the process of the program when that has begun."""
-    arguments = [binary(), *verb.split(), *_flags(options)]
+def execute(
+    verb: str,
+    options: Mapping[str, object],
+    progress: Progress,
+    started: Callable[[subprocess.Popen[str]], object] = lambda _: None,
+    words: Sequence[str] = (),
+    accept: int = 0,
+) -> str:
+    """Is command. It calls started with the process of the program when that has begun.
+
+    words stand behind the options. accept is an exit status that is no error where the program says nothing with it.
+    """
+    arguments = [binary(), *verb.split(), *_flags(options), *(["--", *words] if words else [])]
     last: deque[str] = deque(maxlen=KEPT)
     with tempfile.TemporaryFile() as results:
         # In a session of its own the program does not see the Ctrl-C of the terminal, but the one
@@ -111,7 +124,8 @@ def execute(verb: str, options: Mapping[str, object], progress: Progress, starte
             raise
         finally:
             process.stderr.close()
-        if status != 0:
+        silent = status == accept and not any(line.startswith(MESSAGE) for line in last)
+        if status != 0 and not silent:
             raise Error(_message(verb, last, status), status)
         results.seek(0)
         return results.read().decode("utf-8", errors="replace")
@@ -158,8 +172,8 @@ def _message(verb: str, lines: Iterable[str], status: int) -> str:
     """Finds the program's message: the last line that begins with its name, and what follows."""
     message: list[str] = []
     for line in lines:
-        if line.startswith("ndls: "):
-            message = [line.removeprefix("ndls: ")]
+        if line.startswith(MESSAGE):
+            message = [line.removeprefix(MESSAGE)]
         elif message:
             message.append(line)
     if message:

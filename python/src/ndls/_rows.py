@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import torch
 
 
 class Extent(NamedTuple):
@@ -49,9 +54,12 @@ class Rows:
 
     ndim = 2
 
-    def __init__(self, files: Sequence[File], column: str, nodes: Callable[[Rows], npt.NDArray[np.uint32]]) -> None:
-        """Opens the lists in a column of files. ``nodes`` finds the nodes of rows."""
+    def __init__(
+        self, files: Sequence[File], column: str, nodes: Callable[[Rows], npt.NDArray[np.uint32]], names: Sequence[str] = ()
+    ) -> None:
+        """Opens the lists in a column of files. ``nodes`` finds the nodes of rows; ``names`` are those of values, if they have any."""
         self._files = files
+        self._names = names
         self._column = column
         self._nodes = nodes
         kind = files[0].schema.field(column).type
@@ -110,6 +118,37 @@ class Rows:
     def column(self, name: str) -> pa.ChunkedArray:
         """Returns another column of the files, without copies: ``id``, or ``label`` of predictions."""
         return self.table().column(name)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a table of pandas with the ids of the input as its index, and a copy of the values.
+
+        Columns are ``feature_0``, …; ``probability_NAME`` for each class; predictions have their ``label``, too.
+        """
+        import pandas
+
+        table = self.table()
+        frame = pandas.DataFrame(np.asarray(self), index=pandas.Index(table.column("id").to_pandas(), name="id"), columns=self._columns())
+        if "label" in table.column_names:
+            frame.insert(0, "label", table.column("label").to_numpy())
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """Returns a table of polars with the column ``id`` and those of ``to_pandas``. Values are copied."""
+        import polars
+
+        table = self.table()
+        held = table.select([name for name in ("id", "label") if name in table.column_names])
+        return polars.DataFrame(polars.from_arrow(held)).hstack(polars.DataFrame(np.asarray(self), schema=self._columns()))
+
+    def to_torch(self) -> torch.Tensor:
+        """Returns a tensor with a copy of the values, in the order of nodes. ``ndls.torch.Batches`` reads batches instead."""
+        import torch
+
+        return torch.from_numpy(np.array(self))
+
+    def _columns(self) -> list[str]:
+        ends = self._names if len(self._names) == self.shape[1] else range(self.shape[1])
+        return [f"{self._column}_{end}" for end in ends]
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, tuple):

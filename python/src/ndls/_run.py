@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from ndls._graph import SPLITS, Graph
 from ndls._rows import File, Rows
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     import pyarrow.dataset as pads
     from typing_extensions import Unpack
 
@@ -105,30 +108,40 @@ class Run:
         return _again, (self.path,)
 
     def __repr__(self) -> str:
-        lines = [f"ndls run {str(self.path)!r}: {'STOPPED' if self.stopped else self.state}"]
+        head, *lines = self._facts()
+        return "\n".join([f"ndls run {str(self.path)!r}: {head[1]}", *(f"  {name}: {text}" for name, text in lines)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a table of what the run holds."""
+        rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>" for name, text in self._facts())
+        return f"<table><caption>ndls run {escape(str(self.path))}</caption>{rows}</table>"
+
+    def _facts(self) -> list[tuple[str, str]]:
+        """What the run holds, a name and a text each; the first is its state."""
+        lines = [("state", "STOPPED" if self.stopped else self.state)]
         try:
             g = self.graph
         except Error:
-            return lines[0]
+            return lines
         about = [f"{g['nodes']} nodes", f"{g['edges']} edges", f"{g['features']} features", f"{len(self.classes)} classes"]
-        lines.append(f"  {g['name']}: " + ", ".join(about))
+        lines.append((g["name"], ", ".join(about)))
         report = self.report
         if lsi := report.get("lsi"):
-            lines.append(f"  K: {lsi['mean']:.2f} hops in the mean, {lsi['max']} at most")
+            lines.append(("K", f"{lsi['mean']:.2f} hops in the mean, {lsi['max']} at most"))
         for name, kind in (("features", "smoothed"), ("soft_labels", "soft_labels"), ("predictions", "predictions")):
             if self._paths(kind):
                 rows: Rows = getattr(self, name)
-                lines.append(f"  {name}: {rows.shape[0]} rows of {rows.shape[1]} values, {rows.dtype}")
+                lines.append((name, f"{rows.shape[0]} rows of {rows.shape[1]} values, {rows.dtype}"))
         if self._paths("kept-hops"):
-            lines.append(f"  hops: {', '.join(self.hops)}")
+            lines.append(("hops", ", ".join(self.hops)))
         accuracy = report.get("accuracy") or {}
         several = accuracy.get("runs", 1) * max(accuracy.get("splits") or 1, 1) > 1
         for key, when in (("base", "before"), ("smoothed", "after")):
             test = (accuracy.get(key) or {}).get("test")
             if test:
                 spread = f" ± {100 * test['std']:.2f}" if several else ""
-                lines.append(f"  test accuracy {when} label smoothing: {100 * test['mean']:.2f}{spread} %")
-        return "\n".join(lines)
+                lines.append((f"test accuracy {when} label smoothing", f"{100 * test['mean']:.2f}{spread} %"))
+        return lines
 
     # What is there.
 
@@ -142,7 +155,7 @@ class Run:
     def _need(self, kind: str, what: str, verb: str) -> list[Path]:
         paths = self._paths(kind)
         if not paths:
-            raise Error(f"{self.path} has no {what}: ndls {verb} makes them")
+            raise Error(f"{self.path} has no {what}: ndls {verb} --run {self.path} makes them")
         for path in paths:
             if not path.exists():
                 raise Error(f"{path} is not there, and the catalogue of the run names it: ndls {verb} with --resume=false makes it again", 4)
@@ -276,7 +289,7 @@ class Run:
     # Rows.
 
     def _rows(self, kind: str, column: str, what: str, verb: str) -> Rows:
-        return Rows([File(p) for p in self._need(kind, what, verb)], column, self._nodes_of)
+        return Rows([File(p) for p in self._need(kind, what, verb)], column, self._nodes_of, self.classes if column == "probability" else ())
 
     @cached_property
     def features(self) -> Rows:
@@ -316,6 +329,39 @@ class Run:
         import pyarrow.dataset as pads
 
         return pads.dataset([str(p) for p in self._need("edges", "edges", "partition")], format="parquet")
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Returns a table of pandas with a row for each node, and the ids of the input as its index.
+
+        Columns are ``degree``, ``component``, ``label`` and ``split`` (None: none), ``k`` and ``capped``, and the
+        predicted class ``prediction``, as far as the run has them. ``features.to_pandas()`` has the smoothed rows.
+        """
+        return self._known().to_pandas().set_index("id")
+
+    def to_polars(self) -> polars.DataFrame:
+        """Returns a table of polars with the columns of ``to_pandas``, and ``id``."""
+        import polars
+
+        return polars.DataFrame(polars.from_arrow(self._known()))
+
+    def _known(self) -> pa.Table:
+        """What is known of each node, with the names of classes."""
+        names = pa.array(self.classes, pa.string())
+
+        def named(labels: npt.NDArray[Any]) -> pa.Array:
+            return names.take(pa.array(labels, pa.int32(), mask=labels < 0))
+
+        table = self.nodes(["id", "degree", "component"])
+        split = self.nodes(["split"]).column(0).cast(pa.string())
+        table = table.append_column("label", named(self.labels))
+        table = table.append_column("split", pc.if_else(pc.equal(split, ""), pa.scalar(None, pa.string()), split))
+        if self._paths("lsi"):
+            table = table.append_column("k", pa.array(self.k)).append_column("capped", pa.array(self.capped))
+        if self._paths("predictions"):
+            predicted = np.full(len(table), -1, np.int32)
+            predicted[self.predictions.nodes] = self.predictions.column("label").to_numpy()
+            table = table.append_column("prediction", named(predicted))
+        return table
 
     # What the program makes of a run.
 
