@@ -82,6 +82,7 @@ func TestPage(t *testing.T) {
 		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, `id="disk-lsi"`, `<th scope="col">read, GB</th><th scope="col">written, GB</th>`, "limit of the host",
 		`<td class="text">rows read by passes</td><td>4.27</td><td>8</td><td>53.33</td>`, `<td class="text">read from the disk</td><td>1</td><td>2</td><td>50.00</td>`,
 		`<tr><th scope="row">1</th><td>–</td><td>–</td><td>80.77</td><td>–</td><td>–</td><td>–</td></tr>`,
+		`<dt>Train a model of your own on the smoothed rows.</dt>`, "<code>ndls tune --dataset URI --run OTHER</code>",
 		`<td data-v="75">75</td>`, "node &lt;/script&gt;, degree 3, K = 1", `class="right"`, "3 others",
 	} {
 		if !strings.Contains(text, want) {
@@ -105,7 +106,7 @@ func TestPage(t *testing.T) {
 func TestPageWithoutParts(t *testing.T) {
 	r := report.Report{Dataset: report.Dataset{Name: "g", Nodes: 3}, Stages: []report.Stage{{Name: control.Partition}}}
 	text := page(t, report.Named{Report: r})
-	for _, part := range []string{`id="results"`, `id="training"`, `id="k"`, "<figure"} {
+	for _, part := range []string{`id="results"`, `id="next"`, `id="training"`, `id="k"`, "<figure"} {
 		if strings.Contains(text, part) {
 			t.Errorf("the page of a partition has %s", part)
 		}
