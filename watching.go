@@ -236,27 +236,33 @@ const (
 // openDoor answers requests at HOST:PORT until the door is closed. That it cannot do so any more
 // ends no run: it is told in the log.
 func openDoor(address string, log *slog.Logger) (*door, error) {
+	d := &door{}
+	var err error
+	d.address, d.close, err = answering(address, d, log)
+	return d, err
+}
+
+// answering answers requests at HOST:PORT until stop is called, which may be called more than once. It returns the address.
+func answering(address string, to http.Handler, log *slog.Logger) (at string, stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
+		return "", nil, fmt.Errorf("--http: %w", err)
 	}
-	d := &door{address: l.Addr().String()}
 	server := &http.Server{
-		Handler: d, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
+		Handler: to, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: mostHeader,
 	}
 	tracked := conns.Track(l)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := server.Serve(tracked); !errors.Is(err, http.ErrServerClosed) {
-			logger(log).Warn("the page of the run is gone", "because", err)
+			logger(log).Warn("the page is gone", "because", err)
 		}
 	})
-	d.close = func() {
+	return l.Addr().String(), func() {
 		_ = server.Close()
 		serving.Wait()
-	}
-	return d, nil
+	}, nil
 }
 
 // ServeHTTP implements http.Handler. At /livez it answers 200 as long as the process does.

@@ -17,7 +17,7 @@ import (
 	"ndls/internal/progress"
 )
 
-//go:embed page.html.tmpl page.css page.js
+//go:embed page.html.tmpl page.css page.js runs.html.tmpl runs.js
 var files embed.FS
 
 var functions = page.Funcs{

@@ -102,7 +102,7 @@ var verbs = []struct {
 	names   []string
 }{
 	{"COMMANDS: the whole job", []string{"demo", "inspect", "plan", "run", "status", "tune", "infer", "reproduce"}},
-	{"COMMANDS: what came out", []string{"list", "report", "explain", "diff", "export", "verify", "gc"}},
+	{"COMMANDS: what came out", []string{"list", "serve", "report", "explain", "diff", "export", "verify", "gc"}},
 	{"COMMANDS: the stages of a run, one by one", []string{
 		"partition", "degrees", "spectrum", "lsi", "smooth", "train",
 		"smooth-labels", "evaluate",

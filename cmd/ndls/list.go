@@ -67,7 +67,7 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 		if s.Problem != "" && s.State == "" {
 			size = "–"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), stateOf(s), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(s.Run), plain(s.Dataset), s.Progress(), size, mean(accuracy.Valid), mean(accuracy.Test), age(s.Changed, now))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -83,26 +83,6 @@ func printRuns(w io.Writer, runs []ndls.RunSummary, now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// stateOf says how far a run is.
-func stateOf(s ndls.RunSummary) string {
-	switch {
-	case s.Problem != "" && s.State == "":
-		return "damaged"
-	case s.State == ndls.Complete:
-		return "complete"
-	case s.Working:
-		return "in " + string(s.Stage)
-	}
-	word := "stopped"
-	if s.State == ndls.Failed && !s.Stopped {
-		word = "failed"
-	}
-	if s.Stage == "" {
-		return word
-	}
-	return word + " in " + string(s.Stage)
 }
 
 // mean is a mean accuracy in percent.

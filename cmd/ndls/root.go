@@ -110,7 +110,7 @@ the graph on a node is within --epsilon of what it tends to.`,
 		a.demoCommand(), a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
 		a.smoothLabelsCommand(), a.evaluateCommand(), a.planCommand(), a.generateCommand(), a.exportCommand(), a.inferCommand(),
 		a.labCommand("reproduce", "a table or a figure of the paper"), a.tuneCommand(),
-		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(),
+		a.inspectCommand(), a.explainCommand(), a.listCommand(), a.serveCommand(), a.diffCommand(), a.reportCommand(), a.verifyCommand(), a.gcCommand(),
 		a.labCommand("bench", "measurements of this machine"), a.versionCommand(),
 		a.coordinatorCommand(), a.workerCommand(), a.statusCommand(), a.clusterKeysCommand(), a.manCommand(), datasetsTopic(),
 	)
