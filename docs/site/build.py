@@ -136,8 +136,31 @@ def reference(program: str) -> None:
     (folder / "metrics.md").write_text(metrics())
     for name, package in (("go", "."), ("go-tune", "./tune")):
         (folder / f"{name}.md").write_text(output("go", "run", "docs/site/_godoc/main.go", package))
-    modules = "\n\n".join(f"::: {name}" for name in ("ndls", "ndls.torch", "ndls.ray", "ndls.dask", "ndls.spark"))
+    modules = "\n\n".join(f"::: {name}" for name in ("ndls", "ndls.torch", "ndls.pyg", "ndls.ray", "ndls.dask", "ndls.spark"))
     (folder / "python.md").write_text(f"# Python package\n\n{modules}\n")
+
+
+def first_sentence(text: str) -> str:
+    """Returns the first sentence of a page that is neither a heading nor a picture, without links."""
+    found = re.search(r"^(?![#!|<\s:-]|```)(.+?[.:])(?:\s|$)", text, re.MULTILINE)
+    return LINK.sub(lambda m: m[2], found[1]).rstrip(":.") if found else ""
+
+
+def for_models() -> None:
+    """Writes pages as Markdown beside those of the site, and llms.txt, which lists them by the parts of the navigation."""
+    html = PAGES.parent / "html"
+    top, parts = ["# ndls", "", f"> {first_sentence((PAGES / 'index.md').read_text())}.", ""], []
+    config = (ROOT / "docs/site/mkdocs.yml").read_text()
+    for line in config[config.index("\nnav:") :].splitlines()[2:]:
+        name, _, page = line.strip().removeprefix("- ").partition(": ")
+        if not page:
+            parts += ["", f"## {name.rstrip(':')}", ""]
+            continue
+        (top if line.startswith("  - ") else parts).append(f"- [{name}]({page}): {first_sentence((PAGES / page).read_text())}")
+    for page in PAGES.rglob("*.md"):
+        (html / page.relative_to(PAGES)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(page, html / page.relative_to(PAGES))
+    (html / "llms.txt").write_text("\n".join([*top, *parts]) + "\n")
 
 
 def main() -> None:
@@ -149,6 +172,7 @@ def main() -> None:
         (PAGES / page).write_text(linked((ROOT / source).read_text(), source, becomes))
     reference(sys.argv[1])
     subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--config-file", str(ROOT / "docs/site/mkdocs.yml")], check=True)
+    for_models()
 
 
 main()
