@@ -54,7 +54,7 @@ func TestAgainForEachOption(t *testing.T) {
 			}
 			first := stage.Names()[i]
 			line := coordinator.Again(here, there, "RUN", control.Inputs{Dataset: "karate:"}, first)
-			a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
+			a := newApp(&strings.Builder{}, &strings.Builder{})
 			cmd, rest, err := a.root().Find(strings.Fields(strings.ReplaceAll(line, "'", ""))[1:])
 			if err == nil {
 				err = cmd.ParseFlags(rest)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,7 @@ import (
 	"ndls"
 )
 
-// demoDataset, demoRuns, demoEpochs and demoMemory are what ndls demo computes, and its --memory.
+// demoDataset, demoRuns, demoEpochs and demoMemory are the options of ndls demo.
 const (
 	demoDataset = "synthetic:nodes=100000,edges=1000000,features=64,classes=8,seed=1"
 	demoRuns    = 3
@@ -54,7 +55,7 @@ removed. The graph is `+demoDataset+`.`,
 			if !show {
 				return nil
 			}
-			return a.browse(ctx, filepath.Join(v.runDir, "report.html"))
+			return browse(ctx, a.log, filepath.Join(v.runDir, "report.html"))
 		})
 	a.orRunFlag(cmd, "run directory, or a word without --run (default "+demoRun+")")
 	cmd.Flags().BoolVar(&show, "open", false, "open the report in a browser (default where stdout is a terminal on a desktop)")
@@ -69,10 +70,10 @@ func onDesktop(a *app) bool {
 }
 
 // browse opens a page in the browser of the desktop, and does not wait for that to end.
-func (a *app) browse(ctx context.Context, page string) error {
+func browse(ctx context.Context, log *slog.Logger, page string) error {
 	open := exec.CommandContext(ctx, "xdg-open", page)
 	if err := open.Start(); err != nil {
-		a.log.Warn("no browser opens the report: open the file yourself", "because", err)
+		log.Warn("no browser opens the report: open the file yourself", "because", err)
 		return nil
 	}
 	return open.Process.Release()

@@ -59,7 +59,7 @@ func TestMisspelt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"NDLS_MEMORY", "NDLS_EPOCHS", "NDLS_CONFIG", "NDLS_DATA", "NDLS_BINARY", "NDLS_CHAOS", "NDLS_NOTHING", "NDLS"} {
-		a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
+		a := newApp(&strings.Builder{}, &strings.Builder{})
 		if lines := misspelt(a.root(), []string{name + "=1", "NDLS_MEMROY="}); len(lines) > 0 {
 			t.Errorf("%s: %q", name, lines)
 		}
@@ -68,7 +68,7 @@ func TestMisspelt(t *testing.T) {
 
 // TestEachFlagHasAVariable finds options that no variable stands for.
 func TestEachFlagHasAVariable(t *testing.T) {
-	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
+	a := newApp(&strings.Builder{}, &strings.Builder{})
 	var without []string
 	visitCommands(a.root(), func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +32,7 @@ the run has a model, predictions/, as a run directory has them.`,
 			if done, err := a.asJSON(r); done {
 				return err
 			}
-			return a.inferred(o.Out, r)
+			return printInferred(a.stdout, o.Out, r)
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()
@@ -45,18 +46,18 @@ the run has a model, predictions/, as a run directory has them.`,
 	return cmd
 }
 
-// inferred prints what was found.
-func (a *app) inferred(out string, r *ndls.InferReport) error {
-	if _, err := fmt.Fprintf(a.stdout, "%s: %s with %s to %s of the run\n", out,
+// printInferred says how many nodes and edges were new, and their K.
+func printInferred(w io.Writer, out string, r *ndls.InferReport) error {
+	if _, err := fmt.Fprintf(w, "%s: %s with %s to %s of the run\n", out,
 		count(r.Nodes, "new node"), count(r.Edges, "edge"), count(r.OldNodes, "node")); err != nil {
 		return err
 	}
 	if left := r.SelfLoops + r.Repeated + r.OldEdges; left > 0 {
-		if _, err := fmt.Fprintf(a.stdout, "left out: %s, %s, %s between nodes of the run\n",
+		if _, err := fmt.Fprintf(w, "left out: %s, %s, %s between nodes of the run\n",
 			count(r.SelfLoops, "self-loop"), count(r.Repeated, "repeated edge"), count(r.OldEdges, "edge")); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(a.stdout, "K: mean %.2f, threshold %.4g in feature space, %s not settled at hop %d\n", r.MeanK, r.Epsilon, count(r.Capped, "node"), r.Hops)
+	_, err := fmt.Fprintf(w, "K: mean %.2f, threshold %.4g in feature space, %s not settled at hop %d\n", r.MeanK, r.Epsilon, count(r.Capped, "node"), r.Hops)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 
 // TestPrintedLines reads the lines that help and errors tell the user to type, as the command line does.
 func TestPrintedLines(t *testing.T) {
-	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}
+	a := newApp(&strings.Builder{}, &strings.Builder{})
 	var lines []string
 	visitCommands(a.root(), func(cmd *cobra.Command) {
 		for line := range strings.Lines(strings.ReplaceAll(cmd.Example, "\\\n", " ")) {

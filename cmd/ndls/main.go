@@ -58,8 +58,8 @@ func notify(ctx context.Context) (context.Context, func()) {
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	begun := time.Now()
-	results := &checked{w: stdout}
-	a := &app{stdout: results, stderr: stderr}
+	out := &checked{w: stdout}
+	a := newApp(out, stderr)
 	root := a.root()
 	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		complete(root)
@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err != nil && !a.started {
 		err = wrongUsage(cmd, err)
 	}
-	if err == nil && results.err != nil {
-		err = fmt.Errorf("writing the results: %w", results.err)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("writing the results: %w", out.err)
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ndls.ErrInterrupted) {
 		err = cause
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if a.resultFile == "" && err != nil && !a.started {
 		a.resultFile = givenResult(args)
 	}
-	if failed := a.writeResult(cmd.CommandPath(), begun, err); failed != nil && err == nil {
+	if failed := a.writeVerdict(cmd.CommandPath(), begun, err); failed != nil && err == nil {
 		err = failed
 	}
 	if err != nil && !errors.Is(err, ndls.ErrDiffer) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,7 +46,7 @@ that every feature is exactly a float16.`,
 			}
 			c.Resources = a.resources()
 			f, err := ndls.Plan(ctx, c)
-			if printErr := a.printForecast(f, c); printErr != nil {
+			if printErr := printForecast(&a.results, f, c); printErr != nil {
 				return printErr
 			}
 			return err
@@ -72,16 +73,17 @@ that every feature is exactly a float16.`,
 	return cmd
 }
 
-func (a *app) printForecast(f ndls.Forecast, c ndls.PlanConfig) error {
+// printForecast prints the table of a plan, what it rests on, and what would save time or disk.
+func printForecast(r *results, f ndls.Forecast, c ndls.PlanConfig) error {
 	for _, x := range f.Stages {
-		if _, err := a.asJSON(x); err != nil {
+		if _, err := r.asJSON(x); err != nil {
 			return err
 		}
 	}
-	if a.json || len(f.Stages) == 0 {
+	if r.json || len(f.Stages) == 0 {
 		return nil
 	}
-	t := newTable(a.stdout, 2, tabwriter.AlignRight)
+	t := newTable(r.stdout, 2, tabwriter.AlignRight)
 	fmt.Fprintln(t, "stage\tmemory used\tleast --memory\tdisk\tpeak disk\tread\twritten\tnetwork\tpasses\tcolumns\ttime\t")
 	row := func(name, columns string, x ndls.Figures) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", name, mem.Bytes(x.PeakBytes), mem.Bytes(x.LeastBytes),
@@ -95,34 +97,34 @@ func (a *app) printForecast(f ndls.Forecast, c ndls.PlanConfig) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	a.printAssumed(f.Assumed)
-	a.printLeftOut(c)
-	a.printGroups(f.Stages)
+	printAssumed(r.stdout, f.Assumed)
+	printLeftOut(r.stdout, c)
+	printGroups(r.stdout, f.Stages)
 	if s := f.Speeds; s != (ndls.Speeds{}) {
-		fmt.Fprintf(a.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
+		fmt.Fprintf(r.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
 			s.Edges/1e6, s.Flops/1e9, s.Write/1e9, s.Read/1e9)
 	}
 	if h := f.Float16; h != nil {
-		fmt.Fprintf(a.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
+		fmt.Fprintf(r.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
 			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds),
 			duration(f.Total.Seconds))
 	}
 	if s := f.SameResults; s != nil {
-		fmt.Fprintf(a.stdout, "\n%s would save disk and leave results as they are:\n  peak disk %s in place of %s\n",
+		fmt.Fprintf(r.stdout, "\n%s would save disk and leave results as they are:\n  peak disk %s in place of %s\n",
 			s.Option, mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	for i, s := range f.Savings {
 		if i == 0 {
-			fmt.Fprintln(a.stdout, "\nwhat saves most, each by itself, and changes results:")
+			fmt.Fprintln(r.stdout, "\nwhat saves most, each by itself, and changes results:")
 		}
-		fmt.Fprintf(a.stdout, "  %-29s %s in place of %s, peak disk %s in place of %s\n", s.Option,
+		fmt.Fprintf(r.stdout, "  %-29s %s in place of %s, peak disk %s in place of %s\n", s.Option,
 			duration(s.Total.Seconds), duration(f.Total.Seconds), mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
 	}
 	return nil
 }
 
 // printGroups says in which stages workers share rows.
-func (a *app) printGroups(list []ndls.Figures) {
+func printGroups(w io.Writer, list []ndls.Figures) {
 	var groups []string
 	for _, x := range list {
 		if x.GroupSize > 0 {
@@ -130,32 +132,32 @@ func (a *app) printGroups(list []ndls.Figures) {
 		}
 	}
 	if len(groups) > 0 {
-		fmt.Fprintf(a.stdout, "workers share the rows of a block of columns in groups: %s. The times do not count what the network takes\n", strings.Join(groups, ", "))
+		fmt.Fprintf(w, "workers share the rows of a block of columns in groups: %s. The times do not count what the network takes\n", strings.Join(groups, ", "))
 	}
 }
 
 // printAssumed says what the times of a plan rest on.
-func (a *app) printAssumed(x ndls.Assumed) {
-	fmt.Fprintf(a.stdout, "\nassumed: the last node settles after %d hops; --expect-hops N plans for others\n", x.Hops)
+func printAssumed(w io.Writer, x ndls.Assumed) {
+	fmt.Fprintf(w, "\nassumed: the last node settles after %d hops; --expect-hops N plans for others\n", x.Hops)
 	if x.Epochs < x.MostEpochs {
-		fmt.Fprintf(a.stdout, "         a model trains for %d of at most %d epochs, of which --patience are the last\n", x.Epochs, x.MostEpochs)
+		fmt.Fprintf(w, "         a model trains for %d of at most %d epochs, of which --patience are the last\n", x.Epochs, x.MostEpochs)
 	}
 }
 
 // printLeftOut says which stages are not planned because their counts were not given.
-func (a *app) printLeftOut(c ndls.PlanConfig) {
+func printLeftOut(w io.Writer, c ndls.PlanConfig) {
 	if c.Dataset != "" {
 		return
 	}
 	o := ndls.DefaultOptions()
 	c.Options(&o)
 	if c.Counts.Features == 0 && o.Partition.Features != "none" && !o.Embeds() {
-		fmt.Fprintln(a.stdout, "         no features, so that smooth and all stages that follow from it are left out; --features F plans for F values of each node")
+		fmt.Fprintln(w, "         no features, so that smooth and all stages that follow from it are left out; --features F plans for F values of each node")
 	}
 	if c.Counts.Classes == 0 {
-		fmt.Fprintln(a.stdout, "         no classes, so that train and all stages that follow from it are left out; --classes C plans for C classes")
+		fmt.Fprintln(w, "         no classes, so that train and all stages that follow from it are left out; --classes C plans for C classes")
 	} else if c.Counts.Training == 0 {
-		fmt.Fprintf(a.stdout, "         no training nodes, so that train counts no rows; --training N plans for N of them\n")
+		fmt.Fprintf(w, "         no training nodes, so that train counts no rows; --training N plans for N of them\n")
 	}
 }
 

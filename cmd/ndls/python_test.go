@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 `)
 	for _, of := range pythonVerbs {
-		cmd, _, err := (&app{stdout: &strings.Builder{}, stderr: &strings.Builder{}}).root().Find([]string{of.verb})
+		cmd, _, err := newApp(&strings.Builder{}, &strings.Builder{}).root().Find([]string{of.verb})
 		if err != nil {
 			t.Fatal(err)
 		}

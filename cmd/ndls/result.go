@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"ndls"
 	"ndls/internal/vfs"
@@ -27,39 +30,93 @@ type verdict struct {
 	Result any `json:"result"`
 }
 
-// prepareResult sees to it that FILE of --result can be written, and removes what an earlier command has left
+// results takes what a command has found: text for people, or a JSON object a line, and FILE of --result.
+type results struct {
+	stdout io.Writer
+	json   bool
+	// resultFile is --result, and last what the verb prints last with --json, also without it.
+	resultFile string
+	last       any
+}
+
+// fold has text for people folded where stdout is a terminal, until the returned function is called. What is data, and
+// what stays in place on a terminal, is not text.
+func (r *results) fold(cmd *cobra.Command) (end func()) {
+	width := columns(r.stdout)
+	if width == nil || r.json || cmd.Name() == "export" {
+		return func() {}
+	}
+	before, folded := r.stdout, newFolding(r.stdout, width)
+	r.stdout = folded
+	return func() {
+		_ = folded.Flush() // checked knows of an error
+		r.stdout = before
+	}
+}
+
+// asJSON prints v with --json, and reports whether it has. Without --json the caller prints text; --result
+// has v in either case.
+func (r *results) asJSON(v any) (done bool, err error) {
+	r.last = v
+	if !r.json {
+		return false, nil
+	}
+	return true, r.line(v)
+}
+
+// lineOr prints v with --json, and the text without.
+func (r *results) lineOr(v any, format string, args ...any) error {
+	if done, err := r.asJSON(v); done {
+		return err
+	}
+	_, err := fmt.Fprintf(r.stdout, format, args...)
+	return err
+}
+
+// line prints v as one line of JSON.
+func (r *results) line(v any) error {
+	r.last = v
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.stdout, "%s\n", text)
+	return err
+}
+
+// prepare sees to it that FILE of --result can be written, and removes what an earlier command has left
 // there: a process that is killed leaves no file.
-func (a *app) prepareResult() error {
-	if a.resultFile == "" {
+func (r *results) prepare() error {
+	if r.resultFile == "" {
 		return nil
 	}
-	if info, err := os.Stat(a.resultFile); err == nil && info.IsDir() {
-		return fmt.Errorf("--result %s is a folder; name a file", a.resultFile)
+	if info, err := os.Stat(r.resultFile); err == nil && info.IsDir() {
+		return fmt.Errorf("--result %s is a folder; name a file", r.resultFile)
 	}
-	if !isFile(a.resultFile) {
+	if !isFile(r.resultFile) {
 		return nil
 	}
-	if err := vfs.WriteFile(a.resultFile, nil, 0o666); err != nil {
+	if err := vfs.WriteFile(r.resultFile, nil, 0o666); err != nil {
 		return fmt.Errorf("--result: %w", err)
 	}
-	if err := vfs.Remove(a.resultFile); err != nil {
+	if err := vfs.Remove(r.resultFile); err != nil {
 		return fmt.Errorf("--result: %w", err)
 	}
 	return nil
 }
 
-// writeResult writes the line of --result.
-func (a *app) writeResult(command string, begun time.Time, err error) error {
-	if a.resultFile == "" {
+// writeVerdict writes the line of --result.
+func (r *results) writeVerdict(command string, begun time.Time, err error) error {
+	if r.resultFile == "" {
 		return nil
 	}
-	v := verdict{Command: command, Status: ndls.ExitStatus(err), Seconds: time.Since(begun).Seconds(), Result: a.last}
+	v := verdict{Command: command, Status: ndls.ExitStatus(err), Seconds: time.Since(begun).Seconds(), Result: r.last}
 	if err != nil && !errors.Is(err, ndls.ErrDiffer) {
 		v.Error = ndls.Message(err)
 	}
 	text, err := json.Marshal(v)
 	if err == nil {
-		err = replace(a.resultFile, append(text, '\n'))
+		err = replace(r.resultFile, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("--result: %w", err)

@@ -3,14 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,14 +19,15 @@ import (
 	"ndls"
 	"ndls/internal/failure"
 	"ndls/internal/meant"
-	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/tracing"
 )
 
-// app is one command line being executed.
+// app is one command line being executed: its flags are in limits, and what it prints goes through results.
 type app struct {
-	stdout, stderr io.Writer
+	results
+	limits
+	stderr io.Writer
 	// started is false as long as what failed is the command line itself.
 	started bool
 	log     *slog.Logger
@@ -36,26 +35,15 @@ type app struct {
 	brief bool
 
 	runDir   string
-	memory   string
-	threads  int
-	scratch  string
-	kernel   string
 	config   string
 	logLevel string
-	json     bool
 	quiet    bool
 	resume   bool
-	// resultFile is --result, and last what the verb prints last with --json, also without it.
-	resultFile string
-	last       any
+}
 
-	cache, cacheSize string
-	disk             string
-	blockColumns     int
-	// memoryBytes and cacheBytes are --memory and --cache-size, 0 for the default.
-	memoryBytes, cacheBytes int64
-	// diskBytes is --disk, 0 for as much as is free.
-	diskBytes int64
+// newApp is the program before it has read a command line.
+func newApp(stdout, stderr io.Writer) *app {
+	return &app{results: results{stdout: stdout}, stderr: stderr}
 }
 
 func (a *app) root() *cobra.Command {
@@ -95,16 +83,12 @@ the graph on a node is within --epsilon of what it tends to.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	f := root.PersistentFlags()
-	f.StringVar(&a.memory, "memory", "", "hard limit for heap, arrays and page cache, such as 8GiB (default 3/4 of the available memory, at most 8GiB)")
-	f.IntVar(&a.threads, "threads", processors, "threads that compute")
-	f.StringVar(&a.scratch, "scratch", "", "local folder for temporary files (default RUN/scratch)")
-	f.StringVar(&a.kernel, "kernel", "auto", "kernel of the passes: auto, avx512, avx2 or go; never changes results")
+	a.flags(f)
 	f.StringVar(&a.config, "config", "", "YAML file with a key for each flag; flags on the command line, and environment variables, take precedence")
 	f.StringVar(&a.resultFile, "result", "", "file to write when the command ends, in one line of JSON: the exit status, the error if there is one, and the last line of --json")
 	f.StringVar(&a.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.BoolVar(&a.json, "json", false, "one JSON object a line on stdout")
 	f.BoolVar(&a.quiet, "quiet", false, "no progress, and of the log warnings and errors only; results are printed")
-	inGroup(f, groupExpert, "kernel")
 	root.SetHelpFunc(help)
 	root.AddCommand(
 		a.demoCommand(), a.runCommand(), a.partitionCommand(), a.lsiCommand(), a.smoothCommand(), a.trainCommand(),
@@ -138,7 +122,7 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 		Use: use, Short: short, Long: long, Args: noWords,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.started = true
-			if err := cmp.Or(a.checkCommon(cmd), a.prepareResult()); err != nil {
+			if err := cmp.Or(a.limits.check(cmd), a.checkLevel(), a.results.prepare()); err != nil {
 				return asUsage(err)
 			}
 			if err := a.checkMemory(cmd); err != nil {
@@ -179,21 +163,6 @@ func (a *app) command(use, short, long string, do func(ctx context.Context, cmd 
 	}
 }
 
-// fold has text for people folded where stdout is a terminal, until the returned function is called. What is data, and
-// what stays in place on a terminal, is not text.
-func (a *app) fold(cmd *cobra.Command) (end func()) {
-	width := columns(a.stdout)
-	if width == nil || a.json || cmd.Name() == "export" {
-		return func() {}
-	}
-	before, folded := a.stdout, newFolding(a.stdout, width)
-	a.stdout = folded
-	return func() {
-		_ = folded.Flush() // checked knows of an error
-		a.stdout = before
-	}
-}
-
 // open opens a run directory, and says what is missing or damaged there.
 func (a *app) open(ctx context.Context, dir string) (*ndls.Directory, error) {
 	d, err := ndls.Open(ctx, dir)
@@ -203,52 +172,16 @@ func (a *app) open(ctx context.Context, dir string) (*ndls.Directory, error) {
 	return d, err
 }
 
-// checkCommon reads the values of the flags that many verbs have.
-func (a *app) checkCommon(cmd *cobra.Command) (err error) {
-	if a.threads < 1 {
-		return fmt.Errorf("--threads %d is less than 1", a.threads)
-	}
-	if !slices.Contains(kernelNames, a.kernel) {
-		return fmt.Errorf("--kernel %q is none of %s%s", a.kernel, strings.Join(kernelNames, ", "), meant.Hint(a.kernel, kernelNames))
-	}
+// checkLevel refuses a --log-level that there is not.
+func (a *app) checkLevel() error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
 		return fmt.Errorf("--log-level %q is none of %s%s", a.logLevel, strings.Join(logLevels, ", "), meant.Hint(a.logLevel, logLevels))
 	}
-	if a.blockColumns < 0 {
-		return fmt.Errorf("--block-columns %d is negative", a.blockColumns)
-	}
-	for _, size := range []struct {
-		flag, text string
-		to         *int64
-	}{{"memory", a.memory, &a.memoryBytes}, {"cache-size", a.cacheSize, &a.cacheBytes}, {"disk", a.disk, &a.diskBytes}} {
-		if flag := cmd.Flags().Lookup(size.flag); flag == nil || !flag.Changed {
-			continue
-		}
-		if *size.to, err = mem.ParseBytes(size.text); err != nil {
-			return fmt.Errorf("--%s %w", size.flag, err)
-		}
-	}
 	return nil
 }
 
-// checkMemory refuses a --memory in which no command can stay. plan says of any how much it lacks.
-func (a *app) checkMemory(cmd *cobra.Command) error {
-	if a.memoryBytes == 0 || cmd.Name() == "plan" {
-		return nil
-	}
-	return mem.CheckTotal(a.memoryBytes)
-}
-
-// resources are those that the flags give.
-func (a *app) resources() ndls.Resources {
-	return ndls.Resources{
-		Memory: a.memoryBytes, Threads: a.threads, Scratch: a.scratch, Kernel: a.kernel, BlockColumns: a.blockColumns,
-		Disk: a.diskBytes, Cache: a.cache, CacheSize: a.cacheBytes,
-	}
-}
-
-// level is --log-level, raised by --quiet; checkCommon has seen it.
+// level is --log-level, raised by --quiet; checkLevel has seen it.
 func (a *app) level() slog.Level {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(a.logLevel))
@@ -305,34 +238,4 @@ func brief(_ []string, attr slog.Attr) slog.Attr {
 		return slog.String(attr.Key, strconv.FormatFloat(attr.Value.Float64(), 'f', 1, 64))
 	}
 	return attr
-}
-
-// asJSON prints v with --json, and reports whether it has. Without --json the caller prints text; --result
-// has v in either case.
-func (a *app) asJSON(v any) (done bool, err error) {
-	a.last = v
-	if !a.json {
-		return false, nil
-	}
-	return true, a.line(v)
-}
-
-// lineOr prints v with --json, and the text without.
-func (a *app) lineOr(v any, format string, args ...any) error {
-	if done, err := a.asJSON(v); done {
-		return err
-	}
-	_, err := fmt.Fprintf(a.stdout, format, args...)
-	return err
-}
-
-// line prints v as one line of JSON.
-func (a *app) line(v any) error {
-	a.last = v
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", text)
-	return err
 }

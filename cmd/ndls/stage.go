@@ -72,22 +72,6 @@ func (a *app) stageCommand(s ndls.Stage) *cobra.Command {
 	return cmd
 }
 
-func (a *app) columnsFlag(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&a.blockColumns, "block-columns", 0, "feature or label columns that are smoothed at a time, a multiple of 16 (default as many as --memory holds)")
-	inGroup(cmd.Flags(), groupExpert, "block-columns")
-}
-
-func (a *app) diskFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.disk, "disk", "", "limit for the run directory and temporary files together, such as 75GB: stages that would exceed it leave out temporary files that only save time, and are refused if that is not enough (default the free space)")
-}
-
-// cacheFlags adds --cache and --cache-size.
-func (a *app) cacheFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.cache, "cache", "", "local folder, used by this process alone, for copies of data read from s3:// (default in --scratch)")
-	cmd.Flags().StringVar(&a.cacheSize, "cache-size", "", "largest size of the cache, such as 200GiB (default half of the free space on its disk)")
-	inGroup(cmd.Flags(), groupExpert, "cache", "cache-size")
-}
-
 func (v *stageVerb) datasetFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&v.dataset, "dataset", "", "dataset URI, such as planetoid:DIR/cora (required to start)")
 	inGroup(cmd.Flags(), groupRun, "dataset")

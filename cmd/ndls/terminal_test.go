@@ -240,7 +240,7 @@ func TestWatch(t *testing.T) {
 func TestFitsTerminal(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const wide = 80
-	a := &app{stdout: io.Discard, stderr: io.Discard}
+	a := newApp(io.Discard, io.Discard)
 	lines := [][]string{
 		{"run", "--dataset", toy, "--run", "a", "--memory", "512MiB", "--epochs", "20", "--runs", "2"},
 		{"run", "--dataset", "karate:", "--run", "b"},
@@ -309,7 +309,7 @@ func TestEndOfARun(t *testing.T) {
 	}
 }
 
-// colour is what gives words a colour.
+// colour matches what a terminal takes for a change of colour.
 var colour = regexp.MustCompile("\x1b\\[[0-9]+m")
 
 // TestColours: on a terminal, ticks are green and the first words of warnings and errors have colours. With NO_COLOR nothing has.
