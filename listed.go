@@ -12,7 +12,7 @@ import (
 
 // ListPage says which runs [ServeList] shows, and where.
 type ListPage struct {
-	// Folders are those of [List].
+	// Folders have the runs, as [List] takes them.
 	Folders []string
 	// HTTP is HOST:PORT of the page; port 0 picks a free one. Hosts are described at [Watching].
 	HTTP  string

@@ -82,7 +82,6 @@ func TestPage(t *testing.T) {
 		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, `id="disk-lsi"`, `<th scope="col">read, GB</th><th scope="col">written, GB</th>`, "limit of the host",
 		`<td class="text">rows read by passes</td><td>4.27</td><td>8</td><td>53.33</td>`, `<td class="text">read from the disk</td><td>1</td><td>2</td><td>50.00</td>`,
 		`<tr><th scope="row">1</th><td>–</td><td>–</td><td>80.77</td><td>–</td><td>–</td><td>–</td></tr>`,
-		`<dt>Train a model of your own on the smoothed rows.</dt>`, "<code>ndls tune --dataset URI --run OTHER</code>",
 		`<td data-v="75">75</td>`, "node &lt;/script&gt;, degree 3, K = 1", `class="right"`, "3 others",
 	} {
 		if !strings.Contains(text, want) {
@@ -99,6 +98,32 @@ func TestPage(t *testing.T) {
 	}
 	if text != page(t, report.Named{Report: full()}) {
 		t.Error("the same report makes pages of other bytes")
+	}
+}
+
+// TestPageNext has the command for each thing that a run has, and no other.
+func TestPageNext(t *testing.T) {
+	valid := control.SplitAccuracy{Valid: &control.Spread{Mean: 0.5}}
+	for _, c := range []struct {
+		command string
+		run     report.Named
+	}{
+		{"ndls run --run DIR", report.Named{Report: report.Report{Unfinished: &report.Unfinished{State: "RUNNING"}}}},
+		{"ndls explain DIR --node ID", report.Named{Report: report.Report{Findings: control.Findings{LSI: &control.LSIReport{}}}}},
+		{"ndls export DIR --what predictions", report.Named{Report: report.Report{Stages: []report.Stage{{Name: control.SmoothLabels}}}}},
+		{"import ndls", report.Named{Report: report.Report{Stages: []report.Stage{{Name: control.Smooth}}}}},
+		{"ndls tune --dataset URI", report.Named{Report: report.Report{Findings: control.Findings{Accuracy: &control.AccuracyReport{Base: valid}}}}},
+	} {
+		next := c.run.Next()
+		if len(next) != 1 || !strings.Contains(next[0].Command, c.command) {
+			t.Errorf("%q is not all that is next: %v", c.command, next)
+		}
+	}
+	text := page(t, report.Named{Report: full()})
+	for _, want := range []string{`<a href="#next">`, "<dt>See why a node has its K and its prediction.</dt><dd><code>ndls explain DIR --node ID</code></dd>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
 	}
 }
 

@@ -122,7 +122,7 @@ func when(t time.Time) string {
 	return t.UTC().Format("2 January, 15:04 UTC")
 }
 
-// listFunctions and listMethods are what the template of the list calls.
+// The template of the list calls listFunctions and listMethods.
 var (
 	listFunctions = page.Funcs{
 		"bytes": functions["bytes"], "utc": functions["utc"], "css": functions["css"], "share": functions["share"], "spread": spread,
