@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ LATER = 20
 
 
 def smoother(**parameters: Any) -> Any:
-    return ndls.NodeSmoother(**{"rule": "sgc", "hops": 2, "normalize": "none", "memory": "512MiB", "keep_hops": None} | parameters)
+    given: dict[str, Any] = {"rule": "sgc", "hops": 2, "normalize": "none", "memory": "512MiB", "keep_hops": None}
+    return ndls.NodeSmoother(**given | parameters)
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ def twice(arrays: Arrays) -> npt.NDArray[Any]:
 @pytest.mark.parametrize("kind", ["edge_index", "tuple", "matrix", "pandas", "polars", "lazy", "arrow"])
 def test_edges_of_any_kind(arrays: Arrays, twice: npt.NDArray[Any], kind: str) -> None:
     src, dst = arrays.src, arrays.dst
-    edges = {
+    make: dict[str, Callable[[], Any]] = {
         "edge_index": lambda: np.stack([src, dst]),
         "tuple": lambda: (src, dst),
         "matrix": lambda: ((sparse.coo_array((np.ones(len(src)), (src, dst)), (NODES, NODES)).tocsr()) > 0).astype(float),
@@ -43,7 +45,8 @@ def test_edges_of_any_kind(arrays: Arrays, twice: npt.NDArray[Any], kind: str) -
         "polars": lambda: pl.DataFrame({"src": src, "dst": dst}),
         "lazy": lambda: pl.LazyFrame({"one": src, "other": dst}),
         "arrow": lambda: pa.table({"from": src, "to": dst}),
-    }[kind]()
+    }
+    edges = make[kind]()
     z = smoother().fit_transform(edges, arrays.features)
     assert isinstance(z, np.ndarray)
     assert z.dtype == np.float32
@@ -104,6 +107,7 @@ def test_k_and_run(arrays: Arrays, tmp_path: Path) -> None:
     z = s.fit_transform(np.stack([arrays.src, arrays.dst]), arrays.features)
     graph = ndls.from_arrays(arrays.src, arrays.dst, features=arrays.features)
     run = ndls.run(graph, tmp_path / "other", progress=False, epsilon=0.2, kmax=30, memory="512MiB", keep_hops="0..4", probes=16)
+    assert s.k_ is not None
     np.testing.assert_array_equal(s.k_[run.ids], run.k)
     np.testing.assert_array_equal(z[run.ids], np.asarray(run.features))
     assert s.n_features_in_ == arrays.features.shape[1]
@@ -170,19 +174,19 @@ def test_what_is_refused(arrays: Arrays) -> None:
         ndls.NodeSmoother(epsilon=-1).fit(edges, x)
 
 
-class OnRing(ndls.NodeSmoother):  # type: ignore[misc]
+class OnRing(ndls.NodeSmoother):
     """The estimator on a graph that is made for each X, so that the checks of scikit-learn can call it with X alone."""
 
-    def fit(self, X: Any, y: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None) -> Any:  # type: ignore[override]
         n = X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
         return super().fit((np.arange(n), (np.arange(n) + 1) % max(n, 1)), X)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:  # type: ignore[override]
         self.fit(X)
         rows = self.run_.features
         return rows[rows.rows_of(self.run_.index(np.arange(len(rows))))]
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any) -> Any:  # type: ignore[override]
         self._check_fitted()
         old, n = self.run_.graph["nodes"], X.shape[0] if hasattr(X, "shape") else len(np.asarray(X))
         return super().transform((np.arange(n) + old, np.zeros(n, int)), X)  # all have the same neighbour
@@ -200,7 +204,10 @@ def test_checks_of_scikit_learn() -> None:
     from sklearn.utils.estimator_checks import check_estimator
 
     found = check_estimator(
-        OnRing(rule="sgc", hops=1, keep_hops=1, normalize="none", memory="512MiB", threads=1), expected_failed_checks=OTHERWISE, on_fail=None, on_skip=None
+        OnRing(rule="sgc", hops=1, keep_hops=1, normalize="none", memory="512MiB", threads=1),
+        expected_failed_checks=OTHERWISE,
+        on_fail=None,
+        on_skip=None,
     )
     failed = {x["check_name"]: repr(x["exception"])[:300] for x in found if x["status"] == "failed"}
     assert failed == {}

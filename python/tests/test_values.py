@@ -86,14 +86,14 @@ def test_notebooks_show_a_table(run: ndls.Run) -> None:
 
 
 def test_names_and_types_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """mypy refuses an option or a word that the program does not have."""
+    """The types refuse an option or a word that the program does not have."""
     api: Any = pytest.importorskip("mypy.api")
     monkeypatch.setenv("MYPYPATH", str(Path(ndls.__file__).parents[1]))
     for line, wrong in (
         ('ndls.run("karate:", "r", epsilom=0.1)', "epsilom"),
         ('ndls.plan(nodes=1, edges=1, features="some")', "features"),
         ('ndls.NodeSmoother(rule="sgd")', "rule"),
-        ('ndls.NodeSmoother(options={"precisian": "float16"})', "precisian"),
+        ('ndls.NodeSmoother(options={"precisian": "float16"})', "options"),
         ('ndls.NodeSmoother(rule="sgc", options={"precision": "float16"})\nndls.plan("karate:", features=3)', ""),
     ):
         file = tmp_path / "call.py"

@@ -54,9 +54,7 @@ class Rows:
 
     ndim = 2
 
-    def __init__(
-        self, files: Sequence[File], column: str, nodes: Callable[[Rows], npt.NDArray[np.uint32]], names: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, files: Sequence[File], column: str, nodes: Callable[[Rows], npt.NDArray[np.uint32]], names: Sequence[str] = ()) -> None:
         """Opens the lists in a column of files. ``nodes`` finds the nodes of rows; ``names`` are those of values, if they have any."""
         self._files = files
         self._names = names

@@ -113,7 +113,8 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a table of what the run holds."""
-        rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>" for name, text in self._facts())
+        left = "style='text-align:left'"
+        rows = "".join(f"<tr><th {left}>{escape(name)}</th><td {left}>{escape(text)}</td></tr>" for name, text in self._facts())
         return f"<table><caption>ndls run {escape(str(self.path))}</caption>{rows}</table>"
 
     def _facts(self) -> list[tuple[str, str]]:

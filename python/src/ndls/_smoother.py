@@ -18,7 +18,6 @@ from sklearn.utils import assert_all_finite
 from ndls._command import command
 from ndls._graph import _array, _vector, from_arrays, from_arrow
 from ndls._rows import File, Rows
-from ndls._run import Run
 from ndls._run import run as run_job
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 ENDS = (("src", "dst"), ("source", "target"), ("from", "to"))
 
 
-class NodeSmoother(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc]
+class NodeSmoother(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg, misc]
     """Replaces the features of each node by an average over its neighbourhood, as a transformer of scikit-learn.
 
         smoother = ndls.NodeSmoother(epsilon=0.05)
@@ -205,9 +204,7 @@ class NodeSmoother(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):
         columns = {"src": pa.array(src, pa.int64()), "dst": pa.array(dst, pa.int64())}
         if weights is not None:
             columns["weight"] = pa.array(weights)
-        graph = from_arrow(
-            pa.table(columns), nodes, src="src", dst="dst", id="id", features=["x"], weight=None if weights is None else "weight"
-        )
+        graph = from_arrow(pa.table(columns), nodes, src="src", dst="dst", id="id", features=["x"], weight=None if weights is None else "weight")
         with tempfile.TemporaryDirectory(prefix="ndls-new-") as folder:
             out = Path(folder, "new")
             command(
@@ -333,7 +330,7 @@ def _edges(
         weights = None if (values == 1).all() else values.astype(np.float64)
         return row.astype(np.int64) + shift, column.astype(np.int64), weights
     weight: Any = None
-    if hasattr(edges, "columns") or hasattr(edges, "collect"):
+    if hasattr(edges, "collect") or hasattr(edges, "columns"):
         src, dst, weight = _of_table(edges)
     elif isinstance(edges, tuple):
         if len(edges) not in (2, 3):

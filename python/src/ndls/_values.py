@@ -53,7 +53,7 @@ def inspect(source: Directory | Graph, **options: Unpack[InspectOptions]) -> dic
         Error: It is none of them, or an import would refuse the dataset; the message is the same.
     """
     given = str(source) if isinstance(source, Graph) else _path(source)
-    is_run = isinstance(source, (Run, os.PathLike)) or not isinstance(source, Graph) and (os.path.isdir(given) or ":" not in given)
+    is_run = isinstance(source, (Run, os.PathLike)) or (not isinstance(source, Graph) and (os.path.isdir(given) or ":" not in given))
     found: dict[str, Any] = json.loads(execute("inspect", {"run" if is_run else "dataset": given, **options, "json": True}, False))
     return found
 

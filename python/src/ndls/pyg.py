@@ -1,9 +1,13 @@
 """A transform for PyTorch Geometric. Importing this module imports torch and torch_geometric.
 
+``data.x`` of the result is smoothed, and ``data.k`` has the hops of each node:
+
     from ndls.pyg import NDLS
 
     dataset = Planetoid("data", "Cora", transform=NDLS(epsilon=0.05))
-    data = NDLS()(data)                 # data.x is smoothed, data.k has the hops of each node
+    data = NDLS()(data)
+
+It reads ``data.x`` and ``data.edge_index``, and changes nothing else.
 """
 
 from __future__ import annotations
