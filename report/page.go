@@ -83,8 +83,9 @@ var methods = map[string][]any{
 	"Confusion": {Named.Confusion}, "Counted": {(*chart).Counted}, "Degrees": {(*view).Degrees}, "Depth": {(*view).Depth},
 	"Distances": {(*view).Distances}, "Finished": {Named.Finished}, "FirstInputs": {Named.FirstInputs}, "FirstLosses": {Named.FirstLosses},
 	"Has": {(*view).Has}, "Hops": {(*view).Hops}, "KByDegree": {(*view).KByDegree}, "KCDF": {(*view).KCDF},
-	"KHistogram": {(*view).KHistogram}, "Largest": {Named.Largest}, "Loss": {(*view).Loss}, "MoreInputs": {Named.MoreInputs}, "Next": {Named.Next},
-	"Of": {against.Of}, "Options": {(*view).Options}, "Pairs": {(*view).Pairs}, "Seconds": {Named.Seconds},
+	"KHistogram": {(*view).KHistogram}, "Largest": {Named.Largest}, "Loss": {(*view).Loss},
+	"MoreInputs": {Named.MoreInputs}, "Next": {Named.Next}, "Of": {against.Of}, "Options": {(*view).Options},
+	"Pairs": {(*view).Pairs}, "Seconds": {Named.Seconds},
 	"ShareOf": {Named.ShareOf}, "Shown": {(*view).Shown}, "SmallClasses": {Named.SmallClasses}, "Splits": {Named.Splits},
 	"Title": {(*view).Title}, "Took": {Named.Took}, "Valid": {(*view).Valid},
 }
