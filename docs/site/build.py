@@ -142,7 +142,7 @@ def reference(program: str) -> None:
 
 def first_sentence(text: str) -> str:
     """Returns the first sentence of a page that is neither a heading nor a picture, without links."""
-    found = re.search(r"^(?![#!|<\s:-]|```)(.+?[.:])(?:\s|$)", text, re.MULTILINE)
+    found = re.search(r"^(?![#!|<\s:-]|```)(?:\d+\. )?(.+?[.:])(?:\s|$)", text, re.MULTILINE)
     return LINK.sub(lambda m: m[2], found[1]).rstrip(":.") if found else ""
 
 
