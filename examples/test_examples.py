@@ -121,17 +121,23 @@ def test_sql(run: Path) -> None:
     assert "K by degree" in python("sql/query.py", run)
 
 
+def shown(notebook: Any) -> tuple[list[str], int]:
+    """Returns the texts that a notebook shows, and the number of its pictures."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output["text"] for output in outputs if "text" in output], sum("image/png" in output.get("data", {}) for output in outputs)
+
+
 @needs("nbclient", "ipykernel", "matplotlib")
 def test_notebook(tmp_path: Path) -> None:
     import nbformat
     from nbclient import NotebookClient
 
     notebook = nbformat.read(EXAMPLES / "notebook" / "pictures.ipynb", as_version=4)
-    assert not any(cell.get("outputs") for cell in notebook.cells), "the notebook is kept without outputs"
+    kept = shown(notebook)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    pictures = [output for output in outputs if "image/png" in output.get("data", {})]
-    assert len(pictures) == 4
+    texts, pictures = shown(notebook)
+    assert (texts, pictures) == kept, "the notebook shows other outputs than it makes"
+    assert pictures == 4
     assert (tmp_path / "runs" / "pictures" / "report.html").exists()
 
 
