@@ -33,7 +33,7 @@ type Counts struct {
 	// float16.
 	Features int  `json:"features"`
 	Half     bool `json:"half"`
-	// RowMemory is what a reader of feature rows takes, 0 for little ([dataset.Info]).
+	// RowMemory is the memory of a reader of feature rows in bytes, 0 for little ([dataset.Info]).
 	RowMemory int64 `json:"row_memory,omitempty"`
 	// IDs is the size of all input ids in bytes if ids are numbered, 0 otherwise. NodeTable says
 	// that a table of nodes lists them.

@@ -23,7 +23,7 @@ type Counts struct {
 	// Features is the width of the feature rows, 0 for none. Half says that all values are exactly float16.
 	Features int
 	Half     bool
-	// RowMemory is what a reader of feature rows takes ([dataset.Info]).
+	// RowMemory is the memory of a reader of feature rows in bytes ([dataset.Info]).
 	RowMemory int64
 	// Weighted says that edges have weights.
 	Weighted bool
