@@ -279,7 +279,8 @@ func (c Counts) dealing(workers int, budget int64) int64 {
 	lot := min(partOf(c.Nodes, steps.Tasks(workers)), mostDealt) * dealtRow(panels, row)
 	interval := min(DefaultIntervalBlocks*BlockRows, c.Nodes)
 	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), steps.Tasks(workers))))
-	tiles := interval*int64(together)*row + interval/8 + int64(readers(c.Threads, budget, 0))*(readerBytes+numberBytes*min(interval, mostDealt))
+	read := int64(readers(c.Threads, budget, 0)) * (readerBytes + numberBytes*min(interval, mostDealt))
+	tiles := interval*int64(together)*row + interval/8 + read
 	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
 }
 
