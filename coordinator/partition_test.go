@@ -49,7 +49,10 @@ func (m *mortal) Next(ctx context.Context, name string) (control.Lease, error) {
 		return control.Lease{}, err
 	}
 	l, err := m.Service.Next(ctx, name)
-	return l, errors.Join(err, m.pass("next"))
+	if err != nil {
+		return l, err // a worker without a lease loses nothing
+	}
+	return l, m.pass("next")
 }
 
 func (m *mortal) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
