@@ -24,9 +24,9 @@ type Output struct {
 	// holds the values of the first and then those of the second. The hops of the second direction,
 	// without hop 0, follow those of the first.
 	Directions []string
-	// Features is the number of feature columns, Classes the number of label columns, 0 without
-	// labels. Labels are propagated in so many Parts.
-	Features, Classes, Parts int
+	// Features is the number of feature columns, Classes the number of label columns of a split, 0
+	// without labels. The labels of each of so many Splits are propagated in so many Parts.
+	Features, Classes, Parts, Splits int
 }
 
 // OutputOf returns what the smooth stage writes under plan p for a graph with so many features and
@@ -45,7 +45,7 @@ func OutputOf(p plan.Options, features, classes int) Output {
 		}
 	}
 	if p.Smooth.LabelColumns > 0 {
-		o.Classes, o.Parts = classes, p.Smooth.LabelColumns
+		o.Classes, o.Parts, o.Splits = classes, p.Smooth.LabelColumns, p.NumSplits()
 	}
 	return o
 }
@@ -61,7 +61,7 @@ func Projection(p plan.Options) fastrp.Projection {
 }
 
 // Width returns the number of values of a row at one hop.
-func (o Output) Width() int { return o.Features + o.Classes }
+func (o Output) Width() int { return o.Features + o.Splits*o.Classes }
 
 // SumWidth returns the number of values of the row that the rule adds up.
 func (o Output) SumWidth() int { return len(o.Directions) * o.Width() }
@@ -102,12 +102,16 @@ func (o Output) HopNames() (names []string) {
 	return names
 }
 
+// LabelColumns returns the number of columns of labels that are propagated: of each split, part and
+// class.
+func (o Output) LabelColumns() int { return o.Splits * o.Parts * o.Classes }
+
 // FeaturePanels returns the number of panels of the features, LabelPanels the number of panels of
 // labels in parts, and Panels the sum of both.
 func (o Output) FeaturePanels() int { return packed.Panels(o.Features) }
 
 // LabelPanels is described at FeaturePanels.
-func (o Output) LabelPanels() int { return packed.Panels(o.Parts * o.Classes) }
+func (o Output) LabelPanels() int { return packed.Panels(o.LabelColumns()) }
 
 // Panels is described at FeaturePanels.
 func (o Output) Panels() int { return o.FeaturePanels() + o.LabelPanels() }

@@ -208,7 +208,6 @@ func (o Options) checkSplits() error {
 		{x.BlankFeatures > 0, "--blank-features", "the features of one split's training nodes stay"},
 		{o.Train.On != "", "--train-on", "other run directories have the rows of one split"},
 		{o.Labels.SoftLabels != "", "--soft-labels", "another model's soft labels come from the training nodes of one split"},
-		{o.Smooth.LabelColumns > 0, "--label-columns", "the columns are made of the labels of one split's training nodes, and smoothed before all models are trained"},
 	} {
 		if c.given {
 			return failure.Of(failure.ErrOption, "--splits %d with %s: %s; leave --splits out and make a run for each split: with split=N in the URI of the dataset if splits are published, with a --seed of its own if they are drawn",

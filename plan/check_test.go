@@ -39,7 +39,6 @@ func TestValidate(t *testing.T) {
 		{"labels of a part", func(p *Options) { p.Partition.LabelsPerClass, p.Partition.Only = 2, "train" }, "--only train"},
 		{"splits with blank features", func(p *Options) { p.Partition.Splits, p.Partition.BlankFeatures = 2, 0.5 }, "--splits 2 with --blank-features"},
 		{"splits with rows of other runs", func(p *Options) { p.Partition.Splits, p.Train.On = 2, "sha256:00" }, "--splits 2 with --train-on"},
-		{"splits with label columns", func(p *Options) { p.Partition.Splits, p.Smooth.LabelColumns = 2, 2 }, "--splits 2 with --label-columns"},
 		{"splits with soft labels", func(p *Options) { p.Partition.Splits, p.Labels.SoftLabels = 2, "x" }, "--splits 2 with --soft-labels"},
 		{"labels per class", func(p *Options) { p.Partition.LabelsPerClass = -1 }, "--labels-per-class -1"},
 		{"labels per class with a split", func(p *Options) { p.Partition.LabelsPerClass, p.Partition.Split = 3, "random:2,3" }, "leave one of the two out"},

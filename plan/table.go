@@ -203,7 +203,7 @@ var Table = []Option{
 	},
 	{
 		Name: "label-columns", Group: Smooth, Tries: true,
-		Help: "labels of the training nodes as further columns, smoothed as features are: the training nodes are divided into this many parts, and each gets the labels of the other parts, never its own; 0 for none, 2 as a rule",
+		Help: "labels of the training nodes as further columns, smoothed as features are: the training nodes are divided into this many parts, and each gets the labels of the other parts, never its own; 0 for none, 2 as a rule. With --splits each split has columns of its own, and its models read zeros in place of those of the others",
 	},
 	{
 		Name: "dimensions", Group: Smooth, Open: fmt.Sprint(DefaultDimensions), Range: within(0, 1<<20), Tries: true, Idle: ofRule(FastRP), Refuse: Refused, Of: "rule",

@@ -10,6 +10,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/seal"
+	"ndls/partition"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/tiles"
@@ -68,6 +69,12 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 	} else {
 		s.Takes(held, held)
 		s.BytesRead += 2 * tallyBytes(s) // before label smoothing, and after it
+		if measuresJoins(s.Edges, s.Directed) {
+			joins := joinsBytes(s.Nodes, s.Classes) + reportedClass*int64(s.Classes)
+			s.Takes(joins, joins)
+			s.ReadNodes(1)
+			s.BytesRead += partition.HopBytes(s.Partitioned())
+		}
 	}
 	s.DiskBytes, s.ScratchBytes = reportedFiles*int64(s.Classes), replacedFiles*int64(s.Classes)
 	if n := scoreCount(s); n > 0 {
@@ -121,7 +128,17 @@ func (env evaluation) run(ctx context.Context) error {
 			return err
 		}
 	}
-	env.Report.Accuracy = env.report(index, base, smoothed, w, depths)
+	r := env.report(index, base, smoothed, w, depths)
+	if ownModel(env.Plan) && measuresJoins(env.Summary.Edges, env.Summary.Directed) {
+		j, err := env.joins(ctx)
+		if err != nil {
+			return err
+		}
+		if text := j.warning(env.Plan); text != "" {
+			r.Warnings = append(r.Warnings, text)
+		}
+	}
+	env.Report.Accuracy = r
 	return nil
 }
 

@@ -4,18 +4,21 @@ import (
 	"context"
 
 	"ndls/dataset"
+	"ndls/estimate"
 	"ndls/hops"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/shards"
 	"ndls/smooth"
+	"ndls/train"
 )
 
 // Label columns are the labels of training nodes, propagated like features. So that no training node sees its own label, the training nodes
 // are divided into parts. Each part has a column for every class: 1 for its nodes of the class, else 0. The columns of all parts make hops.
 // When rows are assembled, a training node gets the sum of the columns of the other parts, times parts/(parts−1), and every other node gets
-// the sum of all.
+// the sum of all. Each split has columns of its own, which follow those of the split before it. The models of a split read zeros in place
+// of the columns of the others ([ofSplit]), because a node that trains in one split may test in another one.
 
 // drawParts identifies the random numbers that divide training nodes.
 const drawParts = 0x6c61_6265_6c73
@@ -25,7 +28,7 @@ func labelPart(seed uint64, id int64, parts int) int {
 	return int(rng.Below(rng.Hash(seed, drawParts, uint64(id)), uint64(parts)))
 }
 
-// labelColumns yields the label columns of all parts, one part after the other, beginning at a panel.
+// labelColumns yields the label columns of all splits and parts, one part after the other, beginning at a panel.
 type labelColumns struct {
 	*Env
 	panel int
@@ -33,8 +36,7 @@ type labelColumns struct {
 
 // Width implements lsi.Columns.
 func (c labelColumns) Width() int {
-	out := c.output()
-	return c.panel*packed.PanelColumns + out.Parts*out.Classes
+	return c.panel*packed.PanelColumns + c.output().LabelColumns()
 }
 
 // Rows implements lsi.Columns.
@@ -57,16 +59,20 @@ func (c labelColumns) Rows(ctx context.Context, first, columns int, put func(row
 	}
 	// Without a budget for reading ahead, the block of hops keeps its memory.
 	beside := shards.Readers{Threads: c.Resources.Threads}
-	err = shards.VisitNodes(ctx, c.Catalog, shards.NodeID|shards.NodeLabel|shards.NodeSplit, beside,
-		func(from int64, b shards.NodeBatch) error {
+	err = c.visitSplitNodes(ctx, shards.NodeID|shards.NodeLabel, beside,
+		func(from int64, b shards.NodeBatch, splits [][]uint8) error {
 			for i, label := range b.Label {
 				if node := from + int64(i); node < lo || node >= hi {
 					continue
 				}
 				row := buf.S[at : at+columns]
 				clear(row)
-				if isTraining(b.Split[i], label) {
-					if at := labelPart(c.Plan.Seed, b.ID[i], out.Parts)*out.Classes + int(label) - first; at >= 0 && at < columns {
+				for s, split := range splits {
+					if !isTraining(split[i], label) {
+						continue
+					}
+					part := s*out.Parts + labelPart(c.Plan.Seed, b.ID[i], out.Parts)
+					if at := part*out.Classes + int(label) - first; at >= 0 && at < columns {
 						row[at] = 1
 					}
 				}
@@ -89,30 +95,45 @@ func isTraining(split uint8, label int32) bool {
 	return dataset.Split(split) == dataset.Train && label >= 0
 }
 
-// labelParts finds the part of each target, in order of node. Nodes in no part get the number of parts.
-func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (*mem.Array[uint8], error) {
-	parts, err := mem.Alloc[uint8](env.Budget, targets.Len(), "parts of training nodes")
-	if err != nil {
-		return nil, err
+// partsOfNodes holds the part of each target, in order of node, by split. Nodes in no part of a split have the number of parts.
+type partsOfNodes []*mem.Array[uint8]
+
+func (p partsOfNodes) free() {
+	for _, x := range p {
+		x.Free()
+	}
+}
+
+// labelParts finds the part of each target in each split.
+func (env *Env) labelParts(ctx context.Context, targets *smooth.Targets) (parts partsOfNodes, err error) {
+	defer func() {
+		if err != nil {
+			parts.free()
+		}
+	}()
+	for range env.Plan.NumSplits() {
+		x, err := mem.Alloc[uint8](env.Budget, targets.Len(), "parts of training nodes")
+		if err != nil {
+			return parts, err
+		}
+		parts = append(parts, x)
 	}
 	n, at := env.Plan.Smooth.LabelColumns, 0
-	err = env.nodeTable().readNodes(ctx, shards.NodeID|shards.NodeLabel|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = env.readSplitNodes(ctx, shards.NodeID|shards.NodeLabel, func(first int64, b shards.NodeBatch, splits [][]uint8) {
 		for i, label := range b.Label {
 			if !targets.Has(first + int64(i)) {
 				continue
 			}
-			parts.S[at] = uint8(n)
-			if isTraining(b.Split[i], label) {
-				parts.S[at] = uint8(labelPart(env.Plan.Seed, b.ID[i], n))
+			for s, split := range splits {
+				parts[s].S[at] = uint8(n)
+				if isTraining(split[i], label) {
+					parts[s].S[at] = uint8(labelPart(env.Plan.Seed, b.ID[i], n))
+				}
 			}
 			at++
 		}
 	})
-	if err != nil {
-		parts.Free()
-		return nil, err
-	}
-	return parts, nil
+	return parts, err
 }
 
 // joined makes rows of features and label columns.
@@ -120,23 +141,70 @@ type joined struct {
 	// features counts the feature columns; labels is the first label column.
 	features, labels int
 	classes, parts   int
-	part             []uint8 // of each stored row; equals parts for nodes in no part
+	of               partsOfNodes // of stored rows
 }
 
 // pick makes the values of a stored row.
 func (j joined) pick(values []float32, row int64, columns []float32) {
 	copy(values[:j.features], columns)
-	own, scale := int(j.part[row]), 1.0
-	if own < j.parts {
-		scale = float64(j.parts) / float64(j.parts-1)
-	}
-	for c := range j.classes {
-		sum := 0.0
-		for p := range j.parts {
-			if p != own {
-				sum += float64(columns[j.labels+p*j.classes+c])
-			}
+	for s, of := range j.of {
+		columns, values := columns[j.labels+s*j.parts*j.classes:], values[j.features+s*j.classes:]
+		own, scale := int(of.S[row]), 1.0
+		if own < j.parts {
+			scale = float64(j.parts) / float64(j.parts-1)
 		}
-		values[j.features+c] = float32(scale * sum)
+		for c := range j.classes {
+			sum := 0.0
+			for p := range j.parts {
+				if p != own {
+					sum += float64(columns[p*j.classes+c])
+				}
+			}
+			values[c] = float32(scale * sum)
+		}
+	}
+}
+
+// ofSplit is the source of the rows that models of a split read: in place of the label columns of other splits they have zeros.
+type ofSplit struct {
+	train.Source
+	out   estimate.Output
+	split int
+}
+
+// rowsOfSplit returns the rows that models of a split read, given all rows.
+func (env *Env) rowsOfSplit(src train.Source, split int) train.Source {
+	if out := env.output(); out.Splits > 1 {
+		return ofSplit{src, out, split}
+	}
+	return src
+}
+
+// ReadChunk implements train.Source.
+func (s ofSplit) ReadChunk(i int, dst *shards.RowBatch) error {
+	if err := s.Source.ReadChunk(i, dst); err != nil {
+		return err
+	}
+	s.blank(dst.Values)
+	return nil
+}
+
+// ReadRows implements train.Source.
+func (s ofSplit) ReadRows(i int, at, rows int64, space []float32) ([]float32, error) {
+	values, err := s.Source.ReadRows(i, at, rows, space)
+	if err != nil {
+		return nil, err
+	}
+	values = space[:copy(space, values)] // rows in memory belong to all splits
+	s.blank(values)
+	return values, nil
+}
+
+// blank clears the label columns of other splits in rows. Each hop and direction of a row has columns of all splits.
+func (s ofSplit) blank(rows []float32) {
+	width, own := s.out.Width(), s.out.Features+s.split*s.out.Classes
+	for ; len(rows) > 0; rows = rows[width:] {
+		clear(rows[s.out.Features:own])
+		clear(rows[own+s.out.Classes : width])
 	}
 }

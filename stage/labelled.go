@@ -76,10 +76,20 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 	return l, nil
 }
 
-// readSplitNodes visits columns of the node table and the place of each node in each split. The first split is a column of the table; the
-// others are files with a byte per node.
+// readSplitNodes visits columns of the node table and the place of each node in each split.
 func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns,
 	visit func(first int64, b shards.NodeBatch, split [][]uint8),
+) error {
+	return env.visitSplitNodes(ctx, want, env.nodeTable().readers(), func(first int64, b shards.NodeBatch, split [][]uint8) error {
+		visit(first, b, split)
+		return nil
+	})
+}
+
+// visitSplitNodes is readSplitNodes with given readers; an error of visit ends it. The first split is a column of the table; the others are
+// files with a byte per node.
+func (env *Env) visitSplitNodes(ctx context.Context, want shards.NodeColumns, by shards.Readers,
+	visit func(first int64, b shards.NodeBatch, split [][]uint8) error,
 ) (err error) {
 	splits := env.Plan.NumSplits()
 	files := make([]splitFile, splits-1)
@@ -95,28 +105,25 @@ func (env *Env) readSplitNodes(ctx context.Context, want shards.NodeColumns,
 			return err
 		}
 	}
-	var failed error
 	parts := make([][]uint8, splits)
-	err = env.nodeTable().readNodes(ctx, want|shards.NodeSplit, func(first int64, b shards.NodeBatch) {
+	err = shards.VisitNodes(ctx, env.Catalog, want|shards.NodeSplit, by, func(first int64, b shards.NodeBatch) (err error) {
 		parts[0] = b.Split
 		for i := range files {
-			if failed == nil {
-				parts[i+1], failed = files[i].next(parts[i+1], len(b.Split))
+			if parts[i+1], err = files[i].next(parts[i+1], len(b.Split)); err != nil {
+				return err
 			}
 		}
-		if failed == nil {
-			if env.Blind {
-				hideTest(b.Label, parts)
-			}
-			visit(first, b, parts)
+		if env.Blind {
+			hideTest(b.Label, parts)
 		}
+		return visit(first, b, parts)
 	})
 	for i := range files {
-		if err == nil && failed == nil {
-			failed = files[i].finish()
+		if err == nil {
+			err = files[i].finish()
 		}
 	}
-	return errors.Join(err, failed)
+	return err
 }
 
 // hideTest removes test nodes from their splits, and the labels of nodes that are then in no split.

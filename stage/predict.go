@@ -190,8 +190,7 @@ func (p prediction) file(ctx context.Context, number int, models []*train.Model,
 	if p.counter != nil {
 		p.counter.breakdown = breakdown{}
 	}
-	err = train.Predict(ctx, p.src.Of(number), models,
-		train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel},
+	err = p.predict(ctx, p.src.Of(number), models,
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
 			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
@@ -214,6 +213,27 @@ func (p prediction) file(ctx context.Context, number int, models []*train.Model,
 		return err
 	}
 	return p.commitTallies(ctx, interval, tallies, scores)
+}
+
+// predict passes rows through the models, as [train.Predict] does. The models of each split read them by themselves if splits have label
+// columns of their own.
+func (p prediction) predict(ctx context.Context, src train.Source, models []*train.Model,
+	emit func(row int64, ids []int64, run int, soft []float32) error,
+) error {
+	res := train.Resources{Budget: p.Budget, Threads: p.Resources.Threads, Kernel: p.Resources.Kernel}
+	splits := max(p.output().Splits, 1)
+	each := len(models) / splits
+	for split := range splits {
+		leave := progress.Enter(ctx, split, splits)
+		err := train.Predict(ctx, p.rowsOfSplit(src, split), models[split*each:(split+1)*each], res,
+			func(row int64, ids []int64, run int, soft []float32) error {
+				return emit(row, ids, split*each+run, soft)
+			})
+		if leave(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // commitTallies commits the tallies of an interval together with its scores.

@@ -136,7 +136,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	}
 	if out.Parts > 0 {
 		for range out.Directions {
-			s.OnGraph().Labels(o, out.Parts*out.Classes, last, held)
+			s.OnGraph().Labels(o, out.LabelColumns(), last, held)
 		}
 		s.Records()
 		s.ReadNodes(1) // parts of training nodes
@@ -146,7 +146,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	tiles, rows := int64(out.Rows())*estimate.TileBytes(stored, columns, half), int64(0)
 	held = 4 * stored
 	if out.Parts > 0 {
-		held += stored + 4096
+		held += int64(out.Splits) * (stored + 4096)
 	}
 	if out.Sums {
 		rows += s.StoredBytes(out.SumWidth())
@@ -396,8 +396,8 @@ func (env smoothRun) featureRows(ctx context.Context, s shards.Summary, first, l
 		if err != nil {
 			return err
 		}
-		defer parts.Free()
-		rows := joined{m.out.Features, m.out.FeaturePanels() * packed.PanelColumns, m.out.Classes, m.out.Parts, parts.S}
+		defer parts.free()
+		rows := joined{m.out.Features, m.out.FeaturePanels() * packed.PanelColumns, m.out.Classes, m.out.Parts, parts}
 		a.picker = func() pick { return rows.pick }
 	}
 	for i := first; i < last; i++ {
@@ -454,7 +454,7 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *s
 	out := env.output()
 	width := out.Features // of the last row of panels
 	if out.Parts > 0 {
-		width = out.FeaturePanels()*packed.PanelColumns + out.Parts*out.Classes
+		width = out.FeaturePanels()*packed.PanelColumns + out.LabelColumns()
 	}
 	l := tiles.Layout{
 		Kind: catalog.KindSmoothedTile, PartKind: catalog.KindSmoothedPart, Prefix: smoothedPrefix,

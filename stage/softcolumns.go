@@ -334,7 +334,7 @@ func (m *modelColumns) eachPredicted(ctx context.Context, run int, visit func(ro
 	}
 	defer model.Free()
 	classes := int64(len(m.Summary.Classes))
-	return train.Predict(progress.Aside(ctx), meetingRows(m.src, m.lo, m.hi), []*train.Model{model},
+	return train.Predict(progress.Aside(ctx), meetingRows(m.rowsOfSplit(m.src, splitOf(m.Plan, run)), m.lo, m.hi), []*train.Model{model},
 		train.Resources{Budget: m.Budget, Threads: m.Resources.Threads, Kernel: m.Resources.Kernel},
 		func(row int64, ids []int64, _ int, soft []float32) error {
 			lo, hi := max(row, m.lo), min(row+int64(len(ids)), m.hi)

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,8 @@ import (
 )
 
 // masked writes a graph of four classes with three published splits as masks, and returns its
-// path.
-func masked(t *testing.T) string {
+// path. Some nodes are labelled with the class after their own.
+func masked(t *testing.T, mistaken ...int) string {
 	t.Helper()
 	const nodes, edges, width, classes, splits = 400, 1600, 12, 4, 3
 	s := rng.New(3)
@@ -42,6 +43,9 @@ func masked(t *testing.T) string {
 	var features []float32
 	for node := range nodes {
 		labels = append(labels, int64(label(node)))
+		if slices.Contains(mistaken, node) {
+			labels[node] = (labels[node] + 1) % classes
+		}
 		for c := range width {
 			x := s.Normal()
 			if c%classes == label(node) {
@@ -194,6 +198,53 @@ func splitsAreAlone(t *testing.T, rule string) {
 	again := storage.NewMem()
 	stagetest.Run(t, again, all, res, whole...)
 	stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), files)
+}
+
+// TestLabelColumnsOfSplits runs three splits with label columns. Each split has the columns of a run
+// of that split alone. The label of a node that tests in the first split and trains in the second
+// changes models of the second, and none of the first.
+func TestLabelColumnsOfSplits(t *testing.T) {
+	const width, classes = 12, 4
+	place := func(split, node int) uint64 { return rng.Hash(uint64(split), uint64(node)) % 10 }
+	node := 0
+	for ; place(0, node) < 5 || place(1, node) >= 2; node++ {
+	}
+	opts := stagetest.SmallPlan()
+	opts.Smooth.LabelColumns, opts.LSI.Kmax, opts.Labels.Kmax, opts.Train.Epochs, opts.Train.Runs = 2, 8, 3, 8, 1
+	run := func(uri string, splits int) *storage.Mem {
+		p := opts
+		p.Partition.Dataset, p.Partition.Splits = uri, splits
+		store := storage.NewMem()
+		stagetest.Run(t, store, p, stagetest.On(t, uri), whole...)
+		return store
+	}
+	path := masked(t)
+	all := run("npz:"+path, 3)
+	joined := rows(t, all, catalog.KindSmoothed)
+	for split := range 3 {
+		for id, row := range rows(t, run(fmt.Sprintf("npz:%s?split=%d", path, split), 0), catalog.KindSmoothed) {
+			of := slices.Concat(joined[id][:width], joined[id][width+split*classes:][:classes])
+			if len(joined[id]) != width+3*classes || !slices.Equal(row, of) {
+				t.Fatalf("node %d has %v, and in split %d by itself %v", id, joined[id], split, row)
+			}
+		}
+	}
+	before, after := stagetest.Sums(t, all), stagetest.Sums(t, run("npz:"+masked(t, node), 3))
+	for _, path := range []string{"model/run-000.mlp", "soft_labels/part-00000.arrow"} {
+		if before[path] == "" || before[path] != after[path] {
+			t.Errorf("%s depends on the label of node %d, which tests there", path, node)
+		}
+	}
+	if before["model/run-001.mlp"] == after["model/run-001.mlp"] {
+		t.Errorf("the label of node %d reaches no model of the split in which it trains", node)
+	}
+	p := opts
+	uri := "npz:" + path
+	p.Partition.Dataset, p.Partition.Splits = uri, 3
+	res, again := stagetest.On(t, uri), storage.NewMem()
+	res.Threads, res.Memory = 1, 128<<20
+	stagetest.Run(t, again, p, res, whole...)
+	stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), before)
 }
 
 // checkMeasures compares the measures of the model whose soft labels are written, and of the predictions, with those that are

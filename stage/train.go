@@ -244,7 +244,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 		}
 		leave := progress.Enter(ctx, split, env.Plan.NumSplits())
 		err := train.FitEach(ctx,
-			train.Problem{Source: rows.source, Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
+			train.Problem{Source: env.rowsOfSplit(rows.source, split), Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
 			trainOptions(env.Plan), runs, train.Resources{
 				Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel,
 				Group: env.Group,

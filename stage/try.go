@@ -128,7 +128,7 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 	for m, x := range index.Runs {
 		r.Models = append(r.Models, control.ModelAccuracy{
 			Split: splitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,
-			Base: shares(m, before), Smoothed: shares(m, afterwards), Epochs: x.Epochs, BestEpoch: x.BestEpoch,
+			Base: shares(m, before), Smoothed: shares(m, afterwards), Epochs: x.Epochs, BestEpoch: x.BestEpoch, ValidLoss: &x.Loss,
 		})
 	}
 	return r, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"math"
 	"slices"
 	"strconv"
 
@@ -20,8 +21,8 @@ type Result struct {
 	// Search, Score and Space have the values of the Config, without gaps.
 	Search string `json:"search"`
 	Score  string `json:"score"`
-	// Measure is the measure by which trials are compared: accuracy, or the first of
-	// Options.Metrics.
+	// Measure is the measure of Base and Smoothed, by which trials are compared unless Score is Loss:
+	// accuracy, or the first of Options.Metrics.
 	Measure string   `json:"measure"`
 	Space   []string `json:"space"`
 	Seed    uint64   `json:"seed"`
@@ -30,7 +31,7 @@ type Result struct {
 	Splits  int  `json:"splits"`
 	Runs    int  `json:"runs"`
 	Halving bool `json:"halving,omitempty"`
-	// Chosen is the number of the trial with the highest mean on the validation nodes, among those of
+	// Chosen is the number of the trial with the best mean on the validation nodes, among those of
 	// the last step; of equals the one that was drawn first.
 	Chosen int `json:"chosen"`
 	// Command is the ndls run that repeats the chosen trial.
@@ -55,12 +56,17 @@ func (r *Result) Ranked() []Trial {
 	return list
 }
 
-// ranking is the mean by which trials are ranked, below all others for one that failed.
+// ranking is the number by which trials are ranked, the larger the better: the mean of a measure, or the mean of losses with the other
+// sign. For a trial that failed it is below all others.
 func (t Trial) ranking(by string) float64 {
-	if s := t.score(by); s != nil {
+	switch s := t.score(by); {
+	case s == nil:
+		return math.Inf(-1)
+	case by == Loss:
+		return -s.Mean
+	default:
 		return s.Mean
 	}
-	return -1
 }
 
 // Apply sets the options that a search can try to those of the chosen trial. It is meant for [ndls.Config.Options], after the
@@ -128,8 +134,8 @@ func (s *search) table(trials []Trial) []byte {
 	}
 	figures := []string{"mean", "std", "std_between_models", "std_between_splits"}
 	stages := []string{Base}
-	if s.smoothed {
-		stages = append(stages, Smoothed)
+	if s.Score != Base {
+		stages = append(stages, s.Score)
 	}
 	for _, name := range stages {
 		for _, f := range figures {

@@ -32,6 +32,8 @@ const (
 	Base = "base"
 	// Smoothed is that after label smoothing.
 	Smoothed = "smoothed"
+	// Loss is the mean negative log-likelihood of the validation nodes before label smoothing; the least is best.
+	Loss = "loss"
 )
 
 // DefaultTrials is the number of trials of a random search.
@@ -58,8 +60,9 @@ type Config struct {
 	// best eighth all. With one model the quarter is the last step. It needs a patience, or two models. Halves says where ndls tune
 	// does so unless it is told.
 	Halving bool
-	// Score names the accuracy by which trials are compared: Base or Smoothed. "" is Smoothed if
-	// the space has an option of label smoothing, else Base.
+	// Score says by what trials are compared: Base, Smoothed or Loss. "" is Smoothed if the space has
+	// an option of label smoothing, else Base. The first of Options.Metrics is the measure of Base and
+	// Smoothed.
 	Score string
 	// Done, unless nil, is called by one goroutine at a time after each trial that this call
 	// has made, in the order in which they end.
@@ -76,6 +79,8 @@ type Trial struct {
 	// Smoothed after it; nil where that was not measured.
 	Base     *ndls.Spread `json:"base,omitempty"`
 	Smoothed *ndls.Spread `json:"smoothed,omitempty"`
+	// Loss is the mean negative log-likelihood of the validation nodes over all models, if trials are compared by it.
+	Loss *ndls.Spread `json:"loss,omitempty"`
 	// Models are the figures of each model, split by split. A trial has as many of each split as Options.Train.Runs,
 	// or, with Halving, as its figures were good for.
 	Models []Model `json:"models,omitempty"`
@@ -104,16 +109,21 @@ type Model struct {
 	// Base and Smoothed are shares of the validation nodes.
 	Base     float64  `json:"base"`
 	Smoothed *float64 `json:"smoothed,omitempty"`
+	// Loss is the mean negative log-likelihood of the validation nodes, if trials are compared by it.
+	Loss *float64 `json:"loss,omitempty"`
 	// Epochs is the number of epochs of training. BestEpoch, whose weights the model has, counts
 	// from 1.
 	Epochs    int `json:"epochs"`
 	BestEpoch int `json:"best_epoch"`
 }
 
-// score returns the accuracy by which the trial is compared, nil if it failed.
+// score returns the figure by which the trial is compared, nil if it failed.
 func (t Trial) score(by string) *ndls.Spread {
-	if by == Smoothed {
+	switch by {
+	case Smoothed:
 		return t.Smoothed
+	case Loss:
+		return t.Loss
 	}
 	return t.Base
 }
@@ -282,12 +292,12 @@ func newSearch(c Config) (*search, error) {
 		if s.Space.smoothsLabels() {
 			s.Score = Smoothed
 		}
-	case Base, Smoothed:
+	case Base, Smoothed, Loss:
 	default:
-		return nil, failure.Of(ndls.ErrOption, "--score %q is neither %s nor %s", s.Score, Base, Smoothed)
+		return nil, failure.Of(ndls.ErrOption, "--score %q is neither %s, %s nor %s", s.Score, Base, Smoothed, Loss)
 	}
 	if s.smoothed = s.Score == Smoothed; !s.smoothed && s.Space.smoothsLabels() {
-		return nil, failure.Of(ndls.ErrOption, "--score %s compares trials before label smoothing, and --try names options of label smoothing: leave out one of the two", Base)
+		return nil, failure.Of(ndls.ErrOption, "--score %s compares trials before label smoothing, and --try names options of label smoothing: leave out one of the two", s.Score)
 	}
 	given := func(name string) bool {
 		return slices.ContainsFunc(s.Space, func(d Dimension) bool { return d.Name == name })
@@ -528,6 +538,7 @@ func (t *trial) shown() Trial {
 	}
 	x.Base = spread(func(m Model) *float64 { return &m.Base })
 	x.Smoothed = spread(func(m Model) *float64 { return m.Smoothed })
+	x.Loss = spread(func(m Model) *float64 { return m.Loss })
 	return x
 }
 
@@ -555,7 +566,7 @@ func (s *search) try(ctx context.Context, over *ndls.Trials, group []*trial) err
 			start := time.Now()
 			err := over.Measure(ctx, optionsOf(trials), func(i int, a *ndls.Accuracy) error {
 				trials[i].Seconds, start = time.Since(start).Seconds(), time.Now()
-				trials[i].found(a)
+				trials[i].found(a, s.Score == Loss)
 				return end(ctx, trials[i])
 			})
 			if !errors.Is(err, ndls.ErrDiverged) {
@@ -593,12 +604,16 @@ func sharing(group []*trial) (parts [][]*trial) {
 	return parts
 }
 
-// found takes the figures of the models over.
-func (t *trial) found(a *ndls.Accuracy) {
+// found takes the figures of the models over, with their losses if these count.
+func (t *trial) found(a *ndls.Accuracy, losses bool) {
 	models := t.models()
 	*models = nil
 	for _, m := range a.Models {
-		*models = append(*models, Model{m.Split, m.Run, *m.Base.Valid, m.Smoothed.Valid, m.Epochs, m.BestEpoch})
+		x := Model{Split: m.Split, Run: m.Run, Base: *m.Base.Valid, Smoothed: m.Smoothed.Valid, Epochs: m.Epochs, BestEpoch: m.BestEpoch}
+		if losses {
+			x.Loss = m.ValidLoss
+		}
+		*models = append(*models, x)
 	}
 	t.Base, t.Smoothed = a.Base.Valid, a.Smoothed.Valid
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -143,6 +144,29 @@ func TestTrialsAreRuns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLeastLoss compares trials by the loss of the validation nodes: the one with the least mean is chosen, and the table has all of them.
+// Models over several splits may have label columns.
+func TestLeastLoss(t *testing.T) {
+	c := quick(t, filepath.Join(t.TempDir(), "search"), "lr=0.0001,0.01,0.1", "label-columns=0,2")
+	c.Score = tune.Loss
+	r := search(t, c)
+	if len(r.Trials) != 6 {
+		t.Fatalf("%d trials", len(r.Trials))
+	}
+	for _, x := range r.Trials {
+		sum := 0.0
+		for _, m := range x.Models {
+			sum += *m.Loss / float64(len(x.Models))
+		}
+		if x.Loss == nil || math.Abs(x.Loss.Mean-sum) > 1e-12 || x.Loss.Mean < r.Best().Loss.Mean {
+			t.Errorf("%v: loss %+v of models with the mean %g; the chosen trial has %+v", x.Settings, x.Loss, sum, r.Best().Loss)
+		}
+	}
+	if text := string(table(t, c)); !strings.Contains(text, "loss_mean") || strings.Contains(text, "smoothed_mean") {
+		t.Error(text)
 	}
 }
 

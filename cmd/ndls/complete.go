@@ -80,7 +80,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	case "search":
 		return words(tune.Random, tune.Grid)
 	case "score":
-		return words(tune.Base, tune.Smoothed)
+		return words(append([]string{tune.Base, tune.Smoothed, tune.Loss}, ndls.OptionValues("metrics")...)...)
 	case "try":
 		return tried
 	}

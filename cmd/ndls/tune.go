@@ -67,7 +67,7 @@ All other options, and those that are not tried, are given as for ndls run and h
 trials. A range of epsilon or of an option of SMOOTH has rows of its own for each trial.
 
 HOW TRIALS ARE COMPARED
-By the mean accuracy (or the measure that --metrics names first) on the validation nodes over
+By the mean accuracy (or the measure that --metrics names first, or what --score says) on the validation nodes over
 all models of all splits, before label smoothing, or after it where an option of LABELS is tried. Of equals the trial that was drawn
 first is best. The accuracy of the best of many trials is partly luck: expect less on new nodes, and
 give --splits 5 or --runs 3 for a surer choice. With --halving the best one is among those that are
@@ -80,7 +80,7 @@ trained in full.`, lines("      ", tune.Default()), wrapped(tune.Names())),
 	f.StringArrayVar(&v.try, "try", nil, "an option and the values to try, NAME=VALUE,VALUE,… or NAME=LOW:HIGH or NAME=log:LOW:HIGH; give it once for each option. Use semicolons between values that contain commas")
 	f.IntVar(&v.trials, "trials", tune.DefaultTrials, "trials of a random search; a grid has as many as it has combinations, and a given number bounds them")
 	f.StringVar(&v.search, "search", tune.Random, "random draws each value of each trial by --seed, after the known settings of each rule; grid takes all combinations of choices")
-	f.StringVar(&v.score, "score", "", "accuracy by which trials are compared: base, before label smoothing, or smoothed, after it (default smoothed if an option of LABELS is tried, else base)")
+	f.StringVar(&v.score, "score", "", "what trials are compared by, on the validation nodes: base, the measure before label smoothing; smoothed, the measure after it; loss, the mean negative log-likelihood before it, of which the least is best; or the name of a measure, as if --metrics named it first (default smoothed if an option of LABELS is tried, else base)")
 	f.BoolVar(&v.halving, "halving", false, "train less where a trial is not among the best: one model a split of each trial, with an eighth of --patience; half of --runs, with all of it, of the best quarter; and all --runs of the best eighth. The choice is among those of the last step, and the tables say how many models a trial has, and how patient they were (default in a random search that compares trials before label smoothing, with a --patience of 160 or more; --halving=false trains all trials in full)")
 	f.BoolVar(&v.final, "final", false, "run the printed command, too, in best in DIR, and show its accuracies: the only ones on test nodes")
 	inGroup(f, groupRun, "dataset", "run", "try", "trials", "search", "score", "halving", "final")
@@ -156,15 +156,23 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	measure := slices.Contains(ndls.OptionValues("metrics"), v.score)
 	c := tune.Config{
 		Base: ndls.Config{
 			Run: v.runDir, Dataset: v.dataset, Resources: v.resources(), Log: v.log,
 			Options: func(o *ndls.Options) {
 				o.Train.Runs = trialModels
 				v.plan.over(o)
+				if measure {
+					names := slices.DeleteFunc(strings.Split(o.Metrics, ","), func(name string) bool { return name == "" || name == v.score })
+					o.Metrics = strings.Join(append([]string{v.score}, names...), ",")
+				}
 			},
 		},
 		Space: space, Search: v.search, Score: v.score, Halving: v.halving, Done: v.made,
+	}
+	if measure {
+		c.Score = ""
 	}
 	if !cmd.Flags().Changed("halving") {
 		c.Halving = c.Halves()
@@ -199,6 +207,9 @@ func (v *tuneVerb) made(t tune.Trial) {
 		if t.Smoothed != nil {
 			what = append(what, "smoothed", percent(t.Smoothed.Mean))
 		}
+		if t.Loss != nil {
+			what = append(what, "loss", t.Loss.Mean)
+		}
 	}
 	v.log.Info("trial", what...)
 }
@@ -228,8 +239,15 @@ func (v *tuneVerb) show(r *tune.Result) {
 			in = "each, trained with all of --patience in the best quarter"
 		}
 	}
+	by, when := control.MeasureName(r.Measure), "before"
+	switch r.Score {
+	case tune.Smoothed:
+		when = "after"
+	case tune.Loss:
+		by = "least loss"
+	}
 	fmt.Fprintf(v.stdout, "%s by the %s on validation nodes %s label smoothing; %s in %s. That of the best one is partly luck\n",
-		count(int64(len(r.Trials)), "trial"), control.MeasureName(r.Measure), map[string]string{tune.Base: "before", tune.Smoothed: "after"}[r.Score], models(r.Splits, r.Runs), in)
+		count(int64(len(r.Trials)), "trial"), by, when, models(r.Splits, r.Runs), in)
 	fmt.Fprintf(v.stdout, "all trials: %s, %s\n", filepath.Join(v.runDir, tune.ResultName), filepath.Join(v.runDir, tune.TableName))
 	fmt.Fprintf(v.stdout, "the best one again, with its accuracy on test nodes:\n  %s\n", quoted(r.Command))
 }
@@ -264,8 +282,8 @@ func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
 	}
 	t := newTable(w, 3, 0)
 	head := "valid in %"
-	if r.Score == tune.Smoothed {
-		head += "\tsmoothed"
+	if r.Score != tune.Base {
+		head += "\t" + r.Score
 	}
 	if r.Halving {
 		head = "models\tpatience\t" + head
@@ -277,8 +295,13 @@ func printTrials(w io.Writer, r *tune.Result, trials []tune.Trial) {
 			fmt.Fprintf(t, "\t%d\t%d", len(x.Models), x.Patience)
 		}
 		fmt.Fprintf(t, "\t%s", spread(x.Base))
-		if r.Score == tune.Smoothed {
+		switch {
+		case r.Score == tune.Smoothed:
 			fmt.Fprintf(t, "\t%s", spread(x.Smoothed))
+		case r.Score == tune.Loss && x.Loss != nil:
+			fmt.Fprintf(t, "\t%.4f", x.Loss.Mean)
+		case r.Score == tune.Loss:
+			fmt.Fprint(t, "\t–")
 		}
 		for _, name := range names {
 			fmt.Fprintf(t, "\t%s", value(x, name))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,11 @@ func TestTune(t *testing.T) {
 	if code != 0 || !strings.Contains(out, `"command":["ndls","run"`) || strings.Count(out, "\n") != 1 {
 		t.Errorf("%d %s %s", code, out, errs)
 	}
+	// A measure that is named compares trials, and the printed command has it.
+	code, out, errs = do(append(slices.Clone(line), "--score", "auc", "--run", filepath.Join(t.TempDir(), "areas"))...)
+	if code != 0 || !strings.Contains(out, "3 trials by the ROC AUC on validation nodes") || !strings.Contains(out, "--metrics auc") {
+		t.Errorf("%d %s %s", code, out, errs)
+	}
 	for _, c := range []struct {
 		args string
 		want string
@@ -48,7 +54,7 @@ func TestTune(t *testing.T) {
 		{"--lr 0.1", "--lr is given for all trials, and --try lr, too", 2},
 		{"--search grid", "is a range", 2},
 		{"--epochs 5", "--epochs: 5 here, 4 there", 5},
-		{"--score after", "neither base nor smoothed", 2},
+		{"--score after", "neither base, smoothed nor loss", 2},
 		{"--trials 0", "--trials 0 is less than 1", 2},
 	} {
 		code, _, errs := do(append(line, strings.Fields(c.args)...)...)

@@ -376,6 +376,8 @@ type ModelAccuracy struct {
 	Epochs    int               `json:"epochs,omitempty"`
 	BestEpoch int               `json:"best_epoch,omitempty"`
 	Metrics   Metrics[*float64] `json:"metrics,omitzero"`
+	// ValidLoss is the mean negative log-likelihood of the validation nodes before label smoothing, for models of a search alone.
+	ValidLoss *float64 `json:"valid_loss,omitempty"`
 	// Curve describes the course of training. Only the first models have one. If there are many
 	// epochs, it holds some of them.
 	Curve []LearningPoint `json:"curve,omitempty"`
