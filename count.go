@@ -24,7 +24,7 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 		return c, err
 	}
 	defer pipes.remove()
-	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, pipes.uri, stage.DatasetOptions(plan))
 	if err != nil {
 		return c, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"ndls/coordinator"
 	"ndls/dataset"
+	"ndls/stage"
 )
 
 // inputFiles lists the files of the job's dataset, without digests; none where the job
@@ -13,7 +14,7 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 	if j.Dataset == "" {
 		return nil, nil
 	}
-	inputs, err := dataset.Inputs(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	inputs, err := dataset.Inputs(ctx, j.Dataset, stage.DatasetOptions(plan))
 	var files []coordinator.InputFile
 	for _, in := range inputs {
 		files = append(files, coordinator.InputFile{

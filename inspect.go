@@ -75,7 +75,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	for _, note := range pipes.notes {
 		in.Notes = append(in.Notes, InspectedNote{Text: note})
 	}
-	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{NoFeatures: opts.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, pipes.uri, stage.DatasetOptions(opts))
 	if err != nil {
 		return in, err
 	}

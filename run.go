@@ -333,7 +333,7 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 		return "", c, nil
 	}
 	plan := j.over(base)
-	ds, err := dataset.Open(ctx, j.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, j.Dataset, stage.DatasetOptions(plan))
 	if err != nil {
 		return "", c, err
 	}

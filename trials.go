@@ -98,7 +98,7 @@ func (t *Trials) Check(ctx context.Context) error {
 		return nil
 	}
 	plan := t.all[0]
-	ds, err := dataset.Open(ctx, t.config.Dataset, dataset.Options{NoFeatures: plan.Partition.Features == "none"})
+	ds, err := dataset.Open(ctx, t.config.Dataset, stage.DatasetOptions(plan))
 	if err != nil {
 		return err
 	}
@@ -351,7 +351,7 @@ func (t *Trials) alone(ctx context.Context, trials []Options) (n int, err error)
 	}
 	stored, width := stage.StoredRows(t.cat, t.plan, t.summary), stage.TrainedWidth(t.plan, t.summary)
 	rows := t.heldRows(stored)
-	if held := stage.HeldBytes(t.plan, rows, width); held+stage.HoldingBytes(t.plan, stored, width) <= t.budget.Free() {
+	if held := stage.HeldBytes(t.plan, t.summary, rows, width); held+stage.HoldingBytes(t.plan, t.summary, stored, width) <= t.budget.Free() {
 		if _, err := t.fits(trials, t.budget.Free()-held, 1); err == nil {
 			if t.held, err = stage.Hold(ctx, t.env(t.plan, t.budget, nil), t.smoothed); err != nil {
 				return 0, err

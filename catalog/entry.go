@@ -25,6 +25,7 @@ const (
 	KindNodes            = "nodes"               // node table
 	KindSplits           = "splits"              // where nodes belong in a split after the first
 	KindFeatures         = "features"            // tile of input features
+	KindAnswers          = "answers"             // tile of labels or numbers to learn
 	KindLSI              = "lsi"                 // K table
 	KindLSIPart          = "lsi-part"            // K of some rows
 	KindLSISquares       = "lsi-squares"         // squared distances of nodes, of a panel of the probe

@@ -14,6 +14,8 @@ type (
 	Dataset        = graph.Dataset
 	Keyed          = graph.Keyed
 	Several        = graph.Several
+	Answered       = graph.Answered
+	Answers        = graph.Answers
 	Info           = graph.Info
 	Options        = graph.Options
 	Edge           = graph.Edge
@@ -39,6 +41,13 @@ const (
 	Train   = graph.Train
 	Valid   = graph.Valid
 	Test    = graph.Test
+)
+
+// What a dataset has of each node.
+const (
+	Classes = graph.Classes
+	Labels  = graph.Labels
+	Numbers = graph.Numbers
 )
 
 // MaxID is the largest input id, MaxFeatures the largest width of a feature row.

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -60,7 +61,13 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 	var kinds []string
 	for _, s := range schemes {
 		if ok && s.name == name {
-			return s.openDirected(ctx, rest, o)
+			ds, err := s.openDirected(ctx, rest, o)
+			if err == nil && ds.Info().Answers != o.Answers && ds.Info().HasLabels {
+				err = graph.BadURI("%s: has one class for each node; several labels or numbers are read from table: and ogb: alone", name)
+				err = errors.Join(err, ds.Close())
+				return nil, err
+			}
+			return ds, err
 		}
 		kinds = append(kinds, s.name)
 	}

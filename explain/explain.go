@@ -223,9 +223,9 @@ func (e *explanation) unknown(near string) error {
 	return failure.Of(failure.ErrOption, "--node %s: no node of the run has this id%s", e.ID, near)
 }
 
-// class is a label with its name, nil for none.
+// class is a label with its name, nil for none, and where nodes have labels or numbers in place of a class.
 func (e *explanation) class(label int32) *Class {
-	if label < 0 || int(label) >= len(e.sum.Classes) {
+	if label < 0 || int(label) >= len(e.sum.Classes) || e.hasAnswers() {
 		return nil
 	}
 	return &Class{label, e.sum.Classes[label]}
@@ -405,8 +405,14 @@ func (e *explanation) readK(ctx context.Context) error {
 	return nil
 }
 
-// predictions reads what the run says of the node.
+// hasAnswers reports whether nodes have labels or numbers in place of a class.
+func (e *explanation) hasAnswers() bool { return len(e.cat.Entries(catalog.KindAnswers)) > 0 }
+
+// predictions reads what the run says of the node's class.
 func (e *explanation) predictions(ctx context.Context) (err error) {
+	if e.hasAnswers() {
+		return nil
+	}
 	if e.node.Before, err = e.prediction(ctx, catalog.KindSoftLabels); err == nil {
 		e.node.After, err = e.prediction(ctx, catalog.KindPredictions)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"ndls/catalog"
+	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 )
@@ -45,6 +46,9 @@ func (t *truth) free() {
 
 // addTruth adds to predictions, whose rows are in order of node, what is known of the nodes.
 func (s *source) addTruth(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) error {
+	if s.columns[1].name != "label" {
+		return failure.Of(ErrOption, "the predictions are labels or numbers (--task), and have no class: export them as they are, without --true-labels, with --what predictions")
+	}
 	t, err := readTruth(ctx, cat, b)
 	if err != nil {
 		return err

@@ -497,7 +497,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 	}
 	defer sums.free()
 	return j.create(ctx, catalog.KindPredictions, "predictions/part-00000.arrow", func(f *catalog.File, names *shards.IDReader) error {
-		out, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: len(classes), Label: true}, names)
+		out, err := shards.NewRowWriter(f, stage.PredictionSchema(j.plan, len(classes)), names)
 		if err != nil {
 			return err
 		}
@@ -506,6 +506,9 @@ func (j *job) predict(ctx context.Context) (err error) {
 			soft = sums.add(model, soft)
 			if model < len(models)-1 {
 				return nil
+			}
+			if j.plan.Answers() {
+				return out.Write(ids, nil, soft)
 			}
 			labels := make([]int32, len(ids))
 			for i := range labels {

@@ -52,13 +52,13 @@ func (o Options) Canonical() Options {
 	return o
 }
 
-// canonicalMetrics names the measure that chooses, and AUC if it is wanted. Accuracy, which chooses if none is named, is named only before
-// AUC.
+// canonicalMetrics names the measure that chooses, and AUC if the user asks for it. The measure that chooses if none is named is named only
+// before AUC.
 func (o Options) canonicalMetrics() string {
 	switch first := o.Measure(); {
-	case o.WantsAUC() && first != AUC:
+	case !o.Answers() && o.WantsAUC() && first != AUC:
 		return first + "," + AUC
-	case first != Accuracy:
+	case first != o.Measures()[0]:
 		return first
 	}
 	return ""
@@ -72,7 +72,7 @@ func (o Options) Validate() error {
 			return err
 		}
 	}
-	for _, check := range []func() error{o.checkSplits, o.checkMetrics, o.checkPredictions, o.checkHops, o.checkScale} {
+	for _, check := range []func() error{o.checkTask, o.checkSplits, o.checkMetrics, o.checkPredictions, o.checkHops, o.checkScale} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -217,13 +217,38 @@ func (o Options) checkSplits() error {
 	return nil
 }
 
+// checkTask refuses options of classes where nodes have labels or numbers.
+func (o Options) checkTask() error {
+	if !o.Answers() {
+		return nil
+	}
+	for _, c := range []struct {
+		given         bool
+		options, help string
+	}{
+		{strings.HasPrefix(o.Partition.Split, "random:"), "--split random", "use --split share:TRAIN,VALID"},
+		{o.Partition.LabelsPerClass > 0, "--labels-per-class", "use --split share:TRAIN,VALID"},
+		{o.Ridge(), "--model ridge", "use --model mlp with --layers 1 for a linear model"},
+		{o.Smooth.LabelColumns > 0, "--label-columns", "leave it out"},
+		{o.Labels.Rule != "ndls", "--label-rule " + o.Labels.Rule, "use --label-rule ndls"},
+		{o.Labels.SoftLabels != "", "--soft-labels", "leave it out"},
+		{o.Train.On != "", "--train-on", "leave it out"},
+		{o.Probabilities == BestProbability, "--probabilities best", "use --probabilities all"},
+	} {
+		if c.given {
+			return failure.Of(failure.ErrOption, "--task %s with %s, which is for nodes with one class each: %s", o.Partition.Task, c.options, c.help)
+		}
+	}
+	return nil
+}
+
 // checkMetrics checks the measures of predictions.
 func (o Options) checkMetrics() error {
 	if o.Metrics == "" {
 		return nil
 	}
 	for _, name := range strings.Split(o.Metrics, ",") {
-		if err := OneOf("metrics", name, metrics...); err != nil {
+		if err := OneOf("metrics", name, o.Measures()...); err != nil {
 			return err
 		}
 	}

@@ -31,8 +31,8 @@ type Options struct {
 	// Tolerance is the share of the weights of a node's hops that sums of hops may leave out, so that few of Chebyshev's polynomials
 	// take the place of many hops. 0 makes every hop of every row.
 	Tolerance float64 `json:"tolerance"`
-	// Metrics lists, separated by commas, measures of predictions: accuracy, f1 and auc. The first
-	// two are always computed. The first one named chooses weights, unless Train.Choose says
+	// Metrics lists, separated by commas, measures of predictions among [Options.Measures]. Accuracy and
+	// f1 are always computed. The first one named chooses weights, unless Train.Choose says
 	// otherwise, and predictions on the validation nodes.
 	Metrics string `json:"metrics,omitempty"`
 	// DropFeatures removes the tiles of input features after they are smoothed. It does not change
@@ -53,6 +53,9 @@ type PartitionOptions struct {
 	Dataset string `json:"dataset"`
 	// Features is "" to import features, "none" to leave them out.
 	Features string `json:"features"`
+	// Task is Classification, SeveralLabels or Regression: what the labels of the dataset are. "" stands
+	// for Classification.
+	Task string `json:"task,omitempty"`
 	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths neighbours do not share), "l1" or "none".
 	Normalize string `json:"normalize"`
 	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
@@ -227,26 +230,51 @@ func (o Options) NumRuns() int {
 // NumSplits is the number of splits, each of which has models of its own.
 func (o Options) NumSplits() int { return max(o.Partition.Splits, 1) }
 
-// These are the measures beside accuracy. AUC costs more than counting.
+// These name the tasks: one class for each node, several labels that a node has or has not, or numbers.
 const (
-	MacroF1 = "f1"
-	AUC     = "auc"
+	Classification = "classification"
+	SeveralLabels  = "labels"
+	Regression     = "regression"
 )
 
-// metrics lists all measures.
-var metrics = []string{Accuracy, MacroF1, AUC}
+// Answers reports whether nodes have labels or numbers, each a column, in place of a class.
+func (o Options) Answers() bool { return o.Partition.Task != "" && o.Partition.Task != Classification }
 
-// WantsAUC reports whether the user asked for the area under the ROC curve.
-func (o Options) WantsAUC() bool { return slices.Contains(strings.Split(o.Metrics, ","), AUC) }
+// These are the measures. AUC costs more than counting. Precision is the average precision, the area under the curve of precision and
+// recall; Determination is R².
+const (
+	Accuracy      = "accuracy"
+	MacroF1       = "f1"
+	AUC           = "auc"
+	Precision     = "ap"
+	Determination = "r2"
+)
 
-// Accuracy is the measure that chooses if none is named.
-const Accuracy = "accuracy"
+// MeasureNames lists the measures of all tasks.
+var MeasureNames = []string{Accuracy, MacroF1, AUC, Precision, Determination}
+
+// Measures lists the measures of the task. The first one chooses if none is named.
+func (o Options) Measures() []string {
+	switch o.Partition.Task {
+	case SeveralLabels:
+		return []string{AUC, Precision, MacroF1, Accuracy}
+	case Regression:
+		return []string{Determination}
+	}
+	return []string{Accuracy, MacroF1, AUC}
+}
+
+// WantsAUC reports whether areas under the ROC curve are computed, and for several labels average precisions: of classes if the user asks
+// for them, of labels always.
+func (o Options) WantsAUC() bool {
+	return o.Partition.Task == SeveralLabels || slices.Contains(strings.Split(o.Metrics, ","), AUC)
+}
 
 // Measure returns the measure that chooses weights and predictions on the validation nodes: the
 // first one named.
 func (o Options) Measure() string {
 	first, _, _ := strings.Cut(o.Metrics, ",")
-	return cmp.Or(first, Accuracy)
+	return cmp.Or(first, o.Measures()[0])
 }
 
 // SomeTargets reports whether the run's own soft labels cover some nodes only, so that they cannot

@@ -84,6 +84,10 @@ var Table = []Option{
 		Help: `"none" leaves the features out`,
 	},
 	{
+		Name: "task", Group: Partition, Open: Classification, Words: []string{Classification, SeveralLabels, Regression},
+		Help: "what the labels of nodes are: classification, one class each; labels, columns of 0 and 1, any number of which a node may have (sigmoid outputs, binary cross-entropy; ROC AUC and average precision); or regression, columns of numbers (squared error; R² and mean absolute error). The last two take several columns, of which values may be missing, from table: and ogb:, and smooth predictions column by column",
+	},
+	{
 		Name: "normalize", Group: Partition, Default: "auto", Words: []string{"auto", "l1", "none"},
 		Help: "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless neighbours share the lengths of their rows",
 	},
@@ -349,8 +353,8 @@ var Table = []Option{
 		Help: "which predictions are written, after label smoothing: model, those of the model that is best on the validation nodes; mean, the mean of the soft labels of all models of the first split; or auto, the better of the two on the validation nodes. With --probabilities best there is no mean",
 	},
 	{
-		Name: "metrics", Group: Labels, Words: metrics, Free: true,
-		Help: "measures of predictions, separated by commas: accuracy and f1 are always computed; the first one named chooses the weights of each model, unless --choose says otherwise, and the predictions on the validation nodes (default accuracy); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each",
+		Name: "metrics", Group: Labels, Words: Options{}.Measures(), Free: true,
+		Help: "measures of predictions, separated by commas: accuracy and f1 are always computed; the first one named chooses the weights of each model, unless --choose says otherwise, and the predictions on the validation nodes (default accuracy; with --task labels auc, beside which there is ap, the average precision; with --task regression r2); auc adds the area under the ROC curve, for which the probabilities of all validation and test nodes are stored, 8 bytes each",
 	},
 }
 

@@ -27,6 +27,10 @@ func (v *view) Compared() (list []compared) {
 		{"macro F1 after label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Smoothed.MacroF1 }},
 		{"ROC AUC before label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Base.AUC }},
 		{"ROC AUC after label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Smoothed.AUC }},
+		{"average precision before label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Base.Precision }},
+		{"average precision after label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Smoothed.Precision }},
+		{"R² before label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Base.Determination }},
+		{"R² after label smoothing", func(a *control.AccuracyReport) control.SplitAccuracy { return a.Metrics.Smoothed.Determination }},
 	} {
 		for _, split := range []struct {
 			nodes string

@@ -163,7 +163,7 @@ func TestCurve(t *testing.T) {
 		for i := range h.Epochs {
 			h.Epochs[i] = train.Epoch{TrainLoss: float64(i), ValidAccuracy: []float64{0.5, 0.25}[i%2]}
 		}
-		got := curve(h)
+		got := curve(h, train.Classify)
 		if last := got[len(got)-1]; len(got) > drawnEpochs || last != (control.LearningPoint{Epoch: epochs, Loss: float64(epochs - 1), Valid: 0.5}) {
 			t.Errorf("%d epochs: %d points, the last %+v", epochs, len(got), last)
 		}

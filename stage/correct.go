@@ -64,7 +64,10 @@ func corrects(p plan.Options) bool { return p.Labels.Corrects() && p.Labels.Hops
 // labelRule returns the rule by which soft labels are smoothed.
 func labelRule(p plan.Options) (smooth.Rule, error) {
 	if !p.Labels.Corrects() {
-		return smooth.NewRule(p.Labels.Rule, p.Labels.Alpha, 0)
+		rule, err := smooth.NewRule(p.Labels.Rule, p.Labels.Alpha, 0)
+		// Averages of neighbours stay among their values, and need no division by the sum over classes.
+		rule.Walk = p.Answers()
+		return rule, err
 	}
 	rule := smooth.Propagation(cmp.Or(p.Labels.SmoothAlpha, plan.DefaultSmoothAlpha))
 	rule.Name = p.Labels.Rule

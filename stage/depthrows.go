@@ -20,6 +20,7 @@ import (
 type chosenNodes struct {
 	targets *smooth.Targets
 	label   *mem.Array[int32] // of each node
+	learned labelled          // the labels or numbers of each node, if nodes have these in place of classes
 	in      []validators      // by split
 	of      int64             // number of nodes from which they were chosen
 }
@@ -42,6 +43,7 @@ func (v *chosenNodes) count() int64 { return v.targets.Len() }
 func (v *chosenNodes) free() {
 	v.targets.Free()
 	v.label.Free()
+	v.learned.answers.Free()
 	for _, x := range v.in {
 		x.is.Free()
 	}
@@ -116,7 +118,28 @@ func (env labelsRun) someLabelled(ctx context.Context, of []int, match func(spli
 			at++
 		}
 	})
+	if err == nil && env.Plan.Answers() {
+		err = env.takeChosen(ctx, v)
+	}
 	return v, err
+}
+
+// takeChosen reads the labels or numbers of chosen nodes.
+func (env labelsRun) takeChosen(ctx context.Context, v *chosenNodes) error {
+	node, err := mem.Alloc[uint32](env.Budget, v.count(), "chosen nodes")
+	if err != nil {
+		return err
+	}
+	defer node.Free()
+	at := 0
+	for i := range env.Summary.Nodes {
+		if v.targets.Has(i) {
+			node.S[at] = uint32(i)
+			at++
+		}
+	}
+	v.learned.label = v.label
+	return answerTable(env).take(ctx, &v.learned, node.S)
 }
 
 // sharedNodes is the number of nodes that a thread takes at a time.
@@ -208,8 +231,38 @@ func (d depthRows) right(ctx context.Context, run, most int, v *chosenNodes, in 
 	return right, nil
 }
 
-// merge writes the classes of a panel to best if first, or if they are better than the present ones. It returns the number of stored
-// depths.
+// errors returns, for each depth from 0 to most, the sum of squared errors of the nodes of a split in a run: each node adds its panels, and
+// nodes are added in order. Depths beyond the last stored one equal it.
+func (d depthRows) errors(ctx context.Context, run, most int, v *chosenNodes, in validators) ([]float64, error) {
+	n := v.count()
+	sums, err := mem.Alloc[uint64](d.Budget, n*int64(most+1), "errors of validation nodes")
+	if err != nil {
+		return nil, err
+	}
+	defer sums.Free()
+	per := packed.Panels(len(d.Summary.Classes))
+	depths := int64(most + 1)
+	for p := range per {
+		got, err := d.merge(ctx, run*per+p, v, p == 0, sums.S)
+		if err != nil {
+			return nil, err
+		}
+		depths = min(depths, got)
+	}
+	errors := make([]float64, most+1)
+	for depth := range errors {
+		at := min(int64(depth), depths-1) * n
+		for i, is := range in.is.S {
+			if is {
+				errors[depth] += math.Float64frombits(sums.S[at+int64(i)])
+			}
+		}
+	}
+	return errors, nil
+}
+
+// merge writes the classes of a panel to best if first, or if they are better than the present ones. Errors it adds to the present ones. It
+// returns the number of stored depths.
 func (d depthRows) merge(ctx context.Context, panel int, v *chosenNodes, first bool, best []uint64) (depths int64, err error) {
 	files, ok := d.files(panel)
 	if !ok {
@@ -256,7 +309,12 @@ func (d depthRows) mergeFile(ctx context.Context, e catalog.Entry, lo, n, depths
 		}
 		to := best[depth*n+lo+row:][:len(part)]
 		for i, x := range part {
-			if first || math.Float32frombits(uint32(x>>32)) > math.Float32frombits(uint32(to[i]>>32)) {
+			if d.Plan.Answers() {
+				if !first {
+					x = math.Float64bits(math.Float64frombits(to[i]) + math.Float64frombits(x))
+				}
+				to[i] = x
+			} else if first || math.Float32frombits(uint32(x>>32)) > math.Float32frombits(uint32(to[i]>>32)) {
 				to[i] = x
 			}
 		}
@@ -269,7 +327,7 @@ func (d depthRows) mergeFile(ctx context.Context, e catalog.Entry, lo, n, depths
 const mostMerged = 1 << 15
 
 // depthBlock records the best classes of a block's panels while the block is smoothed. A word holds the value as float32 in its upper half,
-// and the number of the class in its lower half.
+// and the number of the class in its lower half. Of labels and numbers it holds the sum of squared errors over a panel's columns.
 type depthBlock struct {
 	rows    depthRows
 	s       *smooth.Smoother
@@ -280,6 +338,9 @@ type depthBlock struct {
 	last    int
 	classes int
 	most    int // largest depth
+	// learned has the labels or numbers of chosen nodes, of which the task's nodes begin at before; nil for classes.
+	learned *labelled
+	before  int64
 
 	best   *mem.Array[uint64]  // panel by panel, depth by depth
 	x      *mem.Array[float32] // hop 0 of the nodes, or the last hop, if the rule needs it
@@ -292,10 +353,19 @@ func (b *depthBlock) at(panel, depth int) []uint64 {
 	return b.best.S[(int64(panel-b.first)*int64(b.most+1)+int64(depth))*n:][:n]
 }
 
-// bestOf returns the best of a panel's classes in the columns of a row.
-func (b *depthBlock) bestOf(panel int, row []float32) uint64 {
+// bestOf returns the word of one of the task's nodes for the panel's columns of a row.
+func (b *depthBlock) bestOf(panel int, row []float32, node int64) uint64 {
 	before := panel % packed.Panels(b.classes) * packed.PanelColumns
 	row = row[:min(packed.PanelColumns, b.classes-before)]
+	if b.learned != nil {
+		sum := 0.0
+		for c, y := range b.learned.answersOf(b.before+node, 1)[before : before+len(row)] {
+			if d := float64(y) - float64(row[c]); y == y {
+				sum += float64(d * d)
+			}
+		}
+		return math.Float64bits(sum)
+	}
 	best := 0
 	for c, v := range row {
 		if v > row[best] {
@@ -320,7 +390,7 @@ func (w watched) Rows(ctx context.Context, first, columns int, put func(rows []f
 		for at := 0; at < len(rows); at += columns {
 			if w.b.mine.Has(node) {
 				for p := w.b.first; p < w.b.last; p++ {
-					w.b.at(p, 0)[target] = w.b.bestOf(p, rows[at+(p-w.b.first)*packed.PanelColumns:])
+					w.b.at(p, 0)[target] = w.b.bestOf(p, rows[at+(p-w.b.first)*packed.PanelColumns:], target)
 				}
 				target++
 			}
@@ -382,7 +452,7 @@ func (b *depthBlock) after(hop int) error {
 	return b.s.Prefix(hop, 0, width, x, func(rows []float32) error {
 		for ; len(rows) > 0; rows = rows[width:] {
 			for p := b.first; p < b.last; p++ {
-				b.at(p, depth)[at] = b.bestOf(p, rows[(p-b.first)*packed.PanelColumns:])
+				b.at(p, depth)[at] = b.bestOf(p, rows[(p-b.first)*packed.PanelColumns:], int64(at))
 			}
 			at++
 		}
@@ -437,6 +507,9 @@ func (env depthRun) sweep(ctx context.Context, first, last int) (err error) {
 	most := env.Plan.Labels.Kmax
 	return env.smoothRuns(ctx, first, last, func(int) int { return most }, true, func(x runColumns) error {
 		b := &depthBlock{rows: rows, mine: mine, rule: x.o.Rule, classes: len(env.Summary.Classes), most: most}
+		if env.Plan.Answers() {
+			b.learned, b.before = &v.learned, v.targets.Before(lo)
+		}
 		x.o.Targets, x.o.After, x.o.Depths = mine, b.after, most
 		x.o.PanelBytes = mine.Len() * (int64(most+1)*depthRow + panelRow)
 		x.o.Ahead = !corrects(env.Plan) // otherwise soft labels are read beside the smoothed columns

@@ -40,7 +40,7 @@ func (evaluateStage) Lacks(p plan.Options, f estimate.Facts) string {
 	case f.Directed:
 		return directedK
 	}
-	return lacksTruth(f)
+	return lacksTruth(p, f)
 }
 
 func (evaluateStage) Options(p plan.Options) map[string]any {
@@ -69,7 +69,7 @@ func (evaluateStage) Cost(s *estimate.Sheet) {
 	} else {
 		s.Takes(held, held)
 		s.BytesRead += 2 * tallyBytes(s) // before label smoothing, and after it
-		if measuresJoins(s.Edges, s.Directed) {
+		if !s.Plan.Answers() && measuresJoins(s.Edges, s.Directed) {
 			joins := joinsBytes(s.Nodes, s.Classes) + reportedClass*int64(s.Classes)
 			s.Takes(joins, joins)
 			s.ReadNodes(1)
@@ -129,7 +129,7 @@ func (env evaluation) run(ctx context.Context) error {
 		}
 	}
 	r := env.report(index, base, smoothed, w, depths)
-	if ownModel(env.Plan) && measuresJoins(env.Summary.Edges, env.Summary.Directed) {
+	if ownModel(env.Plan) && !env.Plan.Answers() && measuresJoins(env.Summary.Edges, env.Summary.Directed) {
 		j, err := env.joins(ctx)
 		if err != nil {
 			return err
@@ -174,13 +174,18 @@ func (env evaluation) report(index trained, base, smoothed figures, w written, d
 		final = smoothed
 	}
 	for c, x := range final.classes {
+		if taskOf(env.Plan) == train.Regress {
+			break // numbers are not right or wrong
+		}
 		r.Classes = append(r.Classes, control.ClassFigures{
 			Class: env.Summary.Classes[c], Nodes: x.Rows, Precision: x.Precision(), Recall: x.Recall(), F1: x.F1(),
 		})
 	}
 	r.Breakdown = final.breakdown.report(env.Plan, env.Summary.Classes, final.classes)
 	r.Predictions = env.predictionsReport(final, w, depths)
-	r.Warnings = append(r.Warnings, allOfOneClass(env.Summary.Classes, final, env.models(), r.Predictions)...)
+	if !env.Plan.Answers() {
+		r.Warnings = append(r.Warnings, allOfOneClass(env.Summary.Classes, final, env.models(), r.Predictions)...)
+	}
 	return r
 }
 
@@ -274,11 +279,13 @@ type figures struct {
 	// breakdown counts the test nodes by degree, K and class.
 	breakdown breakdown
 	areas     areas
+	// labels says that areas are of labels, whose average precision is reported beside.
+	labels bool
 }
 
 // modelFigures holds the measures of a model by split; nil if a split has no rows.
 type modelFigures struct {
-	accuracy, macroF1 [train.Test + 1]*float64
+	accuracy, macroF1, determination, meanError [train.Test + 1]*float64
 	// only is the class, counted from 1, that is predicted for all labelled nodes; 0 if there are several.
 	only int
 }
@@ -287,6 +294,13 @@ type modelFigures struct {
 func (f *figures) add(t *train.Tally, chosen bool) {
 	var m modelFigures
 	for split := range m.accuracy {
+		if r2, ok := t.Determination(uint8(split)); ok {
+			m.determination[split] = &r2
+		}
+		if mae, ok := t.MeanError(uint8(split)); ok {
+			m.meanError[split] = &mae
+			continue // numbers are not right or wrong
+		}
 		if share, rows := t.Accuracy(uint8(split)); rows > 0 {
 			f1 := t.MacroF1(uint8(split))
 			m.accuracy[split], m.macroF1[split] = &share, &f1
@@ -337,6 +351,22 @@ func (f figures) measure(model int, of func(modelFigures) *float64) (float64, bo
 
 func (f figures) auc(model int, split uint8) (float64, bool) { return f.areas.of(model, split) }
 
+func (f figures) determination(model int, split uint8) (float64, bool) {
+	return f.measure(model, func(m modelFigures) *float64 { return m.determination[split] })
+}
+
+func (f figures) meanError(model int, split uint8) (float64, bool) {
+	return f.measure(model, func(m modelFigures) *float64 { return m.meanError[split] })
+}
+
+// precision returns the average precision of labels.
+func (f figures) precision(model int, split uint8) (float64, bool) {
+	if !f.labels {
+		return 0, false
+	}
+	return f.areas.precision(model, split)
+}
+
 // shares returns a measure of one model by split.
 func shares(model int, f figure) control.OfSplits[*float64] {
 	of := func(split uint8) *float64 {
@@ -350,12 +380,18 @@ func shares(model int, f figure) control.OfSplits[*float64] {
 
 // measuresOf returns the further measures of one model.
 func measuresOf(model int, f figures) control.Measures[*float64] {
-	return control.Measures[*float64]{MacroF1: shares(model, f.macroF1), AUC: shares(model, f.auc)}
+	return control.Measures[*float64]{
+		MacroF1: shares(model, f.macroF1), AUC: shares(model, f.auc), Precision: shares(model, f.precision),
+		Determination: shares(model, f.determination), MeanError: shares(model, f.meanError),
+	}
 }
 
 // measured returns the further measures over all models.
 func (env evaluation) measured(f figures) control.Measures[*control.Spread] {
-	return control.Measures[*control.Spread]{MacroF1: env.spreads(f.macroF1), AUC: env.spreads(f.auc)}
+	return control.Measures[*control.Spread]{
+		MacroF1: env.spreads(f.macroF1), AUC: env.spreads(f.auc), Precision: env.spreads(f.precision),
+		Determination: env.spreads(f.determination), MeanError: env.spreads(f.meanError),
+	}
 }
 
 // spreads returns the spread of a measure over all models, by split; nil if a model lacks the measure.
@@ -422,7 +458,7 @@ func (env evaluation) counted(ctx context.Context, tallies, scores string, sets,
 		return f, err
 	}
 	defer sums.free()
-	f.breakdown = sums.breakdown
+	f.breakdown, f.labels = sums.breakdown, taskOf(env.Plan) == train.Label
 	for set := range sums.Of[:sums.sets] {
 		f.add(&sums.Of[set], set == chosen)
 	}
@@ -481,11 +517,11 @@ func (env evaluation) score(ctx context.Context, l *labelled, t *tiles.Matrix, t
 			func(row int64, values []float32) error {
 				end := row + int64(len(values)/classes)
 				label, split := l.label.S[row:end], l.split(0)[row:end]
-				tally.Add(values, label, split)
+				l.addTo(tally, taskOf(env.Plan), row, values, len(label), split)
 				if b != nil {
 					b.addSoft(row, values)
 				}
-				return scores.add(0, values, label, split)
+				return scores.add(0, values, l, row, split)
 			})
 		if err != nil {
 			return err

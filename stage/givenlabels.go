@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -15,14 +16,28 @@ import (
 	"ndls/tiles"
 )
 
-// given copies the soft labels of another model into tiles.
+// given copies rows of nodes into tiles: the soft labels of another model, or the answers of a dataset.
 type given struct {
 	*Env
-	file    *dataset.Rows
-	nodes   int64
-	classes int
-	node    finder
-	checked bool // every row was checked
+	from string // whose rows, for errors
+	rows interface {
+		Read(ctx context.Context) (dataset.FeatureReader, error)
+	}
+	nodes int64
+	node  finder
+	rules givenRules
+	// checked says that every row was checked.
+	checked bool
+}
+
+// givenRules says which rows there are.
+type givenRules struct {
+	// each says that every node has a row. Otherwise the values of a node without a row are NaN.
+	each bool
+	// others says that rows of nodes that are not in the graph are left out.
+	others bool
+	// negative says that values may be less than 0.
+	negative bool
 }
 
 // finder finds the node of a row by the id that its reader returns.
@@ -31,10 +46,13 @@ type finder interface {
 	free()
 }
 
-// found is the finder for a reader that returns nodes itself.
-type found struct{ table *inputid.Table }
+// found is the finder for a reader that returns nodes itself, and other numbers for rows of no node.
+type found struct {
+	table *inputid.Table
+	nodes int64
+}
 
-func (f found) of(id int64) (int64, bool) { return id, true }
+func (f found) of(id int64) (int64, bool) { return id, id < f.nodes }
 func (f found) free()                     { f.table.Free() }
 
 // openSoftLabels opens the soft labels of another model. If ids are numbered, row i of an array belongs to the node with number i.
@@ -60,7 +78,7 @@ func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dat
 		nodes.Free()
 		return nil, nil, err
 	}
-	return file, found{nodes}, nil
+	return file, found{nodes, s.Nodes}, nil
 }
 
 // importSoftLabels commits panels [first, last) of the soft labels of another model as tiles. The file has one row of probabilities per
@@ -82,10 +100,15 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
 			env.Inputs.SoftLabels, file.Width(), classes, s.Classes)
 	}
-	x := &given{Env: env.Env, file: file, nodes: s.Nodes, classes: len(s.Classes), node: node}
+	x := &given{Env: env.Env, from: env.Inputs.SoftLabels, rows: file, nodes: s.Nodes, node: node, rules: givenRules{each: true}}
+	return x.all(ctx, out, first, last)
+}
+
+// all commits panels [first, last).
+func (x *given) all(ctx context.Context, out *tiles.Matrix, first, last int) error {
 	for i := range out.Intervals() {
 		lo, hi := out.Bounds(i)
-		panels, rows := givenBlock(env.Budget.Free()-(s.Nodes+shards.TileColumns), last-first, hi-lo)
+		panels, rows := givenBlock(x.Budget.Free()-(x.nodes+shards.TileColumns), last-first, hi-lo)
 		for p := first; p < last; p += panels {
 			if err := x.tiles(ctx, out, i, p, min(p+panels, last), rows); err != nil {
 				return err
@@ -137,8 +160,13 @@ func (x *given) tiles(ctx context.Context, out *tiles.Matrix, interval, first, l
 // every row of the file.
 func (x *given) read(ctx context.Context, lo int64, values []float32, first, width int) (err error) {
 	clear(values)
+	for i := range values {
+		if !x.rules.each {
+			values[i] = float32(math.NaN())
+		}
+	}
 	hi := lo + int64(len(values)/width)
-	r, err := x.file.Read(ctx)
+	r, err := x.rows.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,7 +188,7 @@ func (x *given) read(ctx context.Context, lo int64, values []float32, first, wid
 		if err := check.row(row, r, f, at, ok); err != nil {
 			return err
 		}
-		if at < lo || at >= hi {
+		if !ok || at < lo || at >= hi {
 			continue
 		}
 		to := values[(at-lo)*int64(width):][:width]
@@ -178,7 +206,7 @@ func (x *given) read(ctx context.Context, lo int64, values []float32, first, wid
 type givenCheck struct {
 	*given
 	seen *mem.Array[bool] // nil if the rows were checked before
-	rows int64
+	read int64            // rows
 }
 
 func (x *given) newCheck() (*givenCheck, error) {
@@ -198,16 +226,21 @@ func (c *givenCheck) row(row int64, r dataset.FeatureReader, f dataset.FeatureRo
 		return nil
 	}
 	bad := func(format string, a ...any) error {
-		return fmt.Errorf("%s row %d: %s", c.Inputs.SoftLabels, row, fmt.Sprintf(format, a...))
+		return fmt.Errorf("%s row %d: %s", c.from, row, fmt.Sprintf(format, a...))
 	}
 	switch {
+	case !known && c.rules.others:
+		return nil
 	case !known:
 		return bad("node %s is not in the graph: give every node of the graph one row, and no other", dataset.NodeName(r, f.ID))
 	case c.seen.S[node]:
 		return bad("node %s has a second row: give every node of the graph one row", dataset.NodeName(r, f.ID))
 	}
 	c.seen.S[node] = true
-	c.rows++
+	c.read++
+	if c.rules.negative {
+		return nil
+	}
 	for class, p := range f.Dense {
 		if p < 0 {
 			return bad("%g for class %d: probabilities are at least 0", p, class)
@@ -225,8 +258,8 @@ func (c *givenCheck) finish() error {
 	if c.seen == nil {
 		return nil
 	}
-	if c.rows != c.nodes {
-		return fmt.Errorf("%s has %d rows for %d nodes: give every node of the graph one row", c.Inputs.SoftLabels, c.rows, c.nodes)
+	if c.rules.each && c.read != c.nodes {
+		return fmt.Errorf("%s has %d rows for %d nodes: give every node of the graph one row", c.from, c.read, c.nodes)
 	}
 	c.checked = true
 	return nil

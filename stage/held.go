@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"ndls/internal/mem"
 	"ndls/plan"
+	"ndls/shards"
 	"ndls/train"
 )
 
@@ -42,7 +44,7 @@ func Hold(ctx context.Context, env *Env, all bool) (h *HeldRows, err error) {
 			h = nil
 		}
 	}()
-	if h.labelled, err = newLabelled(env.Budget, rows, len(of.splits)); err != nil {
+	if h.labelled, err = of.like(env.Budget, rows); err != nil {
 		return h, err
 	}
 	if h.source, err = train.Hold(ctx, src, rows, keep, env.Budget); err != nil {
@@ -53,13 +55,33 @@ func Hold(ctx context.Context, env *Env, all bool) (h *HeldRows, err error) {
 		if !keep(row) {
 			continue
 		}
-		h.label.S[at] = of.label.S[row]
-		for i, x := range of.splits {
-			h.splits[i].S[at] = x.S[row]
-		}
+		h.take(at, of, row)
 		at++
 	}
 	return h, nil
+}
+
+// like allocates so many rows with what l has of each.
+func (l *labelled) like(budget *mem.Budget, rows int64) (*labelled, error) {
+	same, err := newLabelled(budget, rows, len(l.splits))
+	if err != nil || l.answers == nil {
+		return same, err
+	}
+	same.width = l.width
+	if same.answers, err = mem.Alloc[float32](budget, rows*int64(l.width), "labels or numbers of nodes"); err != nil {
+		same.free()
+		return nil, err
+	}
+	return same, nil
+}
+
+// take copies row from of another to row at.
+func (l *labelled) take(at int64, of *labelled, from int64) {
+	l.label.S[at] = of.label.S[from]
+	for i, x := range of.splits {
+		l.splits[i].S[at] = x.S[from]
+	}
+	copy(l.answersOf(at, 1), of.answersOf(from, 1))
 }
 
 // inSplit reports whether a row trains or validates in some split.
@@ -72,14 +94,14 @@ func (l *labelled) inSplit(row int64) bool {
 	return false
 }
 
-// HeldBytes returns the memory for this number of held rows of a plan, of width values each.
-func HeldBytes(p plan.Options, rows int64, width int) int64 {
-	return labelledBytes(p, rows) + labelledPages(p) + train.HeldBytes(rows, width)
+// HeldBytes returns the memory for this number of held rows of a plan and a graph, of width values each.
+func HeldBytes(p plan.Options, s shards.Summary, rows int64, width int) int64 {
+	return labelledBytes(p, len(s.Classes), rows) + labelledPages(p) + train.HeldBytes(rows, width)
 }
 
 // HoldingBytes returns the memory that Hold uses beside HeldBytes while it reads this number of rows in files.
-func HoldingBytes(p plan.Options, rows int64, width int) int64 {
-	return labelledBytes(p, rows) + labelledPages(p) + train.ChunkBytes(rows, width)
+func HoldingBytes(p plan.Options, s shards.Summary, rows int64, width int) int64 {
+	return labelledBytes(p, len(s.Classes), rows) + labelledPages(p) + train.ChunkBytes(rows, width)
 }
 
 // Free frees the memory. h may be nil.

@@ -202,7 +202,7 @@ func (env holding) newHeldRows(ctx context.Context, of *labelled, targets *smoot
 			h = nil
 		}
 	}()
-	if h.labelled, err = newLabelled(env.Budget, targets.Len(), len(of.splits)); err != nil {
+	if h.labelled, err = of.like(env.Budget, targets.Len()); err != nil {
 		return h, err
 	}
 	if h.source, err = train.NewHeld(env.Budget, first, width); err != nil {
@@ -216,10 +216,7 @@ func (env holding) newHeldRows(ctx context.Context, of *labelled, targets *smoot
 				continue
 			}
 			h.source.SetID(row, id)
-			h.label.S[row] = of.label.S[node]
-			for split, x := range of.splits {
-				h.splits[split].S[row] = x.S[node]
-			}
+			h.take(row, of, node)
 			row++
 		}
 	})
@@ -229,7 +226,7 @@ func (env holding) newHeldRows(ctx context.Context, of *labelled, targets *smoot
 // KindBytes returns the memory that each further plan uses in [HoldSmoothed], with this number of held rows of width values.
 func KindBytes(p plan.Options, s shards.Summary, rows int64, width int) int64 {
 	sums := 4*rows*packed.PanelColumns + 2*s.Nodes
-	return HeldBytes(p, rows, width) + sums + 2*s.Nodes + 4*4096
+	return HeldBytes(p, s, rows, width) + sums + 2*s.Nodes + 4*4096
 }
 
 // HopWork returns the number of values that this number of hops of the features of a graph adds up.

@@ -21,7 +21,8 @@ import (
 //
 // The sums of all depths are prefixes of the same sums. So one sweep over the hops up to Kmax computes the smoothed soft labels of the
 // validation nodes at each depth. A task writes one file for each panel of 16 classes, with the panel's best class of each validation node
-// at each depth. When all files exist, the best classes of all panels are compared with the labels. Test nodes take no part.
+// at each depth. When all files exist, the best classes of all panels are compared with the labels. Test nodes take no part. Of labels and
+// numbers the files hold squared errors, added up over the panel's columns, and the depth with the least sum is chosen.
 type labelDepthStage struct{ each }
 
 func (labelDepthStage) Name() control.Stage { return control.LabelDepth }
@@ -79,7 +80,7 @@ func (labelDepthStage) Cost(s *estimate.Sheet) {
 		Targets: smooth.CountedTargets(s.Part, min(nodes, s.Part)), PanelBytes: bytes + nodes*panelRow,
 		Ahead: !s.Plan.Labels.Corrects(), After: func(int) error { return nil }, Depths: most,
 	}
-	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096
+	held := smooth.TargetsBytes(s.Nodes) + smooth.TargetsBytes(s.Part) + (4+splits)*nodes + 2*4096 + answerBytes(s.Plan, s.Classes, nodes)
 	if s.ValidationHops > 0 && splits == 1 && s.Plan.Labels.TakesK() && s.Plan.Labels.Epsilon == 0 {
 		most = min(most, s.ValidationHops) // later hops affect no validation node
 	}
@@ -142,9 +143,11 @@ type runDepth struct {
 	Nodes int64 `json:"validation_nodes,omitempty"`
 	// Right holds, for each depth from 0, the number of nodes whose class is right.
 	Right []int64 `json:"right"`
+	// Errors holds, for each depth from 0, the sum of squared errors of labels or numbers, which these have in place of Right.
+	Errors []float64 `json:"errors,omitempty"`
 }
 
-// choose commits the depth of each run: the smallest depth with the most validation nodes right.
+// choose commits the depth of each run: the smallest depth with the most validation nodes right, or with the least errors.
 func (env depthRun) choose(ctx context.Context) error {
 	if err := env.States.Drop(ctx); err != nil {
 		return err
@@ -168,10 +171,19 @@ func (env depthRun) choose(ctx context.Context) error {
 				r.Nodes = v.in[split].count()
 			}
 			if v.in[split].count() > 0 {
-				if r.Right, err = rows.right(ctx, run, d.Kmax, v, v.in[split]); err != nil {
+				if env.Plan.Answers() {
+					r.Errors, err = rows.errors(ctx, run, d.Kmax, v, v.in[split])
+				} else {
+					r.Right, err = rows.right(ctx, run, d.Kmax, v, v.in[split])
+				}
+				if err != nil {
 					return err
 				}
-				r.Depth = slices.Index(r.Right, slices.Max(r.Right))
+				if r.Errors != nil {
+					r.Depth = slices.Index(r.Errors, slices.Min(r.Errors))
+				} else {
+					r.Depth = slices.Index(r.Right, slices.Max(r.Right))
+				}
 			}
 			d.Runs = append(d.Runs, r)
 		}
@@ -202,8 +214,14 @@ func (d labelDepth) report(models int) *control.LabelDepthReport {
 		}
 		return x.Right[x.Depth]
 	}
+	loss := func(x runDepth, depth int) float64 {
+		if depth >= len(x.Errors) {
+			return 0
+		}
+		return x.Errors[depth] / float64(nodes(x))
+	}
 	for i, x := range d.Runs[:models] {
-		if best(x) > best(d.Runs[chosen]) {
+		if y := d.Runs[chosen]; best(x) > best(y) || loss(x, x.Depth) < loss(y, y.Depth) {
 			chosen = i
 		}
 	}
@@ -215,7 +233,15 @@ func (d labelDepth) report(models int) *control.LabelDepthReport {
 		r.Depths = append(r.Depths, x.Depth)
 		if n := nodes(x); n > 0 {
 			r.Mean += float64(best(x)) / float64(n) / float64(len(d.Runs))
+			r.MeanError += loss(x, x.Depth) / float64(len(d.Runs))
 		}
+	}
+	for depth := range d.Runs[chosen].Errors {
+		sum := 0.0
+		for _, x := range d.Runs {
+			sum += loss(x, depth) / float64(len(d.Runs))
+		}
+		r.Errors = append(r.Errors, sum)
 	}
 	for depth := range d.Runs[chosen].Right {
 		sum, runs := 0.0, 0

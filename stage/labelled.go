@@ -29,10 +29,15 @@ func splitOf(p plan.Options, model int) int {
 type labelled struct {
 	label  *mem.Array[int32]
 	splits []*mem.Array[uint8]
+	// answers has the labels or numbers of each row, width of them, if rows have these in place of classes.
+	answers *mem.Array[float32]
+	width   int
 }
 
-// labelledBytes returns the memory for this number of rows, beside pages that are not full.
-func labelledBytes(p plan.Options, rows int64) int64 { return (4 + int64(p.NumSplits())) * rows }
+// labelledBytes returns the memory for this number of rows, beside pages that are not full, and for their answers.
+func labelledBytes(p plan.Options, classes int, rows int64) int64 {
+	return (4+int64(p.NumSplits()))*rows + answerBytes(p, classes, rows)
+}
 
 // labelledPages bounds the memory of these pages.
 func labelledPages(p plan.Options) int64 { return int64(1+p.NumSplits()) * 4096 }
@@ -69,6 +74,9 @@ func (env *Env) readLabelled(ctx context.Context, n int64) (_ *labelled, err err
 			copy(l.splits[i].S[first:], x)
 		}
 	})
+	if err == nil {
+		err = answerTable{env}.take(ctx, l, nil)
+	}
 	if err != nil {
 		l.free()
 		return nil, err
@@ -212,6 +220,13 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 			l.free()
 		}
 	}()
+	var node *mem.Array[uint32] // of each row
+	if env.Plan.Answers() {
+		if node, err = mem.Alloc[uint32](env.Budget, src.NumRows(), "nodes of rows"); err != nil {
+			return nil, err
+		}
+		defer node.Free()
+	}
 	rows := followIDs(src.IDs())
 	defer rows.stop()
 	missing := [2]int64{-1, -1} // node and id of the first that lacks a row
@@ -221,6 +236,9 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 			switch {
 			case ok && row < src.NumRows():
 				l.label.S[row] = b.Label[i]
+				if node != nil {
+					node.S[row] = uint32(first + int64(i))
+				}
 				for s, x := range split {
 					l.splits[s].S[row] = x[i]
 				}
@@ -239,6 +257,9 @@ func (env *Env) labelledRows(ctx context.Context, src *train.Smoothed, nodes int
 		err = fmt.Errorf("node %s is in a split and not among the %d smoothed rows: run ndls smooth with --targets all or labelled",
 			env.nodeTable().quoteID(ctx, missing[0], missing[1]), src.NumRows())
 	}
+	if err == nil && node != nil {
+		err = answerTable{env}.take(ctx, l, node.S)
+	}
 	return l, err
 }
 
@@ -254,6 +275,7 @@ func needed(splits [][]uint8, i int, label int32) bool {
 
 func (l *labelled) free() {
 	l.label.Free()
+	l.answers.Free()
 	for _, x := range l.splits {
 		x.Free()
 	}

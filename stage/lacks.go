@@ -88,15 +88,15 @@ func lacksFeatures(p plan.Options, f estimate.Facts) string {
 
 // lacksModel returns what a graph lacks for a model of the run.
 func lacksModel(p plan.Options, f estimate.Facts) string {
-	return cmp.Or(lacksFeatures(p, f), lacksTruth(f))
+	return cmp.Or(lacksFeatures(p, f), lacksTruth(p, f))
 }
 
 // lacksTruth returns what a graph lacks for measuring accuracy.
-func lacksTruth(f estimate.Facts) string {
+func lacksTruth(p plan.Options, f estimate.Facts) string {
 	switch {
 	case !f.Labels:
 		return noLabels
-	case f.OneClass:
+	case f.OneClass && !p.Answers():
 		return oneClass
 	case !f.Splits:
 		return noSplits

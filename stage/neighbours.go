@@ -13,7 +13,7 @@ import (
 	"ndls/shards"
 )
 
-// Averages of neighbours help a model if neighbours share their class more often than chance. Where they do not, evaluate warns. It measures
+// Averages of neighbours help a model if neighbours share their class more often than chance. Where they do not, evaluate warns. It counts
 // the edges between training nodes of the first split, whose labels a user may look at.
 
 const (
@@ -52,7 +52,7 @@ func (j joins) warning(p plan.Options) string {
 	if chance == 1 || (alike-chance)/(1-chance) >= leastAlike {
 		return ""
 	}
-	return fmt.Sprintf("neighbours differ: of %d edges between training nodes %.1f %% join nodes of one class, and %.1f %% would by chance. Averages of neighbours, as of --rule %s, then lose what tells nodes apart; --rule sign keeps the node's own row and each hop side by side, and does not: try it with --hops 2 or 4, --input-norm standard and --hidden 256",
+	return fmt.Sprintf("neighbours differ: of %d edges between training nodes %.1f %% join nodes of one class, and %.1f %% would by chance. Averages of neighbours, as of --rule %s, may then lose what tells nodes apart; --rule sign keeps the node's own row and each hop side by side, and was better on minesweeper and chameleon_filtered: try it with --hops 2, --input-norm standard, --hidden 256 and --hidden-norm layer",
 		j.all/2, 100*alike, 100*chance, p.Smooth.Rule)
 }
 

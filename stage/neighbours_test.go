@@ -92,7 +92,7 @@ func TestNeighboursThatDiffer(t *testing.T) {
 }
 
 // TestWeightsOfTheBestArea trains on a set of which 78 % have one class. By accuracy, an early model that says this class of all nodes is
-// kept; with auc as the first measure, the weights, the model and the written predictions are those of the best area on the validation nodes.
+// kept; with auc as the first measure, the weights, the model and the written predictions have the best area on the validation nodes.
 func TestWeightsOfTheBestArea(t *testing.T) {
 	uri, label, _ := drawnNeighbours(t, 81, 50)
 	first := 0

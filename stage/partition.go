@@ -44,6 +44,7 @@ func (partitionStage) Writes() []Kind {
 		{Name: catalog.KindSplits, Lasting: true},
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindFeatures, Lasting: true},
+		{Name: catalog.KindAnswers, Lasting: true},
 		{Name: catalog.KindHops}, // rebuilt from edges if missing, if there are shards
 		{Name: catalog.KindReversedHops},
 		{Name: catalog.KindRun},
@@ -51,10 +52,14 @@ func (partitionStage) Writes() []Kind {
 }
 
 func (partitionStage) Shape(p plan.Options, _ shards.Summary) Shape {
+	next := partition.Next
 	if dataset.IsKeyed(p.Partition.Dataset) {
-		return Steps{Next: partition.NextNumbered}
+		next = partition.NextNumbered
 	}
-	return Steps{Next: partition.Next}
+	if p.Answers() {
+		return Steps{Next: thenAnswers(next)}
+	}
+	return Steps{Next: next}
 }
 
 func (partitionStage) Shares(plan.Options) bool { return false }
@@ -91,6 +96,9 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 		shared += turnShare
 	}
 	s.Computes(float64(s.InputRows)*(shared/float64(s.Workers)+orderShare), estimate.PartitionedRows)
+	if s.Plan.Answers() {
+		importsRows(s, estimate.TileBytes(s.Nodes, s.Classes, false))
+	}
 	panels := packed.Panels(s.Features)
 	values := float64(s.Nodes) * float64(panels*packed.PanelColumns)
 	s.Computes(values/float64(s.Workers), estimate.PartitionedValues)
@@ -114,11 +122,14 @@ func PartitionOptions(p plan.Options) partition.Options {
 // Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node table, or executes a piece of that.
 func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 	open := func() (dataset.Dataset, error) {
-		return dataset.Open(ctx, env.Inputs.Dataset, dataset.Options{NoFeatures: env.Plan.Partition.Features == "none"})
+		return dataset.Open(ctx, env.Inputs.Dataset, DatasetOptions(env.Plan))
 	}
 	o := PartitionOptions(env.Plan)
 	o.Budget, o.Threads, o.Scratch = env.Budget, env.Resources.Threads, env.Resources.Scratch
 	if t := env.Task; !env.Whole() {
+		if string(t.Part) == answersStep {
+			return answerTable{env}.commit(ctx)
+		}
 		if !partition.IsStep(string(t.Part)) {
 			return env.NoPart()
 		}
@@ -131,5 +142,8 @@ func (partitionStage) Run(ctx context.Context, env *Env) (err error) {
 	defer func() { err = errors.Join(err, ds.Close()) }()
 	s, err := partition.Run(ctx, ds, env.Catalog, o)
 	env.Report.Rows = s.Nodes
-	return err
+	if err != nil {
+		return err
+	}
+	return answerTable{env}.commit(ctx)
 }

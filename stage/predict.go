@@ -56,18 +56,19 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
 	row := softRow(s.Plan, s.Classes)
 	models := labelRuns(s.Plan)
-	held := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 +
+	held := labelledBytes(s.Plan, s.Classes, shape.Rows) + labelledPages(s.Plan) + int64(softBatch(s.Plan, s.Classes))*row + 3*4096 +
 		scoredBytes(s.Plan) + train.TalliesBytes(models, s.Classes) + breaksDown(s, shape.Rows)
 	peak, least := train.PlanPredict(shape, o, models, s.Threads, s.Budget()-held)
 	s.Takes(held+peak, held+least)
 	s.DiskBytes = row*shape.Rows + 8*scoreCount(s) + tallyBytes(s)
 	s.BytesWritten = s.DiskBytes
 	s.ReadNodes(1)
-	s.BytesRead += 8*shape.Rows + s.RowBytes() + int64(models)*modelBytes(s)
+	times := int64(max(s.Output().Splits, 1)) // label columns of each split are read by themselves
+	s.BytesRead += 8*shape.Rows + times*s.RowBytes() + int64(models)*modelBytes(s)
 	if !smoothsLabels(s.Plan) {
 		s.BytesRead += 16 * shape.Rows // ids again, to find degrees and K
 	}
-	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
+	s.Computes(float64(times)*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
 	s.Computes(float64(models)*train.PredictFlops(shape, o), estimate.PredictedFlops)
 	s.Computes(float64(models)*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
 	s.Computes(float64(row*shape.Rows)/4, estimate.AssembledValues)
@@ -128,7 +129,7 @@ func (env *Env) readTruth(ctx context.Context, src *train.Smoothed) (err error) 
 			return err
 		}
 	}
-	if env.counter == nil && !smoothsLabels(env.Plan) {
+	if env.counter == nil && !smoothsLabels(env.Plan) && !env.Plan.Answers() {
 		env.counter, err = env.newCounter(ctx, env.truth, src.IDs())
 	}
 	return err
@@ -193,9 +194,9 @@ func (p prediction) file(ctx context.Context, number int, models []*train.Model,
 	err = p.predict(ctx, p.src.Of(number), models,
 		func(row int64, ids []int64, run int, soft []float32) error {
 			end := row + int64(len(ids))
-			label, split := p.truth.label.S[row:end], p.truth.split(splitOf(p.Plan, run))[row:end]
-			tallies[run].Add(soft, label, split)
-			if err := scores.add(run, soft, label, split); err != nil {
+			split := p.truth.split(splitOf(p.Plan, run))[row:end]
+			p.truth.addTo(&tallies[run], taskOf(p.Plan), row, soft, len(ids), split)
+			if err := scores.add(run, soft, p.truth, row, split); err != nil {
 				return err
 			}
 			if run == p.chosen {

@@ -73,10 +73,12 @@ func (env labelsRun) predictionRows(ctx context.Context, s shards.Summary, first
 	if p.depths, err = env.depths(ctx); err != nil {
 		return err
 	}
-	if p.counter, err = env.newCounter(ctx, env.truth, nil); err != nil {
-		return err
+	if !env.Plan.Answers() {
+		if p.counter, err = env.newCounter(ctx, env.truth, nil); err != nil {
+			return err
+		}
+		defer p.counter.free(env.Budget)
 	}
-	defer p.counter.free(env.Budget)
 	for i := first; i < last; i++ {
 		lo, hi := m.Bounds(i)
 		env.Report.Rows += hi - lo
@@ -138,14 +140,19 @@ func (p predictions) count(ctx context.Context, i int) error {
 	defer tally.Free()
 	losses := make([]float64, sets)
 	all := p.Plan.Probabilities != plan.BestProbability
+	task := taskOf(p.Plan)
 	visit := func(set int, row int64, labels []int32, values []float32) error {
 		end := row + int64(len(labels))
-		label, split := p.truth.label.S[row:end], p.truth.split(splitCounted(p.Plan, set))[row:end]
-		tally.Of[set].Count(labels, label, split)
-		if all {
-			losses[set] = lossOf(losses[set], values, label, split)
+		split := p.truth.split(splitCounted(p.Plan, set))[row:end]
+		if task == train.Classify {
+			tally.Of[set].Count(labels, p.truth.label.S[row:end], split)
+		} else {
+			p.truth.addTo(&tally.Of[set], task, row, values, len(labels), split)
 		}
-		return scores.add(set, values, label, split)
+		if all {
+			losses[set] = p.truth.lossOf(losses[set], task, values, row, split)
+		}
+		return scores.add(set, values, p.truth, row, split)
 	}
 	if err := p.readAll(ctx, i, visit); err != nil {
 		return err
@@ -218,7 +225,7 @@ func (p predictions) write(ctx context.Context, i int) error {
 		return err
 	}
 	defer closeNames()
-	w, err := shards.NewRowWriter(f, shards.RowSchema{Column: "probability", Width: p.width(), Label: true}, names)
+	w, err := shards.NewRowWriter(f, PredictionSchema(p.Plan, p.width()), names)
 	if err != nil {
 		return err
 	}
@@ -227,13 +234,21 @@ func (p predictions) write(ctx context.Context, i int) error {
 		return err
 	}
 	defer ids.Free()
+	if p.counter == nil { // of labels and numbers
+		p.counter = &counter{}
+	}
 	p.counter.breakdown = breakdown{}
 	if err := p.read(ctx, i, func(row int64, labels []int32, values []float32) error {
 		for r := range labels {
 			ids.S[r] = int64(p.ids[row+int64(r)])
 		}
-		p.counter.add(row, labels)
-		return w.Write(ids.S[:len(labels)], labels, values)
+		n := len(labels)
+		if p.Plan.Answers() {
+			labels = nil
+		} else {
+			p.counter.add(row, labels)
+		}
+		return w.Write(ids.S[:n], labels, values)
 	}); err != nil {
 		return err
 	}
@@ -250,6 +265,20 @@ func (p predictions) write(ctx context.Context, i int) error {
 	}
 	b.Rows = 1
 	return p.Catalog.Commit(ctx, b, f)
+}
+
+// PredictionSchema returns the schema of predictions in Arrow rows with so many values: probabilities of classes beside the class,
+// probabilities of labels, or numbers.
+func PredictionSchema(p plan.Options, width int) shards.RowSchema {
+	return shards.RowSchema{Column: predictedColumn(p), Width: width, Label: !p.Answers()}
+}
+
+// predictedColumn names the values of soft labels and predictions.
+func predictedColumn(p plan.Options) string {
+	if taskOf(p) == train.Regress {
+		return "value"
+	}
+	return "probability"
 }
 
 // batch returns the number of predictions that are written at a time.
@@ -300,7 +329,9 @@ func (p predictions) read(ctx context.Context, i int, visit func(row int64, labe
 				if signed(p.Plan, p.depths[run]) {
 					sumsOfSigned(x)
 				}
-				normalise(x, p.averagesLogs(run))
+				if !p.Plan.Answers() {
+					normalise(x, p.averagesLogs(run))
+				}
 			}
 			return nil
 		}); err != nil {

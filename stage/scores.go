@@ -42,10 +42,12 @@ func scoredBytes(p plan.Options) int64 {
 
 // scores gathers the scores of rows. A nil scores gathers nothing.
 type scores struct {
-	keys    *mem.Array[uint64]
-	n       int
-	classes int
-	pass    func(keys []uint64) error
+	keys *mem.Array[uint64]
+	n    int
+	// classes is the number of classes, or of labels, of which first is the first that counts: of two classes the second alone, because
+	// the first has the same area.
+	classes, first int
+	pass           func(keys []uint64) error
 }
 
 // scoreFiles writes, sorts and reads the scores from which areas under curves are computed.
@@ -66,7 +68,11 @@ func (env scoreFiles) newScores(pass func(keys []uint64) error) (*scores, error)
 	if err != nil {
 		return nil, err
 	}
-	return &scores{keys: keys, classes: classes, pass: pass}, nil
+	first := 0
+	if classes == 2 && !env.Plan.Answers() {
+		first = 1
+	}
+	return &scores{keys: keys, classes: classes, first: first, pass: pass}, nil
 }
 
 func (x *scores) free() {
@@ -75,22 +81,26 @@ func (x *scores) free() {
 	}
 }
 
-// add adds the probabilities of consecutive rows by a model. Of two classes only the second counts: the first has the same area.
-func (x *scores) add(model int, probability []float32, labels []int32, splits []uint8) error {
+// add adds the probabilities of consecutive rows by a model, from row at of truth on, with their place in a split.
+func (x *scores) add(model int, probability []float32, truth *labelled, at int64, splits []uint8) error {
 	if x == nil {
 		return nil
 	}
-	first := 0
-	if x.classes == 2 {
-		first = 1
-	}
-	for i, label := range labels {
-		if label < 0 || splits[i] != train.Valid && splits[i] != train.Test {
+	for i, split := range splits {
+		label := truth.label.S[at+int64(i)]
+		if label < 0 || split != train.Valid && split != train.Test {
 			continue
 		}
-		row := probability[i*x.classes:][:x.classes]
-		for c := first; c < x.classes; c++ {
-			x.keys.S[x.n] = uint64(train.NewScore(model, splits[i], c, row[c], int(label) == c))
+		row, answers := probability[i*x.classes:][:x.classes], truth.answersOf(at+int64(i), 1)
+		for c := x.first; c < x.classes; c++ {
+			has := int(label) == c
+			if answers != nil {
+				if answers[c] != answers[c] {
+					continue // not known
+				}
+				has = answers[c] > 0
+			}
+			x.keys.S[x.n] = uint64(train.NewScore(model, split, c, row[c], has))
 			if x.n++; x.n == len(x.keys.S) {
 				if err := x.flush(); err != nil {
 					return err
@@ -154,7 +164,7 @@ func (f *scoreFile) with(files ...*catalog.File) []*catalog.File {
 	return append([]*catalog.File{f.file}, files...)
 }
 
-// areas holds mean areas under ROC curves, by model and split.
+// areas holds mean areas under ROC curves and mean average precisions, by model and split.
 type areas map[areaOf]*meanArea
 
 type areaOf struct {
@@ -164,8 +174,8 @@ type areaOf struct {
 
 // meanArea averages over the classes that have an area.
 type meanArea struct {
-	sum     float64
-	classes int
+	areas, precisions float64 // sums
+	classes           int
 }
 
 // of returns the mean area of a model in a split.
@@ -174,7 +184,16 @@ func (a areas) of(model int, split uint8) (auc float64, ok bool) {
 	if m == nil || m.classes == 0 {
 		return 0, false
 	}
-	return m.sum / float64(m.classes), true
+	return m.areas / float64(m.classes), true
+}
+
+// precision returns the mean average precision of a model in a split.
+func (a areas) precision(model int, split uint8) (ap float64, ok bool) {
+	m := a[areaOf{model, split}]
+	if m == nil || m.classes == 0 {
+		return 0, false
+	}
+	return m.precisions / float64(m.classes), true
 }
 
 // sortScores computes the areas of the scores that add yields.
@@ -196,7 +215,7 @@ func (env scoreFiles) sortScores(ctx context.Context, want int64, add func(add f
 		for len(keys) > 0 {
 			n := min(len(keys), len(records))
 			for i, k := range keys[:n] {
-				records[i] = extsort.Record{Key: k}
+				records[i] = extsort.Record{Key: train.Score(k).Key()}
 			}
 			if err := sorter.Add(records[:n]); err != nil {
 				return err
@@ -218,12 +237,12 @@ func (env scoreFiles) sortScores(ctx context.Context, want int64, add func(add f
 			found[areaOf{a.Model, a.Split}] = m
 		}
 		if a.Defined {
-			m.sum, m.classes = m.sum+a.AUC, m.classes+1
+			m.areas, m.precisions, m.classes = m.areas+a.AUC, m.precisions+a.Precision, m.classes+1
 		}
 	}}
 	err = sorter.InOrder(func(batch []extsort.Record) error {
 		for i := range batch {
-			if err := counter.Add(train.Score(batch[i].Key), uint64(batch[i].Repeated)+1); err != nil {
+			if err := counter.Add(train.KeyScore(batch[i].Key), uint64(batch[i].Repeated)+1); err != nil {
 				return err
 			}
 		}

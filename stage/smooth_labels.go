@@ -57,7 +57,7 @@ func (smoothLabelsStage) Lacks(p plan.Options, f estimate.Facts) string {
 	case ownModel(p):
 		return lacksModel(p, f)
 	case corrects(p):
-		return lacksTruth(f)
+		return lacksTruth(p, f)
 	}
 	return ""
 }
@@ -140,7 +140,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 	tiles, rows := labelTileBytes(s), (12+4*int64(s.Classes))*s.Nodes
 	interval := s.Interval(s.Nodes)
 	sets := counted(s.Plan, s.Classes)
-	truth := labelledBytes(s.Plan, s.Nodes) + labelledPages(s.Plan)
+	truth := labelledBytes(s.Plan, s.Classes, s.Nodes) + labelledPages(s.Plan)
 	count := truth + train.TalliesBytes(sets, s.Classes) + countingBytes(s.Plan, s.Classes, interval)
 	making := 4*s.Nodes + truth + writingBytes(s.Plan, s.Classes, interval) + rangesBytes(s.Nodes, s.Classes)
 	if best {
@@ -201,7 +201,7 @@ func readsAhead(s *estimate.Sheet, least, more int64) {
 func pickingCost(s *estimate.Sheet, sets int) {
 	held := train.TalliesBytes(sets, s.Classes) + train.TalliesBytes(1, s.Classes)
 	s.Takes(held, held)
-	if s.Plan.Measure() == plan.AUC {
+	if m := s.Plan.Measure(); m == plan.AUC || m == plan.Precision {
 		sortingCost(s, held, smoothedScores(s))
 	}
 }
@@ -296,12 +296,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 		}
 		predictsColumns(s, block, apart, l.Rule != "ndls-reference")
 	} else if imports && !ownModel(s.Plan) {
-		// Nodes are found by id. Rows are ordered in blocks that fit in memory.
-		tiles := int64(runs) * estimate.TileBytes(s.Nodes, s.Classes, false)
-		byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
-		s.Takes(max(byID+min(tiles, estimate.OpenTiles*estimate.TileBytes(s.Nodes, 1, false), (s.Budget()-byID)/2), sorting), sorting)
-		s.BytesWritten += tiles
-		s.DiskBytes += tiles
+		importsRows(s, int64(runs)*estimate.TileBytes(s.Nodes, s.Classes, false))
 	}
 }
 

@@ -34,7 +34,7 @@ func softSchema(p plan.Options, classes int) shards.RowSchema {
 	if p.Probabilities == plan.BestProbability {
 		return shards.RowSchema{Column: "probability", Width: 1, Label: true}
 	}
-	return shards.RowSchema{Column: "probability", Width: classes}
+	return shards.RowSchema{Column: predictedColumn(p), Width: classes}
 }
 
 // softBatch returns the number of soft labels in a record batch.

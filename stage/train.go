@@ -79,11 +79,11 @@ func (trainStage) Shares(p plan.Options) bool { return !p.Ridge() }
 // Cost implements estimate.Stage.
 func (trainStage) Cost(s *estimate.Sheet) {
 	o, shape := trainOptions(s.Plan), trainShape(s)
-	labels := labelledBytes(s.Plan, shape.Rows) + labelledPages(s.Plan)
+	labels := labelledBytes(s.Plan, s.Classes, shape.Rows) + labelledPages(s.Plan)
 	if on := s.TrainOn; s.Plan.Train.On != "" && on.Rows > 0 {
 		shape.Rows, shape.Train, shape.Valid = on.Rows, on.Training, on.Validation
 		// The labels of each run directory, then of all together.
-		labels = 2*labelledBytes(s.Plan, shape.Rows) + 3*labelledPages(s.Plan)
+		labels = 2*labelledBytes(s.Plan, s.Classes, shape.Rows) + 3*labelledPages(s.Plan)
 		s.ReadOtherNodes(on)
 	} else {
 		s.ReadNodes(1)
@@ -141,7 +141,7 @@ func trainOptions(p plan.Options) train.Options {
 		Hidden: o.Hidden, Layers: o.Layers, Dropout: o.Dropout, InputDropout: o.InputDropout, LR: o.LR,
 		WeightDecay: o.WeightDecay, Schedule: o.Schedule, Epochs: o.Epochs, Patience: o.Patience,
 		BatchSize: o.BatchSize, Runs: p.NumRuns(), Seed: p.Seed, Measure: p.Measure(), Choose: o.Choose,
-		LayerNorm: o.HiddenNorm == plan.LayerNorm, Standardize: o.InputNorm == plan.Standard, Ridge: p.Ridge(),
+		LayerNorm: o.HiddenNorm == plan.LayerNorm, Standardize: o.InputNorm == plan.Standard, Ridge: p.Ridge(), Task: taskOf(p),
 	}
 }
 
@@ -244,7 +244,10 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 		}
 		leave := progress.Enter(ctx, split, env.Plan.NumSplits())
 		err := train.FitEach(ctx,
-			train.Problem{Source: env.rowsOfSplit(rows.source, split), Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes)},
+			train.Problem{
+				Source: env.rowsOfSplit(rows.source, split), Labels: rows.label.S, Splits: rows.split(split), Classes: len(s.Classes),
+				Task: taskOf(env.Plan), Answers: rows.answersOf(0, int64(len(rows.label.S))),
+			},
 			trainOptions(env.Plan), runs, train.Resources{
 				Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel,
 				Group: env.Group,
@@ -278,7 +281,7 @@ func (env trainRun) commitModel(ctx context.Context, split int, m *train.Model, 
 	if !env.Plan.Ridge() {
 		line.Epochs, line.BestEpoch = len(h.Epochs), h.Best+1
 		if model < drawnModels {
-			line.Curve = curve(h)
+			line.Curve = curve(h, taskOf(env.Plan))
 		}
 	}
 	if err := files.Write(ctx, file(trainedPath(model)), writeJSON(line)); err != nil {
@@ -294,10 +297,13 @@ const (
 )
 
 // curve returns the course of training at some epochs, including the last.
-func curve(h train.History) (list []control.LearningPoint) {
+func curve(h train.History, task train.Task) (list []control.LearningPoint) {
 	step := (len(h.Epochs) + drawnEpochs - 1) / drawnEpochs
 	best := 0.0
 	for i, e := range h.Epochs {
+		if task == train.Regress {
+			e.ValidAccuracy = e.ValidMeasure // R², which numbers have in its place
+		}
 		best = max(best, e.ValidAccuracy)
 		if number := i + 1; number%step == 0 || number == len(h.Epochs) {
 			list = append(list, control.LearningPoint{Epoch: number, Loss: e.TrainLoss, Valid: best})

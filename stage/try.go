@@ -115,7 +115,10 @@ func (env evaluation) validated(ctx context.Context, smoothed bool) (*control.Ac
 			return nil, err
 		}
 	}
-	measured := map[string]figure{plan.Accuracy: after.accuracy, plan.MacroF1: after.macroF1, plan.AUC: after.auc}[env.Plan.Measure()]
+	measured := map[string]figure{
+		plan.Accuracy: after.accuracy, plan.MacroF1: after.macroF1, plan.AUC: after.auc, plan.Precision: after.precision,
+		plan.Determination: after.determination,
+	}[env.Plan.Measure()]
 	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Measured, split == train.Valid }
 	afterwards := func(model int, split uint8) (float64, bool) {
 		x, ok := measured(model, split)

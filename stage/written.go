@@ -155,7 +155,7 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 	}
 	defer sums.free()
 	var a areas
-	if w.Measure == plan.AUC {
+	if w.Measure == plan.AUC || w.Measure == plan.Precision {
 		if a, err = env.scoreFiles().storedAreas(ctx, catalog.KindSmoothedScores); err != nil {
 			return err
 		}
@@ -181,6 +181,10 @@ func (env labelsRun) compare(ctx context.Context, w *written) error {
 			c.Valid = t.MacroF1(train.Valid)
 		case plan.AUC:
 			c.Valid, _ = a.of(set, train.Valid)
+		case plan.Precision:
+			c.Valid, _ = a.precision(set, train.Valid)
+		case plan.Determination:
+			c.Valid, _ = t.Determination(train.Valid)
 		}
 		if w.Candidates = append(w.Candidates, c); c.better(w.Candidates[best]) {
 			best = i
@@ -264,7 +268,9 @@ func (s *modelsReader) read(ctx context.Context, interval int, mean, probabiliti
 					if signed(s.Plan, s.depths[run]) {
 						sumsOfSigned(x)
 					}
-					normalise(x, s.averagesLogs(run))
+					if !s.Plan.Answers() {
+						normalise(x, s.averagesLogs(run))
+					}
 					if to := sums[r*classes:][:classes]; mean && k == 0 {
 						copy(to, x)
 					} else if mean {
@@ -288,7 +294,13 @@ func (s *modelsReader) read(ctx context.Context, interval int, mean, probabiliti
 			for r := lo; r < hi; r++ {
 				x := sums[r*classes:][:classes]
 				labels[r] = train.Argmax(x)
-				normalise(x, false)
+				if !s.Plan.Answers() {
+					normalise(x, false)
+					continue
+				}
+				for c, sum := range x {
+					x[c] = float32(float64(sum) / float64(models))
+				}
 			}
 			return nil
 		}); err != nil {
@@ -304,15 +316,31 @@ func sideBySideValues(p plan.Options, classes int, rows int64) int64 {
 	return 4 * int64(models*packed.Panels(classes)*packed.PanelColumns) * int64(sideBySideRows(models, classes, rows))
 }
 
-// lossOf adds to sum the negative log-likelihood of the labels of validation rows.
-func lossOf(sum float64, soft []float32, labels []int32, splits []uint8) float64 {
-	if len(labels) == 0 {
+// lossOf adds to sum the negative log-likelihood of the labels of validation rows, from row at on; for numbers, their squared errors.
+func (l *labelled) lossOf(sum float64, task train.Task, soft []float32, at int64, splits []uint8) float64 {
+	if len(splits) == 0 {
 		return sum
 	}
-	classes := len(soft) / len(labels)
-	for i, label := range labels {
-		if label >= 0 && splits[i] == train.Valid {
+	classes := len(soft) / len(splits)
+	for i, split := range splits {
+		label := l.label.S[at+int64(i)]
+		if label < 0 || split != train.Valid {
+			continue
+		}
+		if task == train.Classify {
 			sum -= elementary.Log(max(float64(soft[i*classes+int(label)]), referenceFloor))
+			continue
+		}
+		for c, y := range l.answersOf(at+int64(i), 1) {
+			switch z := float64(soft[i*classes+c]); {
+			case y != y: // not known
+			case task == train.Regress:
+				sum += float64((float64(y) - z) * (float64(y) - z))
+			case y > 0:
+				sum -= elementary.Log(max(z, referenceFloor))
+			default:
+				sum -= elementary.Log(max(1-z, referenceFloor))
+			}
 		}
 	}
 	return sum

@@ -8,11 +8,13 @@ import (
 
 // The area under the receiver operating characteristic (ROC AUC) of a class is a share of pairs of
 // one row with the class and one without. It counts the pairs in which the row with the class has
-// the larger probability of it; a pair with equal probabilities counts half. Every probability
-// becomes a [Score]. Scores are sorted outside of this package, and [Areas] reads them in order.
+// the larger probability of it; a pair with equal probabilities counts half. The average precision
+// ([Precision]) needs the same order. Every probability becomes a [Score]. Scores are sorted outside
+// of this package, and [Areas] reads them in order.
 
-// Score holds one probability of one row in a number, by which scores are sorted: first by model,
-// split and class, then by probability, and last by whether the row has the class.
+// Score holds one probability of one row in a number. [Score.Key] is the number by which scores are
+// sorted: first by model, split and class, then by probability, the largest first, and last by whether
+// the row has the class.
 type Score uint64
 
 const (
@@ -37,6 +39,15 @@ func NewScore(model int, split uint8, class int, probability float32, has bool) 
 	return Score(s)
 }
 
+// probabilityMask has the bits of the probability.
+const probabilityMask = (1<<probabilityBits - 1) << 1
+
+// Key returns the number by which a score is sorted, and KeyScore the score of a key.
+func (s Score) Key() uint64 { return uint64(s) ^ probabilityMask }
+
+// KeyScore is described at Key.
+func KeyScore(key uint64) Score { return Score(key ^ probabilityMask) }
+
 // group returns the part of a score before the probability.
 func (s Score) group() uint64 { return uint64(s) >> (probabilityBits + 1) }
 
@@ -44,32 +55,31 @@ func (s Score) group() uint64 { return uint64(s) >> (probabilityBits + 1) }
 type Area struct {
 	Model, Class int
 	Split        uint8
-	// AUC is valid if the split has rows with the class and rows without it.
-	AUC     float64
-	Defined bool
+	// AUC and Precision are valid if the split has rows with the class and rows without it.
+	AUC, Precision float64
+	Defined        bool
 }
 
-// Areas computes areas from scores in ascending order. The zero value is ready.
+// Areas computes areas from scores in ascending order of their keys. The zero value is ready.
 type Areas struct {
 	// Done receives each area after all of its scores.
 	Done func(Area)
 
-	last   Score
-	any    bool
-	tie    [2]uint64 // rows without and with the class, of the present probability
-	before uint64    // rows without the class, of smaller ones
-	total  [2]uint64
-	twice  big.Int // twice the number of pairs in the right order
+	last  Score
+	any   bool
+	tie   [2]uint64        // rows without and with the class, of the present probability
+	total averagePrecision // of larger ones
+	twice big.Int          // twice the number of pairs in the right order
 }
 
 // errScores reports that scores were not sorted.
-var errScores = errors.New("scores are not in ascending order")
+var errScores = errors.New("scores are not in ascending order of their keys")
 
 // Add reads a score that occurs so many times.
 func (a *Areas) Add(s Score, times uint64) error {
 	switch {
 	case !a.any:
-	case s < a.last:
+	case s.Key() < a.last.Key():
 		return errScores
 	case s.group() != a.last.group():
 		a.endClass()
@@ -78,7 +88,6 @@ func (a *Areas) Add(s Score, times uint64) error {
 	}
 	a.any, a.last = true, s
 	a.tie[s&1] += times
-	a.total[s&1] += times
 	return nil
 }
 
@@ -93,11 +102,11 @@ func (a *Areas) Finish() {
 // endTie counts the pairs of rows with the class and the present probability.
 func (a *Areas) endTie() {
 	var pairs, x big.Int
-	pairs.SetUint64(2 * a.before)
-	pairs.Add(&pairs, x.SetUint64(a.tie[0]))
-	pairs.Mul(&pairs, x.SetUint64(a.tie[1]))
+	pairs.SetUint64(2 * a.total.seen[1])
+	pairs.Add(&pairs, x.SetUint64(a.tie[1]))
+	pairs.Mul(&pairs, x.SetUint64(a.tie[0]))
 	a.twice.Add(&a.twice, &pairs)
-	a.before += a.tie[0]
+	a.total.add(a.tie)
 	a.tie = [2]uint64{}
 }
 
@@ -109,13 +118,13 @@ func (a *Areas) endClass() {
 		Model: int(g >> (scoreClassBits + scoreSplitBits)), Class: int(g & (MaxScoredClasses - 1)),
 		Split: uint8(g >> scoreClassBits & (1<<scoreSplitBits - 1)),
 	}
-	if a.total[0] > 0 && a.total[1] > 0 {
+	if n := a.total.seen; n[0] > 0 && n[1] > 0 {
 		var all, x big.Int
-		all.Mul(all.SetUint64(2*a.total[0]), x.SetUint64(a.total[1]))
+		all.Mul(all.SetUint64(2*n[0]), x.SetUint64(n[1]))
 		area.AUC, _ = new(big.Rat).SetFrac(&a.twice, &all).Float64()
-		area.Defined = true
+		area.Precision, area.Defined = a.total.value(), true
 	}
 	a.Done(area)
-	a.before, a.total = 0, [2]uint64{}
+	a.total = averagePrecision{}
 	a.twice.SetInt64(0)
 }

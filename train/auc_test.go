@@ -35,7 +35,7 @@ func TestAreas(t *testing.T) {
 			_ = row
 		}
 	}
-	slices.Sort(all)
+	byKey(all)
 	got := map[place]Area{}
 	a := Areas{Done: func(x Area) { got[place{x.Model, x.Class, x.Split}] = x }}
 	for i := 0; i < len(all); {
@@ -70,9 +70,24 @@ func TestAreas(t *testing.T) {
 		} else if defined && got[p].AUC != want {
 			t.Errorf("%v: %v, want %v", p, got[p].AUC, want)
 		}
+		precision := 0.0
+		for _, yes := range x[1] {
+			counts := [2]float64{}
+			for has := range counts {
+				for _, other := range x[has] {
+					if other >= yes {
+						counts[has]++
+					}
+				}
+			}
+			precision += counts[1] / (counts[0] + counts[1]) / float64(len(x[1]))
+		}
+		if got[p].Defined && math.Abs(got[p].Precision-precision) > 1e-12 {
+			t.Errorf("%v: precision %v, want %v", p, got[p].Precision, precision)
+		}
 	}
 	a = Areas{Done: func(Area) {}}
-	if a.Add(2, 1) != nil || a.Add(1, 1) == nil {
+	if a.Add(2, 1) != nil || a.Add(4, 1) == nil {
 		t.Error("scores in another order are taken")
 	}
 }

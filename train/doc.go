@@ -27,6 +27,16 @@
 //
 //	N(z)    = γ (z − μ)/√(v + 1e-5) + β      v divided by the number of values
 //
+// A problem of the task [Label] has several labels y of 0 and 1 in place of a class, and outputs z; one of
+// [Regress] has numbers y, less their mean over the training rows and divided by their deviation. With c
+// columns, of which a row adds those that are known,
+//
+//	loss    = 1/(Bc) Σ log(1 + e^z) − yz    p = 1/(1 + e^−z)    (Label)
+//	loss    = 1/(Bc) Σ (z − y)²                                 (Regress)
+//
+// After the last epoch the weights and biases of the last layer get means and deviations of the numbers.
+// Measures of these tasks need all validation rows.
+//
 // Weights and biases start uniform in ±1/√in, as in torch.nn.Linear, γ starts as 1 and β as 0. The
 // optimiser is Adam with the constants of torch.optim.Adam; weight decay is added to all gradients.
 // If a step takes all rows, they keep their stored order. Otherwise each chunk's training rows are
@@ -80,8 +90,8 @@
 //
 // A model is stored little-endian as
 //
-//	magic    8 bytes, "NDLSMLP" and a digit: 1, and 1 more with LayerNorm, and 2 more if inputs
-//	         are standardised
+//	magic    8 bytes, "NDLSMLP" and a byte: '1', and 1 more with LayerNorm, and 2 more if inputs
+//	         are standardised, and 4 more for labels or 8 more for numbers
 //	count    uint32, layers + 1
 //	dims     count × uint32: width of the input, then of each layer
 //	sum      uint32, CRC-32C of all before
@@ -107,7 +117,8 @@
 //	                   f, and else 4 MiB of rows, 16 to 256
 //	prediction         4P for each model + 4P + 32 MiB + 16 KiB c for each result
 //	                   + 4r (h(L-1) + c) + 48tw + 8tc
-//	ROC areas          4 for each validation row and class, of two classes for each row
+//	ROC areas          4 for each validation row and class or label, of two classes for each row
+//	Regress            16 for each number
 //
 // A worker of a group holds its own validation rows, without the 9 for each; gradients of 1 + log₂
 // N/g nodes, up to twice as many if g is no power of two, and the whole gradient, 4P + 8 each; and
@@ -141,5 +152,5 @@
 // # Not supported
 //
 // Continuing an interrupted run of training, several models at a time by the same group, shares of
-// training rows in place of all for each worker, and losses over several labels a row.
+// training rows in place of all for each worker, and ridge regressions of labels or numbers.
 package train

@@ -38,10 +38,11 @@ type Resources struct {
 
 // Epoch holds the measurements after an epoch. Without validation rows all but the first are 0.
 type Epoch struct {
-	// TrainLoss is the mean negative log-likelihood of the training rows, with
-	// dropout, each under the weights of its step.
+	// TrainLoss is the mean loss of the training rows, with dropout, each under the weights of its
+	// step: the negative log-likelihood, or what [Label] and [Regress] have in its place.
 	TrainLoss float64
-	// ValidLoss is the mean negative log-likelihood of the validation rows.
+	// ValidLoss is the mean loss of the validation rows. ValidAccuracy is the share of rows, or of labels,
+	// that are predicted rightly, 0 for [Regress].
 	ValidLoss     float64
 	ValidAccuracy float64
 	// ValidMeasure is the value of Options.Measure: ValidAccuracy, unless the options name another
@@ -73,7 +74,7 @@ func (o Options) better(a, b Epoch) bool {
 }
 
 // needsLoss reports whether the loss of each epoch is needed, and not that of the best ones alone.
-func (o Options) needsLoss() bool { return o.Choose == ByLoss || needsAll(o.Measure) }
+func (o Options) needsLoss() bool { return o.Choose == ByLoss || o.needsAll() }
 
 // Result holds one model for each run, and its history.
 type Result struct {
@@ -169,6 +170,9 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 	for i, run := range runs {
 		runners.Go(func() (err error) {
 			result.Histories[i], err = f.run(ctx, run, c, result.Models[i])
+			if err == nil {
+				f.scales.restore(result.Models[i])
+			}
 			if err != nil || done == nil {
 				return err
 			}
@@ -193,6 +197,7 @@ type fitting struct {
 	train, valid *rowSet
 	// statistics holds the means, then the inverse deviations, of the training rows' columns, if inputs are standardised.
 	statistics *mem.Array[float32]
+	scales     scales
 	// validation is the number of validation rows; valid holds those of this worker.
 	validation int64
 	// validFrom is the number of validation rows before those of this worker.
@@ -214,6 +219,9 @@ type fitting struct {
 
 func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	kernel, err := dense.Select(res.Kernel)
+	if p.Task != o.Task {
+		err = errors.Join(err, fmt.Errorf("train: options of task %d for a problem of task %d", o.Task, p.Task))
+	}
 	if err := errors.Join(err, o.Validate(), p.Validate()); err != nil {
 		return nil, err
 	}
@@ -234,6 +242,7 @@ func (f *fitting) free() {
 	f.train.free()
 	f.valid.free()
 	f.statistics.Free()
+	f.scales.free()
 }
 
 // load checks the rows, and loads them if the budget has room for them and for one run.
@@ -250,7 +259,7 @@ func (f *fitting) load(ctx context.Context) error {
 	if f.brief = f.brief && f.valid.values != nil; f.brief {
 		f.reach = magnitude(f.valid.values.S)
 	}
-	return f.measureColumns(ctx)
+	return errors.Join(f.measureColumns(ctx), f.measureAnswers())
 }
 
 // runBytes returns the memory of one run without its model.
@@ -258,13 +267,13 @@ func (f *fitting) runBytes(streamed bool, c pool) int64 {
 	if f.options.Ridge {
 		return f.ridgeBytes(streamed, c)
 	}
-	n := 4*f.numValues() + f.statisticsBytes() + 4*f.stateValues() +
+	n := 4*f.numValues() + f.statisticsBytes() + scalesBytes(f.options.Task, f.dims[len(f.dims)-1]) + 4*f.stateValues() +
 		networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, true) + 4*4096 +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), f.shuffle, streamed)
 	if !f.together() && !f.options.needsLoss() {
 		n += hardestBytes(f.valid.count, streamed)
 	}
-	return n + measuringBytes(f.options.Measure, f.valid.count, f.dims[len(f.dims)-1])
+	return n + measuringBytes(f.options, f.valid.count, f.dims[len(f.dims)-1])
 }
 
 // divide returns the number of runs that are trained at a time, and the threads of each. A run has
@@ -433,7 +442,7 @@ func (t *trainer) allocate(c pool) (err error) {
 			return err
 		}
 	}
-	t.measuring, err = newMeasuring(t.budget, t.options.Measure, t.validation, t.problem.Classes)
+	t.measuring, err = newMeasuring(t.budget, t.options, t.validation, t.problem.Classes)
 	return err
 }
 
@@ -596,7 +605,7 @@ func (t *trainer) through(p microbatch, position int64) {
 		}
 		net.forward(thread, net.x[lo*width:hi*width], lo, hi, drop)
 		for i := lo; i < hi; i++ {
-			net.sum[i] = lossGradient(t.kernel, net.logits(i), p.label(i), 1/float64(t.batch), net.p[thread])
+			net.sum[i] = t.gradientOf(p, i, net.logits(i), 1/float64(t.batch), net.p[thread])
 		}
 		net.backward(thread, lo, hi, p.len(), hidden.scale)
 	})

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,7 +24,7 @@ func TestAreaOf(t *testing.T) {
 				}
 				scores[i] = NewScore(0, Valid, 0, p, has)
 			}
-			slices.Sort(scores)
+			byKey(scores)
 			want := Area{}
 			a := Areas{Done: func(x Area) { want = x }}
 			for _, s := range scores {
@@ -36,8 +37,16 @@ func TestAreaOf(t *testing.T) {
 			if !want.Defined && got != -1 || want.Defined && math.Abs(got-want.AUC) > 1e-15 {
 				t.Errorf("%d rows of %d levels have area %v, want %v (%v)", rows, levels, got, want.AUC, want.Defined)
 			}
+			if got := precisionOf(append(keys, noScore)); !want.Defined && got != -1 || want.Defined && math.Abs(got-want.Precision) > 1e-12 {
+				t.Errorf("%d rows of %d levels have precision %v, want %v (%v)", rows, levels, got, want.Precision, want.Defined)
+			}
 		}
 	}
+}
+
+// byKey sorts scores as their readers want them.
+func byKey(scores []Score) {
+	slices.SortFunc(scores, func(a, b Score) int { return cmp.Compare(a.Key(), b.Key()) })
 }
 
 // lopsided is a problem with two classes, of which the second has a fifth of the rows, is hard to tell, and is never the more
@@ -97,7 +106,7 @@ func TestMeasureDecides(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			slices.Sort(scores)
+			byKey(scores)
 			a := Areas{Done: func(x Area) { areas[x.Class] = x.AUC }}
 			for _, s := range scores {
 				_ = a.Add(s, 1)

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"math"
 	"unsafe"
 
 	"gonum.org/v1/gonum/stat"
@@ -19,8 +20,8 @@ func Argmax(p []float32) int32 {
 	return int32(best)
 }
 
-// Tally counts labelled rows and right predictions in each split, together and by class. The
-// zero value is empty.
+// Tally counts labelled rows and right predictions in each split, together and by class. Where a row
+// has several labels, it counts the labels, and where it has numbers, it measures them. The zero value is empty.
 type Tally struct {
 	Right [numSplits]int64 `json:"right"`
 	Rows  [numSplits]int64 `json:"rows"`
@@ -36,6 +37,43 @@ type ClassTally struct {
 	Rows      int64 `json:"rows"`
 	Predicted int64 `json:"predicted"`
 	Right     int64 `json:"right"`
+	// Numbers is set for rows with numbers in place of classes.
+	Numbers NumberTally `json:"numbers,omitzero"`
+}
+
+// NumberTally measures predictions z of numbers y.
+type NumberTally struct {
+	Rows int64 `json:"rows"`
+	// Mean is the mean of y, Squares the sum of (y − mean)².
+	Mean    float64 `json:"mean"`
+	Squares float64 `json:"squares"`
+	// SquaredErrors is the sum of (y − z)², Errors that of |y − z|.
+	SquaredErrors float64 `json:"squared_errors"`
+	Errors        float64 `json:"errors"`
+}
+
+// add measures a prediction.
+func (t *NumberTally) add(y, z float64) {
+	t.Rows++
+	d := y - t.Mean
+	t.Mean += d / float64(t.Rows)
+	t.Squares += float64(d * (y - t.Mean))
+	t.SquaredErrors += float64((y - z) * (y - z))
+	t.Errors += math.Abs(y - z)
+}
+
+// merge adds the measurements of other rows (Chan, Golub and LeVeque 1979).
+func (t *NumberTally) merge(o NumberTally) {
+	if o.Rows == 0 {
+		return
+	}
+	n, m := float64(t.Rows), float64(o.Rows)
+	d := o.Mean - t.Mean
+	t.Mean += float64(d * (m / (n + m)))
+	t.Squares += o.Squares + float64(float64(d*d)*float64(n*(m/(n+m))))
+	t.SquaredErrors += o.SquaredErrors
+	t.Errors += o.Errors
+	t.Rows += o.Rows
 }
 
 // Tallies holds tallies whose memory is charged to a budget.
@@ -104,6 +142,66 @@ func (t *Tally) Count(predicted, labels []int32, splits []uint8) {
 	}
 }
 
+// AddAnswers counts consecutive rows of a task: the outputs of each, which are probabilities of labels or numbers, what is known of them,
+// and their splits. A label with a probability above one half is predicted. NaN stands for what is not known.
+func (t *Tally) AddAnswers(task Task, outputs, answers []float32, splits []uint8) {
+	if len(splits) == 0 {
+		return
+	}
+	width := len(outputs) / len(splits)
+	for i, y := range answers {
+		split, k := splits[i/width], i%width
+		switch {
+		case y != y:
+		case task == Label:
+			t.noteLabel(k, outputs[i] > 0.5, y > 0, split)
+		default:
+			t.Rows[split]++
+			t.upTo(split, int32(k))[k].Numbers.add(float64(y), float64(outputs[i]))
+		}
+	}
+}
+
+// noteLabel counts a label of a row.
+func (t *Tally) noteLabel(label int, predicted, has bool, split uint8) {
+	c := &t.upTo(split, int32(label))[label]
+	t.Rows[split]++
+	if has {
+		c.Rows++
+	}
+	if predicted {
+		c.Predicted++
+	}
+	if predicted && has {
+		c.Right++
+	}
+	if predicted == has {
+		t.Right[split]++
+	}
+}
+
+// Determination returns R² in a split, as the mean over the numbers that vary there; ok is false if none does.
+func (t *Tally) Determination(split uint8) (r2 float64, ok bool) {
+	n := 0
+	for _, c := range t.Classes[split] {
+		if x := c.Numbers; x.Squares > 0 {
+			r2, n = r2+1-x.SquaredErrors/x.Squares, n+1
+		}
+	}
+	return r2 / float64(max(n, 1)), n > 0
+}
+
+// MeanError returns the mean absolute error in a split, as the mean over the numbers; ok is false if there is none.
+func (t *Tally) MeanError(split uint8) (mae float64, ok bool) {
+	n := 0
+	for _, c := range t.Classes[split] {
+		if x := c.Numbers; x.Rows > 0 {
+			mae, n = mae+x.Errors/float64(x.Rows), n+1
+		}
+	}
+	return mae / float64(max(n, 1)), n > 0
+}
+
 // note counts a row.
 func (t *Tally) note(predicted, label int32, split uint8) {
 	t.Rows[split]++
@@ -140,6 +238,7 @@ func (t *Tally) Merge(other Tally) {
 			classes[c].Rows += x.Rows
 			classes[c].Predicted += x.Predicted
 			classes[c].Right += x.Right
+			classes[c].Numbers.merge(x.Numbers)
 		}
 	}
 }

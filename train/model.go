@@ -20,8 +20,10 @@ const (
 	maxDim = 1 << 20
 
 	modelMagic = "NDLSMLP"
-	// The version of a model file is plainVersion, and normVersion more with LayerNorm, and standardVersion more if inputs are standardised.
-	plainVersion, normVersion, standardVersion = '1', 1, 2
+	// The version of a model file is plainVersion, and normVersion more with LayerNorm, and standardVersion more if inputs are standardised,
+	// and taskVersion times the task more.
+	plainVersion, normVersion, standardVersion, taskVersion = '1', 1, 2, 4
+	lastVersion                                             = plainVersion + normVersion + standardVersion + byte(Regress)*taskVersion
 )
 
 // form decides the number of parameters of a network, and their places.
@@ -30,6 +32,8 @@ type form struct {
 	dims []int
 	// norm says that the outputs of hidden layers are normalised, standard that inputs are standardised.
 	norm, standard bool
+	// task says what the outputs are.
+	task Task
 }
 
 // layers returns the number of linear layers.
@@ -62,11 +66,11 @@ func (f form) normalises(l int) bool { return f.norm && l < f.layers()-1 }
 
 // equal reports whether two forms have the same parameters.
 func (f form) equal(g form) bool {
-	return f.norm == g.norm && f.standard == g.standard && slices.Equal(f.dims, g.dims)
+	return f.norm == g.norm && f.standard == g.standard && f.task == g.task && slices.Equal(f.dims, g.dims)
 }
 
 // Model is a multilayer perceptron: linear layers with a rectifier after each
-// but the last, whose outputs are the logits of the classes. The outputs of the
+// but the last, whose outputs its [Task] explains. The outputs of the
 // others may be normalised before the rectifier.
 type Model struct {
 	form
@@ -85,7 +89,7 @@ func newModel(b *mem.Budget, f form) (*Model, error) {
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	n := f.numParams()
-	m := &Model{form: form{slices.Clone(f.dims), f.norm, f.standard}, params: memory.S[:n:n], memory: memory}
+	m := &Model{form: form{slices.Clone(f.dims), f.norm, f.standard, f.task}, params: memory.S[:n:n], memory: memory}
 	if rest := memory.S[n:]; f.standard {
 		m.mean, m.inverse = rest[:f.dims[0]], rest[f.dims[0]:]
 	}
@@ -95,7 +99,10 @@ func newModel(b *mem.Budget, f form) (*Model, error) {
 // Width returns the number of values of an input row.
 func (m *Model) Width() int { return m.dims[0] }
 
-// Classes returns the number of classes.
+// Task returns what the model has learned.
+func (m *Model) Task() Task { return m.task }
+
+// Classes returns the number of classes, or of the numbers of a row.
 func (m *Model) Classes() int { return m.dims[len(m.dims)-1] }
 
 // Free returns the memory of the weights. It may be called on nil.
@@ -133,6 +140,7 @@ func (m *Model) Save(w io.Writer) error {
 	if m.standard {
 		version += standardVersion
 	}
+	version += byte(m.task) * taskVersion
 	head := append([]byte(modelMagic), version)
 	head = binary.LittleEndian.AppendUint32(head, uint32(len(m.dims)))
 	for _, d := range m.dims {
@@ -185,10 +193,10 @@ func readForm(r io.Reader, name string) (f form, err error) {
 	if string(head[:len(modelMagic)]) != modelMagic {
 		return f, damaged(name, "its first bytes", nil)
 	}
-	version, last := head[len(modelMagic)], byte(plainVersion+normVersion+standardVersion)
-	if version < plainVersion || version > last {
+	version := head[len(modelMagic)]
+	if version < plainVersion || version > lastVersion {
 		return f, fmt.Errorf("train: %s has model version %q, this program reads %q to %q: %w: run ndls train again",
-			name, version, plainVersion, last, seal.ErrVersion)
+			name, version, plainVersion, lastVersion, seal.ErrVersion)
 	}
 	n := binary.LittleEndian.Uint32(head[len(modelMagic)+1:])
 	if n < 2 || n > maxLayers+1 {
@@ -203,7 +211,7 @@ func readForm(r io.Reader, name string) (f form, err error) {
 		return f, damaged(name, "its head", nil)
 	}
 	parts := version - plainVersion
-	f = form{make([]int, n), parts&normVersion != 0, parts&standardVersion != 0}
+	f = form{make([]int, n), parts&normVersion != 0, parts&standardVersion != 0, Task(parts / taskVersion)}
 	for i := range f.dims {
 		d := binary.LittleEndian.Uint32(rest[4*i:])
 		if d < 1 || d > maxDim {

@@ -22,7 +22,7 @@ func saved(t testing.TB, m *Model) []byte {
 
 func TestModelRoundTrip(t *testing.T) {
 	b := testBudget(t, 1<<20)
-	for _, f := range []form{{dims: []int{1, 2}}, {dims: []int{5, 3, 2}}, {dims: []int{5, 3, 2}, norm: true}, {dims: []int{40, 30, 20, 10}, norm: true}, {dims: []int{5, 2}, standard: true}, {[]int{40, 30, 10}, true, true}} {
+	for _, f := range []form{{dims: []int{1, 2}}, {dims: []int{5, 3, 2}}, {dims: []int{5, 3, 2}, norm: true}, {dims: []int{40, 30, 20, 10}, norm: true}, {dims: []int{5, 2}, standard: true}, {[]int{40, 30, 10}, true, true, Regress}, {dims: []int{5, 2}, task: Label}} {
 		m, dims := randomOf(t, b, 4, f), f.dims
 		file := saved(t, m)
 		if want := 8 + 4 + 4*len(dims) + 4 + 4*len(m.memory.S) + 32; len(file) != want {
@@ -40,8 +40,8 @@ func TestModelRoundTrip(t *testing.T) {
 }
 
 func TestDamagedModelsAreRefused(t *testing.T) {
-	for _, f := range []form{{}, {norm: true}, {standard: true}, {norm: true, standard: true}} {
-		damagedIsRefused(t, form{[]int{5, 3, 2}, f.norm, f.standard})
+	for _, f := range []form{{}, {norm: true}, {standard: true}, {norm: true, standard: true}, {task: Label}, {standard: true, task: Regress}} {
+		damagedIsRefused(t, form{[]int{5, 3, 2}, f.norm, f.standard, f.task})
 	}
 }
 
@@ -115,7 +115,7 @@ func FuzzLoadModel(f *testing.F) {
 	b := testBudget(f, 1<<20)
 	f.Add(saved(f, randomModel(f, b, 4, 5, 3, 2)))
 	f.Add(saved(f, randomOf(f, b, 4, form{dims: []int{5, 3, 2}, norm: true})))
-	f.Add(saved(f, randomOf(f, b, 4, form{[]int{5, 3, 2}, true, true})))
+	f.Add(saved(f, randomOf(f, b, 4, form{[]int{5, 3, 2}, true, true, Label})))
 	f.Add([]byte("NDLSMLP1"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		m, err := LoadModel(bytes.NewReader(file), "model", b)

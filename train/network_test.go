@@ -140,7 +140,7 @@ func TestGradients(t *testing.T) {
 			x, params := entered(tr.model, tr.train.values.S), widen(tr.model.params)
 			tr.now = 2
 			tr.beginStep()
-			tr.accumulate(microbatch{width: width, x: tr.train.values.S, y: p.Labels}, 0)
+			tr.accumulate(microbatch{problem: &p, width: width, x: tr.train.values.S, at: tr.train.places.S}, 0)
 
 			factors := [][]float64{mask(newDropout(o.InputDropout), width, rows, rng.Hash(tr.seed, drawDropout, 2), 0)}
 			for l := range c.layers - 1 {

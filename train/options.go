@@ -3,6 +3,8 @@ package train
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"ndls/internal/elementary"
 )
@@ -57,7 +59,10 @@ type Options struct {
 	Standardize bool
 	// LayerNorm normalises the outputs of each hidden layer before its rectifier.
 	LayerNorm bool
-	// Measure is a measure of the validation rows: Accuracy (also ""), MacroF1 or AUC.
+	// Task is the task of the problem.
+	Task Task
+	// Measure is a measure of the validation rows among [Task.Measures]; "" is Accuracy, and Determination for
+	// [Regress].
 	Measure string
 	// Choose says which weights of a run are kept: ByMeasure (also ""), those with the highest
 	// Measure, and of equals those with the lower loss; or ByLoss, those with the lowest loss on the
@@ -99,7 +104,8 @@ func (o Options) Validate() error {
 		{o.LR > 0 && o.LR <= math.MaxFloat32, "lr", o.LR, "positive and finite"},
 		{o.WeightDecay >= 0 && o.WeightDecay <= math.MaxFloat32, "weight-decay", o.WeightDecay, "finite and not negative"},
 		{o.Schedule == Constant || o.Schedule == Cosine, "schedule", o.Schedule, Constant + " or " + Cosine},
-		{o.Measure == "" || o.Measure == Accuracy || needsAll(o.Measure), "metrics", o.Measure, Accuracy + ", " + MacroF1 + " or " + AUC},
+		{o.Measure == "" || slices.Contains(o.Task.Measures(), o.Measure), "metrics", o.Measure, strings.Join(o.Task.Measures(), ", ")},
+		{!o.Ridge || o.Task == Classify, "model", "ridge", "a perceptron for labels and numbers"},
 		{o.Choose == "" || o.Choose == ByMeasure || o.Choose == ByLoss, "choose", o.Choose, ByMeasure + " or " + ByLoss},
 		{o.Epochs >= 1, "epochs", o.Epochs, "at least 1"},
 		{o.Patience >= 0, "patience", o.Patience, "at least 0"},

@@ -46,20 +46,21 @@ func cut(blocks []block, width int) (windows [][]block) {
 	return windows
 }
 
-// A microbatch holds consecutive samples, which must not be changed: the rows of x and labels, or
-// those that index lists.
+// A microbatch holds consecutive samples, which must not be changed: the rows of x, or those that
+// index lists.
 type microbatch struct {
-	width int
-	x     []float32
-	y     []int32
-	index []int64 // nil for all
+	problem *Problem
+	width   int
+	x       []float32
+	at      []uint32 // the place of each row among the rows of the problem
+	index   []int64  // nil for all
 }
 
 func (p microbatch) len() int {
 	if p.index != nil {
 		return len(p.index)
 	}
-	return len(p.y)
+	return len(p.at)
 }
 
 func (p microbatch) row(i int) []float32 {
@@ -69,12 +70,18 @@ func (p microbatch) row(i int) []float32 {
 	return p.x[i*p.width : (i+1)*p.width]
 }
 
-func (p microbatch) label(i int) int32 {
+// place returns the place of sample i among the rows of the problem.
+func (p microbatch) place(i int) uint32 {
 	if p.index != nil {
 		i = int(p.index[i])
 	}
-	return p.y[i]
+	return p.at[i]
 }
+
+func (p microbatch) label(i int) int32 { return p.problem.Labels[p.place(i)] }
+
+// answers returns the numbers of sample i, NaN for those that are not known.
+func (p microbatch) answers(i int) []float32 { return p.problem.answersOf(int64(p.place(i))) }
 
 // cut divides p after n samples.
 func (p microbatch) cut(n int) (first, rest microbatch) {
@@ -84,7 +91,7 @@ func (p microbatch) cut(n int) (first, rest microbatch) {
 		return first, rest
 	}
 	first.x, rest.x = p.x[:n*p.width], p.x[n*p.width:]
-	first.y, rest.y = p.y[:n], p.y[n:]
+	first.at, rest.at = p.at[:n], p.at[n:]
 	return first, rest
 }
 
@@ -125,17 +132,17 @@ type sampler struct {
 	spaces  []*mem.Array[float32] // one for each read at a time
 }
 
-// window holds memory for some rows and their labels.
+// window holds memory for some rows and their places.
 type window struct {
-	x *mem.Array[float32]
-	y *mem.Array[int32]
+	x  *mem.Array[float32]
+	at *mem.Array[uint32]
 }
 
 func newWindow(b *mem.Budget, rows int64, width int) (w window, err error) {
 	if w.x, err = mem.Alloc[float32](b, rows*int64(width), "a window of rows"); err != nil {
 		return w, err
 	}
-	if w.y, err = mem.Alloc[int32](b, rows, "the labels of a window"); err != nil {
+	if w.at, err = mem.Alloc[uint32](b, rows, "the places of the rows of a window"); err != nil {
 		w.free()
 	}
 	return w, err
@@ -143,7 +150,7 @@ func newWindow(b *mem.Budget, rows int64, width int) (w window, err error) {
 
 func (w window) free() {
 	w.x.Free()
-	w.y.Free()
+	w.at.Free()
 }
 
 func windowBytesOf(rows int64, width int) int64 { return rows*4*int64(width+1) + 2*4096 }
@@ -212,10 +219,10 @@ func (h *sampler) inOrder(ctx context.Context, s *rowSet, visit visitor) error {
 	case s.count == 0:
 		return nil
 	case s.values != nil:
-		return visit(microbatch{width: h.width, x: s.values.S, y: s.labels.S})
+		return visit(microbatch{problem: &s.problem, width: h.width, x: s.values.S, at: s.places.S})
 	}
-	return h.stream(ctx, s, s.blocks, func(x []float32, y []int32) error {
-		return visit(microbatch{width: h.width, x: x, y: y})
+	return h.stream(ctx, s, s.blocks, func(x []float32, at []uint32) error {
+		return visit(microbatch{problem: &s.problem, width: h.width, x: x, at: at})
 	})
 }
 
@@ -227,12 +234,12 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 		blocks[to] = s.blocks[from]
 	}
 	if s.values == nil {
-		return h.stream(ctx, s, blocks, func(x []float32, y []int32) error {
-			index := h.index.S[:len(y)]
+		return h.stream(ctx, s, blocks, func(x []float32, at []uint32) error {
+			index := h.index.S[:len(at)]
 			for i := range index {
 				index[i] = int64(i)
 			}
-			return h.shuffled(random, x, y, index, visit)
+			return h.shuffled(random, microbatch{&s.problem, h.width, x, at, index}, visit)
 		})
 	}
 	for _, window := range cut(blocks, h.width) {
@@ -242,7 +249,7 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 				index = append(index, b.first+i)
 			}
 		}
-		if err := h.shuffled(random, s.values.S, s.labels.S, index, visit); err != nil {
+		if err := h.shuffled(random, microbatch{&s.problem, h.width, s.values.S, s.places.S, index}, visit); err != nil {
 			return err
 		}
 	}
@@ -250,7 +257,7 @@ func (h *sampler) epoch(ctx context.Context, s *rowSet, key uint64, visit visito
 }
 
 // stream reads blocks, window by window, and calls use with the rows of each.
-func (h *sampler) stream(ctx context.Context, s *rowSet, blocks []block, use func(x []float32, y []int32) error) error {
+func (h *sampler) stream(ctx context.Context, s *rowSet, blocks []block, use func(x []float32, at []uint32) error) error {
 	windows := cut(blocks, h.width)
 	return ahead.Run(ctx, h.windows, len(windows),
 		func(k int, w window) error { return h.fill(s, windows[k], w) },
@@ -259,7 +266,7 @@ func (h *sampler) stream(ctx context.Context, s *rowSet, blocks []block, use fun
 			for _, b := range windows[k] {
 				n += b.count
 			}
-			return use(w.x.S[:n*int64(h.width)], w.y.S[:n])
+			return use(w.x.S[:n*int64(h.width)], w.at.S[:n])
 		})
 }
 
@@ -271,21 +278,21 @@ func (h *sampler) fill(s *rowSet, blocks []block, w window) error {
 	for _, space := range h.spaces {
 		spaces <- space.S
 	}
-	x, y := w.x.S, w.y.S
+	x, at := w.x.S, w.at.S
 	for _, b := range blocks {
-		xs, ys := x[:b.count*int64(h.width)], y[:b.count]
-		x, y = x[len(xs):], y[len(ys):]
+		xs, places := x[:b.count*int64(h.width)], at[:b.count]
+		x, at = x[len(xs):], at[len(places):]
 		group.Go(func() error {
 			space := <-spaces
 			defer func() { spaces <- space }()
-			return s.readBlock(b, xs, ys, space)
+			return s.readBlock(b, xs, places, space)
 		})
 	}
 	return group.Wait()
 }
 
-// shuffled visits the rows that index lists, in random order.
-func (h *sampler) shuffled(random *rng.Source, x []float32, y []int32, index []int64, visit visitor) error {
-	random.Shuffle(len(index), func(i, j int) { index[i], index[j] = index[j], index[i] })
-	return visit(microbatch{h.width, x, y, index})
+// shuffled visits the rows that the index of p lists, in random order.
+func (h *sampler) shuffled(random *rng.Source, p microbatch, visit visitor) error {
+	random.Shuffle(len(p.index), func(i, j int) { p.index[i], p.index[j] = p.index[j], p.index[i] })
+	return visit(p)
 }

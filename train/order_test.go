@@ -110,7 +110,13 @@ func TestEveryRowOnceInEitherMode(t *testing.T) {
 			r.Fatalf("in order: %v, want %v", memory[0], expected)
 		}
 		if got := visited(t, width, func(v visitor) error {
-			return Minibatches(context.Background(), p, 2, budget, func(x []float32, y []int32) error { return v(microbatch{width: width, x: x, y: y}) })
+			return Minibatches(context.Background(), p, 2, budget, func(x []float32, y []int32) error {
+				at := make([]uint32, len(y))
+				for i := range at {
+					at[i] = uint32(i)
+				}
+				return v(microbatch{problem: &Problem{Labels: y}, width: width, x: x, at: at})
+			})
 		}); !slices.Equal(got, memory[2]) {
 			r.Fatalf("minibatches %v, want %v", got, memory[2])
 		}
@@ -251,15 +257,15 @@ func TestPieces(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, most, unit := rapid.IntRange(0, 3000).Draw(r, "n"), rapid.IntRange(1, 600).Draw(r, "most"), rapid.IntRange(1, 60).Draw(r, "unit")
 		var sizes []int
-		all := microbatch{width: 1, x: make([]float32, n), y: make([]int32, n)}
-		for i := range all.y {
-			all.y[i] = int32(i)
+		all := microbatch{width: 1, x: make([]float32, n), at: make([]uint32, n)}
+		for i := range all.at {
+			all.at[i] = uint32(i)
 		}
-		at := int32(0)
+		at := uint32(0)
 		if err := all.pieces(t.Context(), most, unit, func(p microbatch) error {
 			for i := range p.len() {
-				if p.label(i) != at {
-					r.Fatalf("sample %d in place of %d", p.label(i), at)
+				if p.place(i) != at {
+					r.Fatalf("sample %d in place of %d", p.place(i), at)
 				}
 				at++
 			}

@@ -20,12 +20,12 @@ func (s Shape) form(o Options) form { return formOf(s.Width, s.Classes, o) }
 func formOf(width, classes int, o Options) form {
 	dims := []int{width}
 	if o.Ridge {
-		return form{append(dims, classes), false, o.Standardize}
+		return form{append(dims, classes), false, o.Standardize, o.Task}
 	}
 	for range o.Layers - 1 {
 		dims = append(dims, o.Hidden)
 	}
-	return form{append(dims, classes), o.LayerNorm && o.Layers > 1, o.Standardize}
+	return form{append(dims, classes), o.LayerNorm && o.Layers > 1, o.Standardize, o.Task}
 }
 
 // expected is a source of full record batches, from which nothing is read.
@@ -49,12 +49,12 @@ func ChunkBytes(rows int64, width int) int64 {
 func (s Shape) fitting(o Options) *fitting {
 	src := expected{Shape: s}
 	f := &fitting{
-		problem: Problem{Source: src}, options: o, form: s.form(o), kernel: someKernel(), workers: max(s.Workers, 1),
+		problem: Problem{Source: src, Classes: s.Classes}, options: o, form: s.form(o), kernel: someKernel(), workers: max(s.Workers, 1),
 		train: &rowSet{src: src, count: s.Train}, shuffle: o.BatchSize > 0 && int64(o.BatchSize) < s.Train,
 	}
 	f.validation = s.Valid
 	f.valid = &rowSet{src: src, count: s.Valid}
-	if !needsAll(o.Measure) {
+	if !o.needsAll() {
 		f.valid.count = cutStep(s.Valid).most(f.workers)
 	}
 	return f

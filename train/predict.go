@@ -29,7 +29,8 @@ const (
 
 // Predict passes every row of src through every model, in stored order. It calls emit with up to
 // 4032 rows at a time, once for each model: with the stored position of the first row, the input
-// ids, the model's index in models, and rows × classes probabilities that sum to 1. emit must not
+// ids, the model's index in models, and rows × classes values: probabilities that sum to 1, of labels, or
+// numbers, as the [Task] of the models says. emit must not
 // keep the slices; its error ends the call. While emit uses rows, all threads compute those after
 // them, and the next record batch is read.
 func Predict(ctx context.Context, src Source, models []*Model, res Resources,
@@ -191,7 +192,7 @@ func (p *predictor) rows(ctx context.Context, m *Model, x []float32, r *predicte
 			lo, hi := u*unit, min((u+1)*unit, len(r.ids))
 			net.forward(thread, net.enter(x[lo*width:hi*width], mine, mine+hi-lo), mine, mine+hi-lo, nil)
 			for i := lo; i < hi && failed[u] == nil; i++ {
-				failed[u] = probabilities(net.kernel, net.logits(mine+i-lo), net.p[thread], out[i*classes:(i+1)*classes], r.first+int64(i))
+				failed[u] = m.task.predict(net.kernel, net.logits(mine+i-lo), net.p[thread], out[i*classes:(i+1)*classes], r.first+int64(i))
 			}
 		}
 	})

@@ -33,7 +33,7 @@ func randomOf(t testing.TB, b *mem.Budget, seed uint64, f form) *Model {
 func TestPredictEqualsTheFormula(t *testing.T) {
 	b := testBudget(t, 64<<20)
 	for _, norm := range []bool{false, true} {
-		predictEqualsTheFormula(t, b, form{[]int{7, 5, 6, 3}, norm, norm})
+		predictEqualsTheFormula(t, b, form{[]int{7, 5, 6, 3}, norm, norm, Classify})
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *ridge) layout(take func(to *[]float64, size int64)) {
 func (f *fitting) ridgeBytes(streamed bool, c pool) int64 {
 	return 8*f.ridgeValues() + 4*f.numValues() + f.statisticsBytes() + networkBytes(f.form, c, microbatchRows(c, f.dims[0]), f.kernel, false) +
 		samplerBytes(f.dims[0], max(f.train.count, f.valid.count), false, streamed) +
-		measuringBytes(f.options.Measure, f.validation, f.dims[1]) + 4*4096
+		measuringBytes(f.options, f.validation, f.dims[1]) + 4*4096
 }
 
 // ridge fits the model of a ridge regression, and chooses its penalty and its scale on the validation rows.
@@ -156,7 +156,7 @@ func (f *fitting) newRidge(c pool) (r *ridge, err error) {
 	if r.sampler, err = newSampler(f.budget, f.dims[0], max(f.train.count, f.valid.count), false, f.train.values == nil); err != nil {
 		return r, err
 	}
-	r.measuring, err = newMeasuring(f.budget, f.options.Measure, f.validation, f.problem.Classes)
+	r.measuring, err = newMeasuring(f.budget, f.options, f.validation, f.problem.Classes)
 	return r, err
 }
 

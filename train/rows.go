@@ -26,19 +26,32 @@ type Problem struct {
 	// Splits its split: Train, Valid, Test or NoSplit.
 	Labels []int32
 	Splits []uint8
-	// Classes is the number of classes.
+	// Classes is the number of classes, or of the numbers of a row.
 	Classes int
+	// Answers holds, unless Task is [Classify], Classes numbers of each row, NaN for one that is not known:
+	// labels of 0 and 1, or numbers of any size. A row without any has the class -1.
+	Answers []float32
+	Task    Task
+}
+
+// answersOf returns the numbers of a row.
+func (p *Problem) answersOf(row int64) []float32 {
+	return p.Answers[row*int64(p.Classes) : (row+1)*int64(p.Classes)]
 }
 
 // Validate checks that sizes agree, that every training and validation row has a label, and that
 // there is a training row.
 func (p Problem) Validate() error {
 	n := p.Source.NumRows()
-	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n {
+	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n || p.Task != Classify && int64(len(p.Answers)) != n*int64(p.Classes) {
 		return fmt.Errorf("train: there are %d smoothed rows, but %d labels and %d splits: run ndls smooth again: %w",
 			n, len(p.Labels), len(p.Splits), seal.ErrCorrupt)
 	}
-	if w := p.Source.Width(); w < 1 || w > maxDim || p.Classes < 2 || p.Classes > maxDim {
+	least := 2
+	if p.Task != Classify {
+		least = 1
+	}
+	if w := p.Source.Width(); w < 1 || w > maxDim || p.Classes < least || p.Classes > maxDim {
 		return fmt.Errorf("train: rows of %d values in %d classes: training needs at least one value and two classes", w, p.Classes)
 	}
 	training := false
@@ -70,7 +83,7 @@ type rowSet struct {
 	count   int64
 
 	values *mem.Array[float32] // nil unless kept in memory
-	labels *mem.Array[int32]
+	places *mem.Array[uint32]  // of the rows among those of the source
 }
 
 // block is a range of rows of one chunk, some or all of which are in the set.
@@ -135,7 +148,7 @@ func (s *rowSet) allocate(b *mem.Budget) (err error) {
 	if s.values, err = mem.Alloc[float32](b, s.count*int64(s.src.Width()), "training and validation rows"); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
-	if s.labels, err = mem.Alloc[int32](b, s.count, "training and validation labels"); err != nil {
+	if s.places, err = mem.Alloc[uint32](b, s.count, "places of training and validation rows"); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
 	return nil
@@ -143,27 +156,27 @@ func (s *rowSet) allocate(b *mem.Budget) (err error) {
 
 func (s *rowSet) free() {
 	s.values.Free()
-	s.labels.Free()
+	s.places.Free()
 }
 
-// take copies the rows of the set among consecutive rows to x, and their labels to y, and returns
+// take copies the rows of the set among consecutive rows to x, and their places to at, and returns
 // their number. The first row is row first of the source.
-func (s *rowSet) take(values []float32, first int64, x []float32, y []int32) (n int64) {
+func (s *rowSet) take(values []float32, first int64, x []float32, at []uint32) (n int64) {
 	width := int64(s.src.Width())
 	for i := range int64(len(values)) / width {
 		if s.problem.Splits[first+i] != s.split || !s.within(first+i) {
 			continue
 		}
 		copy(x[n*width:(n+1)*width], values[i*width:])
-		y[n] = s.problem.Labels[first+i]
+		at[n] = uint32(first + i)
 		n++
 	}
 	return n
 }
 
-// readBlock reads the rows of a block to x and their labels to y, through space
+// readBlock reads the rows of a block to x and their places to at, through space
 // for some rows and shards.RowSlack.
-func (s *rowSet) readBlock(b block, x []float32, y []int32, space []float32) error {
+func (s *rowSet) readBlock(b block, x []float32, at []uint32, space []float32) error {
 	first, _ := s.src.Chunk(b.chunk)
 	width := int64(s.src.Width())
 	step := int64(len(space)-shards.RowSlack) / width
@@ -172,8 +185,8 @@ func (s *rowSet) readBlock(b block, x []float32, y []int32, space []float32) err
 		if err != nil {
 			return err
 		}
-		n := s.take(values, first+from, x, y)
-		x, y = x[n*width:], y[n:]
+		n := s.take(values, first+from, x, at)
+		x, at = x[n*width:], at[n:]
 	}
 	return nil
 }
@@ -197,7 +210,7 @@ func check(ctx context.Context, b *mem.Budget, src Source, sets ...*rowSet) erro
 	return scan(ctx, b, src, chunks, func(c *chunkBuffer) error {
 		for k, s := range sets {
 			if s.values != nil {
-				taken[k] += s.take(c.batch.Values, c.batch.First, s.values.S[taken[k]*int64(src.Width()):], s.labels.S[taken[k]:])
+				taken[k] += s.take(c.batch.Values, c.batch.First, s.values.S[taken[k]*int64(src.Width()):], s.places.S[taken[k]:])
 			}
 		}
 		return nil

@@ -14,7 +14,7 @@ import (
 // pieces of the validation rows, or all of these if the measure needs them in one place.
 func (f *fitting) join(g group.Group) {
 	f.group, f.workers = g, g.Size()
-	if needsAll(f.options.Measure) {
+	if f.options.needsAll() {
 		return
 	}
 	p := cutStep(f.validation)

@@ -92,7 +92,7 @@ const roundParts = 64
 func (t *trainer) surpass(ctx context.Context, e *Epoch) error {
 	h, net, width := t.hardest, t.net, t.dims[0]
 	h.sort()
-	rows := microbatch{width, t.valid.values.S, t.valid.labels.S, h.order.S}
+	rows := microbatch{&t.problem, width, t.valid.values.S, t.valid.places.S, h.order.S}
 	unit := int(net.threads) * takenRows
 	step := min(unit*units(rows.len(), roundParts*unit), net.rows)
 	wrong := 0

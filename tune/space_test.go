@@ -222,7 +222,7 @@ func TestTrials(t *testing.T) {
 		{Config{Space: space, Search: Grid, Trials: 5}, "the grid has 8 combinations"},
 		{Config{Space: parsed(t, "lr=0.1:0.2"), Search: Grid}, "is a range"},
 		{Config{Space: space, Search: "bayes"}, "neither random nor grid"},
-		{Config{Space: space, Score: "test"}, "neither base nor smoothed"},
+		{Config{Space: space, Score: "test"}, "neither base, smoothed nor loss"},
 		{Config{Space: parsed(t, "label-rule=ndls,cs"), Score: Base}, "leave out one of the two"},
 		{Config{Space: Space{}}, "nothing to try"},
 		{Config{Space: space, Trials: -1}, "--trials -1"},

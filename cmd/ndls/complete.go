@@ -11,6 +11,7 @@ import (
 
 	"ndls"
 	"ndls/dataset"
+	"ndls/plan"
 	"ndls/tune"
 )
 
@@ -80,7 +81,7 @@ func valuesOf(cmd *cobra.Command, f *pflag.Flag) completer {
 	case "search":
 		return words(tune.Random, tune.Grid)
 	case "score":
-		return words(append([]string{tune.Base, tune.Smoothed, tune.Loss}, ndls.OptionValues("metrics")...)...)
+		return words(append([]string{tune.Base, tune.Smoothed, tune.Loss}, plan.MeasureNames...)...)
 	case "try":
 		return tried
 	}

@@ -241,7 +241,7 @@ func describeSpectrum(w io.Writer, s *control.SpectrumReport) {
 }
 
 func describeDepth(w io.Writer, d *control.LabelDepthReport) {
-	if len(d.Curve) == 0 {
+	if !d.Chose() {
 		fmt.Fprintf(w, "label smoothing: %s; no validation node has a label, so nothing was chosen\n", d)
 		return
 	}
@@ -255,16 +255,17 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 	if a.Splits > 1 {
 		models = fmt.Sprintf("%d splits with %s each", a.Splits, models)
 	}
-	fmt.Fprintf(t, "accuracy in %%, %s\ttrain\tvalid\ttest\n", models)
 	several := a.Runs*max(a.Splits, 1) > 1
-	printMeasure(t, several, a.Base, a.Smoothed)
-	if m := a.Metrics; m.Base.MacroF1 != (control.SplitAccuracy{}) {
-		fmt.Fprintf(t, "macro F1 in %%\t\t\t\n")
-		printMeasure(t, several, m.Base.MacroF1, m.Smoothed.MacroF1)
-	}
-	if m := a.Metrics; m.Base.AUC != (control.SplitAccuracy{}) {
-		fmt.Fprintf(t, "ROC AUC in %%\t\t\t\n")
-		printMeasure(t, several, m.Base.AUC, m.Smoothed.AUC)
+	for i, f := range a.Figures() {
+		name, head := f.Name, "\t\t\t"
+		if f.Unit == 100 {
+			name += " in %"
+		}
+		if i == 0 {
+			head = fmt.Sprintf(", %s\ttrain\tvalid\ttest", models)
+		}
+		fmt.Fprintf(t, "%s%s\n", name, head)
+		printMeasure(t, several, f)
 	}
 	_ = t.Flush()
 	if text := whatDeviates(a); text != "" {
@@ -279,20 +280,24 @@ func printAccuracy(w io.Writer, a *control.AccuracyReport) {
 }
 
 // printMeasure shows a measure before and after label smoothing, with the deviation of several models.
-func printMeasure(w io.Writer, several bool, base, smoothed control.SplitAccuracy) {
+func printMeasure(w io.Writer, several bool, f control.Figure) {
+	digits := 2
+	if f.Unit == 1 {
+		digits = 4
+	}
 	spread := func(s *control.Spread) string {
 		if s == nil {
 			return "–"
 		}
 		if !several {
-			return fmt.Sprintf("%.2f", 100*s.Mean)
+			return fmt.Sprintf("%.*f", digits, f.Unit*s.Mean)
 		}
-		return fmt.Sprintf("%.2f ± %.2f", 100*s.Mean, 100*s.Std)
+		return fmt.Sprintf("%.*f ± %.*f", digits, f.Unit*s.Mean, digits, f.Unit*s.Std)
 	}
 	for _, line := range []struct {
 		name string
 		s    control.SplitAccuracy
-	}{{"before label smoothing", base}, {"after label smoothing", smoothed}} {
+	}{{"before label smoothing", f.Base}, {"after label smoothing", f.Smoothed}} {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", line.name, spread(line.s.Train), spread(line.s.Valid), spread(line.s.Test))
 	}
 }

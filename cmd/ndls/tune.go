@@ -13,6 +13,7 @@ import (
 	"ndls"
 	"ndls/internal/control"
 	"ndls/internal/failure"
+	"ndls/plan"
 	"ndls/report"
 	"ndls/tune"
 )
@@ -156,7 +157,7 @@ func (v *tuneVerb) do(ctx context.Context, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	measure := slices.Contains(ndls.OptionValues("metrics"), v.score)
+	measure := slices.Contains(plan.MeasureNames, v.score)
 	c := tune.Config{
 		Base: ndls.Config{
 			Run: v.runDir, Dataset: v.dataset, Resources: v.resources(), Log: v.log,

@@ -105,7 +105,7 @@ func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (
 			return nil, nil, err
 		}
 		_, width, err := graph.CheckMatrix(src.Name, shape)
-		return nil, &Dense{v, width}, err
+		return nil, &Dense{Vector: v, Width: width}, err
 	}
 	return nil, nil, nil
 }

@@ -13,6 +13,7 @@ type denseRows struct {
 	row       []float32
 	next, end int64
 	last      bool // the rows of the matrix end at end
+	holes     bool
 }
 
 func (d *denseRows) Next() (graph.FeatureRow, error) {
@@ -25,7 +26,7 @@ func (d *denseRows) Next() (graph.FeatureRow, error) {
 	id := d.next
 	d.next++
 	for c, v := range d.row {
-		if !graph.Finite(v) {
+		if !graph.Finite(v) && !(d.holes && v != v) {
 			return graph.FeatureRow{}, graph.NotFinite(d.e.V.Name, id, int64(c), v)
 		}
 	}
@@ -38,6 +39,8 @@ func (d *denseRows) Close() error { return d.e.Close() }
 type Dense struct {
 	Vector Vector
 	Width  int
+	// Holes says that NaN may stand for a value that is not known.
+	Holes bool
 }
 
 func (f *Dense) Open(ctx context.Context) (graph.FeatureReader, error) {
@@ -52,7 +55,7 @@ func (f *Dense) OpenShare(ctx context.Context, s graph.Share) (graph.FeatureRead
 	if err != nil {
 		return nil, err
 	}
-	return &denseRows{e: e, row: make([]float32, f.Width), next: lo, end: hi, last: hi == rows}, nil
+	return &denseRows{e: e, row: make([]float32, f.Width), next: lo, end: hi, last: hi == rows, holes: f.Holes}, nil
 }
 
 // CutsFeatures reports whether features are a matrix that is stored as it is.

@@ -51,6 +51,8 @@ type Info struct {
 	Classes []string
 	// HasLabels and HasSplits report whether Labels and Splits give anything.
 	HasLabels, HasSplits bool
+	// Answers says that the dataset is [Answered]: Classes names the columns.
+	Answers Answers
 	// Weighted is true where edges have weights: readers of edges are [WeightedReader]s.
 	Weighted bool
 	// AddRepeated is true where the weights of rows that repeat an edge, in either direction,
@@ -88,6 +90,13 @@ type Several interface {
 	// SplitNumber streams the nodes that belong to one of them, which count from 0; Splits
 	// streams number 0. It refuses a number that is none.
 	SplitNumber(ctx context.Context, number int) (SplitReader, error)
+}
+
+// Answered is a Dataset that may have labels or numbers of nodes in place of classes: where it was opened with Options.Answers.
+type Answered interface {
+	// Answers streams the nodes that have answers: a dense row with a value for each of Info().Classes, NaN
+	// where it is not known. The values of [Labels] are 0 and 1.
+	Answers(ctx context.Context) (FeatureReader, error)
 }
 
 // Keyed is a Dataset whose nodes have ids of any type. Streams give numbers of nodes, and

@@ -22,7 +22,21 @@ const (
 type Options struct {
 	// NoFeatures leaves the features out, and does not open their files.
 	NoFeatures bool
+	// Answers says that nodes have labels or numbers in place of a class.
+	Answers Answers
 }
+
+// Answers says what a dataset has in place of one class for each node.
+type Answers uint8
+
+// These are the kinds of answers.
+const (
+	// Classes are the default: one class for each node.
+	Classes Answers = iota
+	// Labels are columns of 0 and 1, Numbers columns of any numbers.
+	Labels
+	Numbers
+)
 
 // PathOf undoes percent-encoding in the file part of a URI.
 func PathOf(text string) (string, error) {

@@ -23,7 +23,9 @@ type Graph struct {
 	EdgeList    graph.EdgeSource
 	FeatureRows graph.FeatureSource
 	Classes     *column.Labels
-	Membership  SplitSource
+	// AnswerRows has the answers of a dataset that has them in place of classes.
+	AnswerRows graph.FeatureSource
+	Membership SplitSource
 	// Another, unless nil, opens one of several splits; they count from 0.
 	Another func(ctx context.Context, number int64) (SplitSource, error)
 }
@@ -32,7 +34,7 @@ type Graph struct {
 func (g *Graph) Finish() {
 	g.Known.SizeHint = g.Bytes()
 	g.Known.HasSplits = g.Membership != nil
-	if g.Known.HasLabels = g.Classes != nil; g.Known.HasLabels {
+	if g.Known.HasLabels = g.Classes != nil || g.AnswerRows != nil; g.Classes != nil {
 		g.Known.Classes = g.Classes.Classes
 	}
 }
@@ -67,10 +69,25 @@ func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
 
 // Labels implements [graph.Dataset].
 func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
+	if g.AnswerRows != nil {
+		answers, err := g.Answers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return graph.LabelsOfAnswers(answers), nil
+	}
 	if g.Classes == nil {
 		return nil, graph.NoStream("labels", g.Known.Name)
 	}
 	return g.Classes.Open(ctx)
+}
+
+// Answers implements [graph.Answered].
+func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
+	if g.AnswerRows == nil {
+		return nil, graph.NoStream("answers", g.Known.Name)
+	}
+	return g.AnswerRows.Open(ctx)
 }
 
 // Splits implements [graph.Dataset].

@@ -182,14 +182,29 @@ func (k kind) holdsNamed() bool { return k.holdsNumbers() || k == timeKind }
 // noFeatures is the way out where a row has no features.
 const noFeatures = "give every node its features, or write nulls=zero in the URI, which makes them zeros"
 
-// features fills to with the numbers of a row. Nulls are zeros where zero is true.
-func (v *vector) features(to []float32, row int, zero bool) (problem string) {
-	if v.isNull(row) {
-		if zero {
+// nulls says what is made of values that are missing.
+type nulls uint8
+
+const (
+	refused nulls = iota
+	zeros         // they are zeros
+	unknown       // they are NaN, which is also a value then
+)
+
+// features fills to with the numbers of a row.
+func (v *vector) features(to []float32, row int, missing nulls) (problem string) {
+	if v.isNull(row) || missing == unknown && v.isMissing(row) {
+		switch missing {
+		case zeros:
 			clear(to)
-			return ""
+		case unknown:
+			for i := range to {
+				to[i] = float32(math.NaN())
+			}
+		default:
+			return "is null: " + noFeatures
 		}
-		return "is null: " + noFeatures
+		return ""
 	}
 	switch v.kind {
 	case intKind, boolKind, timeKind:
@@ -200,7 +215,7 @@ func (v *vector) features(to []float32, row int, zero bool) (problem string) {
 		to[0] = float32(v.floats[row])
 	case listKind:
 		if v.values != nil {
-			if problem := v.ragged(to, row, zero); problem != "" {
+			if problem := v.ragged(to, row, missing == zeros); problem != "" {
 				return problem
 			}
 			break
@@ -214,11 +229,16 @@ func (v *vector) features(to []float32, row int, zero bool) (problem string) {
 		to[0] = float32(f)
 	}
 	for _, x := range to {
-		if !graph.Finite(x) {
+		if !graph.Finite(x) && !(missing == unknown && x != x) {
 			return fmt.Sprintf("is %v: features are finite float32 numbers, replace it before the import", x)
 		}
 	}
 	return ""
+}
+
+// isMissing reports whether the text of a value stands for none.
+func (v *vector) isMissing(row int) bool {
+	return (v.kind == fieldKind || v.kind.isNumberText()) && (len(v.text[row]) == 0 || graph.IsMissing(string(v.text[row])))
 }
 
 // weight returns the weight of an edge; problem is "" or says what is wrong with it.

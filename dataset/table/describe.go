@@ -34,26 +34,37 @@ func (g *Graph) Tables() []graph.Table {
 			use(nodes, name, useFeature, g.widths[i])
 		}
 		if g.labels.t == g.nodes {
-			use(nodes, g.labels.value, useLabel, 0)
+			g.labels.use(nodes, useLabel)
 		}
 		if g.splits.t == g.nodes {
-			use(nodes, g.splits.value, useSplit, 0)
+			g.splits.use(nodes, useSplit)
 		}
 		all = append(all, nodes)
 	}
 	if g.labels.t != nil && g.labels.t != g.nodes {
 		labels := g.labels.t.describe("labels")
 		use(labels, g.labels.id, useID, 0)
-		use(labels, g.labels.value, useLabel, 0)
+		g.labels.use(labels, useLabel)
 		all = append(all, labels)
 	}
 	if g.splits.t != nil && g.splits.t != g.nodes {
 		splits := g.splits.t.describe("splits")
 		use(splits, g.splits.id, useID, 0)
-		use(splits, g.splits.value, useSplit, 0)
+		g.splits.use(splits, useSplit)
 		all = append(all, splits)
 	}
 	return all
+}
+
+// use says what the columns are read as.
+func (v values) use(t graph.Table, what string) {
+	for i, name := range v.names {
+		width := 0
+		if v.widths != nil {
+			width = v.widths[i]
+		}
+		use(t, name, what, width)
+	}
 }
 
 // describe describes a table of which no column is read yet.

@@ -71,10 +71,12 @@ type Graph struct {
 
 var _ graph.Keyed = (*Graph)(nil)
 
-// values is a column with a value for each node, and the column of the ids beside it.
+// values are columns with values of each node, and the column of the ids beside them: one column, or several of answers.
 type values struct {
-	t         *table
-	id, value string
+	t      *table
+	id     string
+	names  []string
+	widths []int // of lists of answers
 }
 
 // Open opens what a table: URI names behind the colon.
@@ -100,6 +102,11 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	if o.NoFeatures {
 		s.features = nil
 	}
+	if o.Answers != graph.Classes && s.label != "" {
+		if s.answers, err = columnList("label", s.label); err != nil {
+			return err
+		}
+	}
 	g.info = graph.Info{
 		Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "",
 		AddRepeated: s.repeated != "", Directed: s.directed,
@@ -121,10 +128,15 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	if g.labels, err = g.openValues(ctx, "label", s.labels, s.label, labelNames); err != nil {
 		return err
 	}
+	if g.labels.t != nil && o.Answers != graph.Classes {
+		if err := g.openAnswers(ctx, o.Answers); err != nil {
+			return err
+		}
+	}
 	if g.splits, err = g.openValues(ctx, "split", s.splits, s.split, splitNames); err != nil {
 		return err
 	}
-	if g.labels.t != nil {
+	if g.labels.t != nil && g.info.Answers == graph.Classes {
 		if g.classes, err = column.OpenLabels(ctx, &valueColumn{g, g.labels}); err != nil {
 			return err
 		}
@@ -237,7 +249,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	}
 	others := slices.Clone(s.features)
 	if !s.labels.given() {
-		others = append(others, s.label)
+		others = append(others, s.labelNames()...)
 	}
 	if !s.splits.given() {
 		others = append(others, s.split)
@@ -249,7 +261,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		if strings.EqualFold(name, g.id) {
 			return graph.BadURI("features= names the column %s, which holds the ids", name)
 		}
-		width, err := g.nodes.featureWidth(ctx, name, kind.holdsNamed)
+		width, err := g.nodes.featureWidth(ctx, "features", name, kind.holdsNamed)
 		if err != nil {
 			return err
 		}
@@ -269,9 +281,9 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	return nil
 }
 
-// featureWidth is the length of the lists in a column of features, 0 for a column of numbers.
-func (t *table) featureWidth(ctx context.Context, name string, fits func(kind) bool) (int, error) {
-	k, err := t.need("features", name, fits, "features are numbers, or lists of numbers")
+// featureWidth is the length of the lists in a column that a key of the URI names, 0 for a column of numbers.
+func (t *table) featureWidth(ctx context.Context, key, name string, fits func(kind) bool) (int, error) {
+	k, err := t.need(key, name, fits, "it takes numbers, or lists of numbers")
 	if err != nil || k != listKind && k != vectorKind {
 		return 0, err
 	}
@@ -306,26 +318,53 @@ func (g *Graph) openValues(ctx context.Context, key string, own place, name stri
 		if v.t, err = openTable(ctx, &g.Files, own, &g.spec.form, key+"s"); err != nil {
 			return v, err
 		}
-		if v.value = name; name == "" {
+		if v.names = g.spec.namesOf(key, name); name == "" {
 			for _, n := range known {
-				if v.value == "" && find(v.t.titles, n) >= 0 {
-					v.value = n
+				if v.names == nil && find(v.t.titles, n) >= 0 {
+					v.names = []string{n}
 				}
 			}
 		}
-		if v.value == "" {
+		if v.names == nil {
 			return v, graph.BadData(v.t.files[0].name, "which column holds the %ss? Say so in the URI: %s=COLUMN; the columns are %s", key, key, list(v.t.titles))
 		}
-		if v.id, err = g.findID(v.t, v.value); err != nil {
+		if v.id, err = g.findID(v.t, v.names...); err != nil {
 			return v, err
 		}
 	case name != "":
-		v = values{g.nodes, g.id, name}
+		v = values{t: g.nodes, id: g.id, names: g.spec.namesOf(key, name)}
 	default:
 		return v, nil
 	}
-	_, err = v.t.need(key, v.value, kind.holdsValues, key+"s are whole numbers or text")
+	if key == "label" && g.spec.answers != nil {
+		return v, nil // openAnswers looks at them
+	}
+	_, err = v.t.need(key, v.names[0], kind.holdsValues, key+"s are whole numbers or text")
+	if err != nil && key == "label" && strings.Contains(name, ",") {
+		err = graph.BadURI("label=%s: there is no column of this name; several columns are read with --task labels or --task regression", name)
+	}
 	return v, err
+}
+
+// openAnswers finds the columns of answers.
+func (g *Graph) openAnswers(ctx context.Context, answers graph.Answers) error {
+	v := &g.labels
+	for _, name := range v.names {
+		width, err := v.t.featureWidth(ctx, "label", name, kind.holdsNumbers)
+		if err != nil {
+			return err
+		}
+		v.widths = append(v.widths, width)
+		for i := range max(width, 1) {
+			column := name
+			if width > 0 {
+				column = fmt.Sprintf("%s[%d]", name, i)
+			}
+			g.info.Classes = append(g.info.Classes, column)
+		}
+	}
+	g.info.HasLabels, g.info.Answers = true, answers
+	return graph.CheckSize(v.t.files[0].name, 1, int64(len(g.info.Classes)))
 }
 
 // describe says which columns are read as what.
@@ -362,7 +401,7 @@ func (g *Graph) describe() {
 			values
 		}{{"labels", g.labels}, {"splits", g.splits}} {
 			if v.t == g.nodes {
-				text, used = text+fmt.Sprintf(", %s in column %q", v.what, v.value), append(used, v.value)
+				text, used = text+fmt.Sprintf(", %s in %s", v.what, v.shown()), append(used, v.names...)
 			}
 		}
 		note(g.nodes, text, used...)
@@ -372,9 +411,17 @@ func (g *Graph) describe() {
 		values
 	}{{"labels", g.labels}, {"splits", g.splits}} {
 		if v.t != nil && v.t != g.nodes {
-			note(v.t, fmt.Sprintf("node ids are in column %q, %s in column %q", v.id, v.what, v.value), v.id, v.value)
+			note(v.t, fmt.Sprintf("node ids are in column %q, %s in %s", v.id, v.what, v.shown()), append([]string{v.id}, v.names...)...)
 		}
 	}
+}
+
+// shown names the columns for a note.
+func (v values) shown() string {
+	if len(v.names) == 1 {
+		return fmt.Sprintf("column %q", v.names[0])
+	}
+	return graph.Count(v.names, "column")
 }
 
 // filesOf says how many files a table has, if they are several.

@@ -33,7 +33,7 @@ func (d *NodeData) Features(ctx context.Context) (source graph.FeatureSource, wi
 	var names []string
 	widths := make([]int, len(d.t.titles))
 	for i, c := range d.t.titles {
-		if widths[i], err = d.t.featureWidth(ctx, c.name, kind.holdsNumbers); err != nil {
+		if widths[i], err = d.t.featureWidth(ctx, "features", c.name, kind.holdsNumbers); err != nil {
 			return nil, 0, err
 		}
 		names = append(names, c.name)

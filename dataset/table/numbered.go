@@ -293,7 +293,7 @@ type NumberedFeatures struct {
 	names  []string // of the ids, then of features
 	widths []int
 	limit  graph.IDLimit
-	zero   bool
+	nulls  nulls
 	// Note says which columns were taken.
 	Note graph.Note
 }
@@ -301,7 +301,10 @@ type NumberedFeatures struct {
 // Features takes the one column of lists or vectors that there is, or else all columns of numbers,
 // beside the ids. Null features are zeros where zero is true.
 func (n *Numbered) Features(ctx context.Context, limit graph.IDLimit, zero bool) (*NumberedFeatures, error) {
-	f := &NumberedFeatures{n: n, limit: limit, zero: zero}
+	f := &NumberedFeatures{n: n, limit: limit}
+	if zero {
+		f.nulls = zeros
+	}
 	titles := n.Titles()
 	i := slices.IndexFunc(titles, func(name string) bool { return slices.Contains(column.IDNames, strings.ToLower(name)) })
 	if i < 0 {
@@ -343,7 +346,7 @@ func (n *Numbered) Features(ctx context.Context, limit graph.IDLimit, zero bool)
 		if err := n.check(name); err != nil {
 			return nil, err
 		}
-		width, err := n.t.featureWidth(ctx, name, kind.holdsNumbers)
+		width, err := n.t.featureWidth(ctx, "features", name, kind.holdsNumbers)
 		if err != nil {
 			return nil, err
 		}
@@ -359,7 +362,7 @@ func (n *Numbered) Features(ctx context.Context, limit graph.IDLimit, zero bool)
 // Open implements graph.FeatureSource.
 func (f *NumberedFeatures) Open(ctx context.Context) (graph.FeatureReader, error) {
 	rows := f.n.t.all(ctx, f.names, f.widths)
-	rows.zero = f.zero
+	rows.nulls = f.nulls
 	return &numberedFeatureReader{numberedRows{rows: rows, limit: f.limit, hasID: true}, newFeatures(rows, 1, f.Width)}, nil
 }
 

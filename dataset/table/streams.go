@@ -124,7 +124,9 @@ func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.Fe
 	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.nodes.units()))
 	names, widths := append([]string{g.id}, g.spec.features...), append([]int{0}, g.widths...)
 	rows := g.nodes.rows(ctx, int(lo), int(hi), names, widths)
-	rows.zero = g.spec.nulls != ""
+	if g.spec.nulls != "" {
+		rows.nulls = zeros
+	}
 	return &featureReader{nodeRows: nodeRows{g: g, rows: rows}, features: newFeatures(rows, 1, g.info.NumFeatures)}, nil
 }
 
@@ -168,7 +170,7 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 		n := max(f.rows.widths[i], 1)
 		var problem string
 		if b.cols[i].kind == vectorKind {
-			problem = b.cols[i].sparse(&f.row, row, at, n, f.rows.zero)
+			problem = b.cols[i].sparse(&f.row, row, at, n, f.rows.nulls == zeros)
 		} else {
 			if len(f.dense) < f.width && !isSparse {
 				f.dense = make([]float32, f.width)
@@ -182,7 +184,7 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 			} else {
 				to = to[at : at+n]
 			}
-			if problem = b.cols[i].features(to, row, f.rows.zero); problem == "" && isSparse {
+			if problem = b.cols[i].features(to, row, f.rows.nulls); problem == "" && isSparse {
 				for k, x := range to {
 					if x != 0 {
 						f.row.Indices, f.row.Values = append(f.row.Indices, uint32(at+k)), append(f.row.Values, x)
@@ -203,6 +205,13 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 
 // Labels implements graph.Dataset.
 func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
+	if g.info.Answers != graph.Classes {
+		answers, err := g.Answers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return graph.LabelsOfAnswers(answers), nil
+	}
 	if g.classes == nil {
 		return nil, graph.NoStream("labels", g.info.Name)
 	}
@@ -210,6 +219,34 @@ func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
 		return nil, err
 	}
 	return g.classes.Open(ctx)
+}
+
+// Answers implements graph.Answered.
+func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
+	if g.info.Answers == graph.Classes {
+		return nil, graph.NoStream("answers", g.info.Name)
+	}
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	v := g.labels
+	rows := v.t.all(ctx, append([]string{v.id}, v.names...), append([]int{0}, v.widths...))
+	rows.nulls = unknown
+	return &answerReader{featureReader{nodeRows: nodeRows{g: g, rows: rows}, features: newFeatures(rows, 1, len(g.info.Classes))}}, nil
+}
+
+type answerReader struct{ featureReader }
+
+// Next implements graph.FeatureReader.
+func (r *answerReader) Next() (graph.FeatureRow, error) {
+	row, err := r.featureReader.Next()
+	if err == nil {
+		if row.Indices != nil {
+			return row, graph.BadData(r.Position(), "has a vector: labels and numbers are columns of numbers, or lists of them")
+		}
+		err = r.g.info.Answers.Check(row.Dense, r.Position(), func(i int) string { return r.g.info.Classes[i] })
+	}
+	return row, err
 }
 
 // Splits implements graph.Dataset.
@@ -234,7 +271,7 @@ func (c *valueColumn) Where() string { return c.t.place.String() }
 
 // Open implements column.Column.
 func (c *valueColumn) Open(ctx context.Context) (column.Reader, error) {
-	return &valueReader{nodeRows{g: c.g, rows: c.t.all(ctx, []string{c.id, c.value}, nil)}}, nil
+	return &valueReader{nodeRows{g: c.g, rows: c.t.all(ctx, []string{c.id, c.names[0]}, nil)}}, nil
 }
 
 type valueReader struct{ nodeRows }

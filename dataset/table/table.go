@@ -233,7 +233,7 @@ type rows struct {
 	widths    []int
 	cursor    cursor
 	batch     batch
-	zero      bool // null features are zeros
+	nulls     nulls
 }
 
 // next gives the next batch, or io.EOF.

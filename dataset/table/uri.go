@@ -18,8 +18,10 @@ type spec struct {
 	weight, repeated             string
 	features                     []string
 	label, split                 string
-	directed                     bool
-	form                         source.Form
+	// answers are the columns that label names where they are read as answers.
+	answers  []string
+	directed bool
+	form     source.Form
 	// nulls says how null features are read: as zero, or refused.
 	nulls string
 	// relation is the relation of edges that is meant where a description has several.
@@ -72,21 +74,8 @@ func (s *spec) set(key, text string) (err error) {
 		s.splits, err = parsePlace(key, text)
 		return err
 	case "features":
-		seen := map[string]bool{}
-		for _, part := range strings.Split(text, ",") {
-			names, err := columns(part)
-			if err != nil {
-				return err
-			}
-			for _, name := range names {
-				if name == "" || seen[name] {
-					return graph.BadURI("features=%s: write the names of columns with commas between them, each once", text)
-				}
-				seen[name] = true
-			}
-			s.features = append(s.features, names...)
-		}
-		return nil
+		s.features, err = columnList(key, text)
+		return err
 	}
 	value, err := graph.PathOf(text)
 	if err != nil {
@@ -115,6 +104,39 @@ func (s *spec) set(key, text string) (err error) {
 		s.directed, err = graph.ParseBool(key, value)
 	}
 	return err
+}
+
+// columnList reads the names of columns with commas between them.
+func columnList(key, text string) (list []string, err error) {
+	seen := map[string]bool{}
+	for _, part := range strings.Split(text, ",") {
+		names, err := columns(part)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if name == "" || seen[name] {
+				return nil, graph.BadURI("%s=%s: write the names of columns with commas between them, each once", key, text)
+			}
+			seen[name] = true
+		}
+		list = append(list, names...)
+	}
+	return list, nil
+}
+
+// labelNames are the columns that label names.
+func (s *spec) labelNames() []string { return s.namesOf("label", s.label) }
+
+// namesOf are the columns that the key label or split names, nil if it names none.
+func (s *spec) namesOf(key, name string) []string {
+	switch {
+	case key == "label" && s.answers != nil:
+		return s.answers
+	case name == "":
+		return nil
+	}
+	return []string{name}
 }
 
 // numbered is a range of columns: x0..x127.

@@ -217,6 +217,10 @@ type LabelDepthReport struct {
 	Mean   float64 `json:"mean_valid"`
 	// Curve is the validation accuracy of each depth, in order.
 	Curve []DepthAccuracy `json:"curve"`
+	// Errors has, of labels and numbers, the squared error of a validation node at each depth as the mean over all models, in place of
+	// Curve, and MeanError that at the depths chosen for each model.
+	Errors    []float64 `json:"errors,omitempty"`
+	MeanError float64   `json:"mean_error,omitempty"`
 }
 
 // String returns one line with the number of hops and their effect: "0 to 5 hops, chosen for each
@@ -230,14 +234,20 @@ func (d *LabelDepthReport) String() string {
 	if least < most {
 		text = fmt.Sprintf("%d to %s", least, text)
 	}
-	if len(d.Curve) == 0 {
+	if !d.Chose() {
 		return text
 	}
 	if len(d.Depths) > 1 {
 		text += ", chosen for each model"
 	}
+	if len(d.Errors) > 0 {
+		return fmt.Sprintf("%s; squared error %.4g → %.4g on validation", text, d.Errors[0], d.MeanError)
+	}
 	return fmt.Sprintf("%s; %.2f %% → %.2f %% on validation", text, 100*d.Curve[0].Mean, 100*d.Mean)
 }
+
+// Chose reports whether validation nodes chose the depths.
+func (d *LabelDepthReport) Chose() bool { return len(d.Curve)+len(d.Errors) > 0 }
 
 // DepthAccuracy is the share of validation nodes that are classified right at a depth.
 type DepthAccuracy struct {
@@ -321,6 +331,10 @@ func (p *PredictionsReport) String() string {
 		put("; "+MeasureName(p.Measure)+" ", p.Metrics.MacroF1)
 	case plan.AUC:
 		put("; "+MeasureName(p.Measure)+" ", p.Metrics.AUC)
+	case plan.Precision:
+		put("; "+MeasureName(p.Measure)+" ", p.Metrics.Precision)
+	case plan.Determination:
+		put("; 100 "+MeasureName(p.Measure)+" ", p.Metrics.Determination)
 	}
 	return text
 }
@@ -332,6 +346,10 @@ func MeasureName(measure string) string {
 		return "macro F1"
 	case plan.AUC:
 		return "ROC AUC"
+	case plan.Precision:
+		return "average precision"
+	case plan.Determination:
+		return "R²"
 	}
 	return measure
 }
@@ -360,6 +378,38 @@ type Measures[T any] struct {
 	// it is the mean over the classes that some nodes have and some have not. It is present if
 	// --metrics asked for it.
 	AUC OfSplits[T] `json:"roc_auc,omitzero"`
+	// Precision is the average precision with --task labels, the mean over the labels that some nodes have and some have not.
+	Precision OfSplits[T] `json:"average_precision,omitzero"`
+	// Determination is R² with --task regression, and MeanError the mean absolute error, in units of the numbers. Both are means over the
+	// columns.
+	Determination OfSplits[T] `json:"r2,omitzero"`
+	MeanError     OfSplits[T] `json:"mean_absolute_error,omitzero"`
+}
+
+// Figure is a measure of all models.
+type Figure struct {
+	// Name is the name of the measure in words. Unit multiplies the values that are shown: 100 for shares.
+	Name           string
+	Unit           float64
+	Base, Smoothed SplitAccuracy
+}
+
+// Figures lists the measures that the models have, in the order in which they are shown: accuracy first, which numbers do not have.
+func (a *AccuracyReport) Figures() (list []Figure) {
+	base, smoothed := a.Metrics.Base, a.Metrics.Smoothed
+	for _, f := range []Figure{
+		{"accuracy", 100, a.Base, a.Smoothed},
+		{"macro F1", 100, base.MacroF1, smoothed.MacroF1},
+		{"ROC AUC", 100, base.AUC, smoothed.AUC},
+		{"average precision", 100, base.Precision, smoothed.Precision},
+		{"R²", 1, base.Determination, smoothed.Determination},
+		{"mean absolute error", 1, base.MeanError, smoothed.MeanError},
+	} {
+		if f.Base != (SplitAccuracy{}) {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
 // ModelAccuracy holds the figures of a model.

@@ -122,7 +122,7 @@ func (g *folder) openBinary(ctx context.Context, raw string, o graph.Options) er
 		}
 	}
 	g.Note(graph.Unread(a.Name, a.Others()))
-	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"))
+	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"), o)
 }
 
 func (g *folder) openFeatures(ctx context.Context, src *source.Source) error {
@@ -145,7 +145,7 @@ func (g *folder) rowsDiffer(name string, rows int64) error {
 	return graph.BadData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.Known.NumNodes)
 }
 
-func (g *folder) openArrayLabels(ctx context.Context, path string) error {
+func (g *folder) openArrayLabels(ctx context.Context, path string, o graph.Options) error {
 	if !source.Exists(path) {
 		return nil
 	}
@@ -157,10 +157,25 @@ func (g *folder) openArrayLabels(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	if o.Answers != graph.Classes {
+		if len(shape) != 2 {
+			return graph.BadData(v.Name, "has shape %v: several labels or numbers are a matrix with a row for each node", shape)
+		}
+		return g.takeAnswers(o.Answers, &array.Dense{Vector: v, Width: int(shape[1]), Holes: true}, v.Name, int(shape[1]), shape[0])
+	}
 	if len(shape) == 0 || v.N != shape[0] {
-		return graph.BadData(v.Name, "has shape %v: one class for each node is read", shape)
+		return graph.BadData(v.Name, "has shape %v: one class for each node is read; --task labels and --task regression read several columns", shape)
 	}
 	return g.openLabels(ctx, column.Vector{Values: v})
+}
+
+// takeAnswers takes rows of labels or numbers; their columns have no names.
+func (g *folder) takeAnswers(t graph.Answers, rows graph.FeatureSource, name string, width int, n int64) error {
+	if n != g.Known.NumNodes {
+		return g.rowsDiffer(name, n)
+	}
+	g.AnswerRows, g.Known.Answers, g.Known.Classes = t.Of(rows, name), t, graph.NamesOfAnswers(width)
+	return graph.CheckSize(name, n, int64(width))
 }
 
 // openLabels numbers the classes as the benchmark does: from 0 to the largest

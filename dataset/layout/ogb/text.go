@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func (g *folder) openText(ctx context.Context, raw string, o graph.Options) erro
 			return err
 		}
 	}
-	return g.openTextLabels(ctx, filepath.Join(raw, "node-label.csv.gz"))
+	return g.openTextLabels(ctx, filepath.Join(raw, "node-label.csv.gz"), o)
 }
 
 // singleLine reads a file of one number.
@@ -102,33 +103,42 @@ func (r *statedEdgeReader) Read(batch []graph.Edge) (int, error) {
 	return n, err
 }
 
-// features is a feature matrix as text whose row i belongs to node i.
+// features is a matrix of features, or of answers, as text whose row i belongs to node i.
 type features struct {
 	src   *source.Source
 	width int
 	of    *folder
+	holes bool // values may be missing
 }
 
 func (g *folder) openTextFeatures(ctx context.Context, path string) error {
-	src, _, err := g.Files.Open(path)
+	f, err := g.openMatrix(ctx, path)
 	if err != nil {
 		return err
 	}
+	g.FeatureRows, g.Known.NumFeatures = f, f.width
+	return graph.CheckSize(path, 0, int64(f.width))
+}
+
+// openMatrix opens a matrix, whose first line tells its width.
+func (g *folder) openMatrix(ctx context.Context, path string) (*features, error) {
+	src, _, err := g.Files.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	l, err := source.OpenLines(ctx, src)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.Close()
 	line, err := l.Data()
 	if err == io.EOF {
-		return g.rowsDiffer(path, 0)
+		err = g.rowsDiffer(path, 0)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	width := len(source.Separator(',').Fields(line))
-	g.FeatureRows, g.Known.NumFeatures = &features{src, width, g}, width
-	return graph.CheckSize(path, 0, int64(width))
+	return &features{src: src, width: len(source.Separator(',').Fields(line)), of: g}, nil
 }
 
 func (f *features) Open(ctx context.Context) (graph.FeatureReader, error) {
@@ -163,9 +173,13 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 		if column >= r.width {
 			continue
 		}
+		if text := bytes.TrimSpace(field); r.holes && (len(text) == 0 || graph.IsMissing(string(text))) {
+			r.row[column] = float32(math.NaN())
+			continue
+		}
 		v, ok := graph.Number(field, 32)
 		if !ok || !graph.Finite(float32(v)) {
-			return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import", column+1, graph.Shorten(field))
+			return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: finite float32 numbers are read, replace it before the import", column+1, graph.Shorten(field))
 		}
 		r.row[column] = float32(v)
 	}
@@ -176,9 +190,17 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 	return graph.FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
 }
 
-func (g *folder) openTextLabels(ctx context.Context, path string) error {
+func (g *folder) openTextLabels(ctx context.Context, path string, o graph.Options) error {
 	if !source.Exists(path) {
 		return nil
+	}
+	if o.Answers != graph.Classes {
+		f, err := g.openMatrix(ctx, path)
+		if err != nil {
+			return err
+		}
+		f.holes = true
+		return g.takeAnswers(o.Answers, f, path, f.width, g.Known.NumNodes)
 	}
 	src, _, err := g.Files.Open(path)
 	if err != nil {
@@ -186,7 +208,7 @@ func (g *folder) openTextLabels(ctx context.Context, path string) error {
 	}
 	c, err := column.OpenText(ctx, src, source.Form{}, column.Wanted{}, g.limit())
 	if err == nil && c.ID >= 0 {
-		err = graph.BadData(path, "has several columns: one class for each node is read")
+		err = graph.BadData(path, "has several columns: one class for each node is read; --task labels and --task regression read all of them")
 	}
 	if err != nil {
 		return err

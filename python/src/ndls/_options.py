@@ -92,6 +92,7 @@ class RunOptions(TypedDict, total=False):
     splits: int | None
     stationary: Literal["component", "global"] | None
     targets: str | int | os.PathLike[str] | None
+    task: Literal["classification", "labels", "regression"] | None
     threads: int | None
     tolerance: float | None
     train_on: str | Sequence[str] | None

@@ -207,7 +207,10 @@ class Run:
 
     @cached_property
     def labels(self) -> npt.NDArray[np.int32]:
-        """The class of each node, -1 where it has no label: int32 of shape (nodes,)."""
+        """The class of each node, -1 where it has no label: int32 of shape (nodes,).
+
+        With ``--task labels`` or ``regression`` it is 0 where some value of the node is known.
+        """
         return self._column("label")
 
     @property
@@ -311,14 +314,20 @@ class Run:
     def soft_labels(self) -> Rows:
         """The probabilities before label smoothing: a row for each node, a column for each class.
 
-        With ``--probabilities best`` there is one column, the probability of ``column("label")``.
+        With ``--probabilities best`` there is one column, the probability of ``column("label")``. With
+        ``--task labels`` there is a column for each label, with ``--task regression`` a column of numbers for each
+        column that was learned; ``classes`` names them.
         """
-        return self._rows("soft_labels", "probability", "soft labels", "train")
+        return self._rows("soft_labels", self._predicted, "soft labels", "train")
+
+    @property
+    def _predicted(self) -> str:
+        return "value" if self.plan["partition"].get("task") == "regression" else "probability"
 
     @cached_property
     def predictions(self) -> Rows:
-        """The probabilities after label smoothing. ``column("label")`` has the predicted classes."""
-        return self._rows("predictions", "probability", "predictions", "smooth-labels")
+        """The probabilities, or numbers, after label smoothing. Of classes, ``column("label")`` has those that are predicted."""
+        return self._rows("predictions", self._predicted, "predictions", "smooth-labels")
 
     def edges(self) -> pads.Dataset:
         """Opens the edges as an Arrow dataset with the columns ``src`` and ``dst``, node numbers.
