@@ -217,7 +217,6 @@ func TestOneSplitOnly(t *testing.T) {
 		{"with --blank-features", []string{"--blank-features", "0.3"}, []string{"run", "partition", "coordinator"}, ""},
 		{"with --train-on", []string{"--train-on", several}, []string{"run", "coordinator"}, "train"},
 		{"with --soft-labels", []string{"--soft-labels", soft}, []string{"run", "coordinator"}, "smooth-labels"},
-		{"with --label-columns", []string{"--label-columns", "2"}, []string{"run", "coordinator"}, "smooth"},
 	} {
 		t.Run(tc.options[0], func(t *testing.T) {
 			commands := [][]string{}

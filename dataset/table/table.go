@@ -202,6 +202,9 @@ func (t *table) units() (n int) {
 func (t *table) memory(names []string) (most int64, err error) {
 	for _, f := range t.files {
 		columns, err := t.columns(f, names)
+		if err == io.EOF { // a file without rows
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -180,6 +180,7 @@ class PlanOptions(TypedDict, total=False):
     splits: int | None
     stationary: Literal["component", "global"] | None
     targets: str | int | os.PathLike[str] | None
+    task: Literal["classification", "labels", "regression"] | None
     threads: int | None
     tolerance: float | None
     training: int | None
@@ -208,4 +209,5 @@ class InspectOptions(TypedDict, total=False):
     shards: Literal["none"] | None
     split: str | int | float | Sequence[str] | Sequence[float] | None
     splits: int | None
+    task: Literal["classification", "labels", "regression"] | None
     threads: int | None
