@@ -231,6 +231,8 @@ const (
 	answerTimeout  = 30 * time.Second
 	idleTimeout    = time.Minute
 	mostHeader     = 16 << 10
+	// lastAnswers is the time that the answers under way have when the program ends.
+	lastAnswers = time.Second
 )
 
 // openDoor answers requests at HOST:PORT until the door is closed. That it cannot do so any more
@@ -242,14 +244,17 @@ func openDoor(address string, log *slog.Logger) (*door, error) {
 	return d, err
 }
 
-// answering answers requests at HOST:PORT until stop is called, which may be called more than once. It returns the address.
+// answering answers requests at HOST:PORT until stop is called, which may be called more than once. It returns the address. Who has asked
+// before gets an answer: also who asked that the run stops, and the run has stopped since.
 func answering(address string, to http.Handler, log *slog.Logger) (at string, stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", nil, fmt.Errorf("--http: %w", err)
 	}
+	streams, endStreams := context.WithCancel(context.Background())
 	server := &http.Server{
-		Handler: to, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
+		BaseContext: func(net.Listener) context.Context { return streams },
+		Handler:     to, ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: answerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: mostHeader,
 	}
 	tracked := conns.Track(l)
@@ -260,6 +265,10 @@ func answering(address string, to http.Handler, log *slog.Logger) (at string, st
 		}
 	})
 	return l.Addr().String(), func() {
+		endStreams() // of events, which have no end of their own
+		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+		defer cancel()
+		_ = server.Shutdown(ctx)
 		_ = server.Close()
 		serving.Wait()
 	}, nil

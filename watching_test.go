@@ -144,3 +144,45 @@ func TestDoorHasRoom(t *testing.T) {
 		t.Errorf("%d connections are open", open)
 	}
 }
+
+// TestDoorAnswersLast: who asks that a run stops gets an answer, although the program ends meanwhile; a stream of events ends.
+func TestDoorAnswersLast(t *testing.T) {
+	var stop func()
+	stopped := make(chan struct{})
+	at, end, err := answering("127.0.0.1:0", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/events" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return
+		}
+		go func() {
+			stop()
+			close(stopped)
+		}()
+		time.Sleep(50 * time.Millisecond)
+		_, _ = io.WriteString(w, "the run stops")
+	}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = end
+	events, err := http.Get("http://" + at + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	answer, err := http.Post("http://"+at+"/stop", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "the run stops" {
+		t.Errorf("%q, %v", text, err)
+	}
+	begun := time.Now()
+	<-stopped
+	if took := time.Since(begun); took > lastAnswers/2 {
+		t.Errorf("the door waited for events for %v", took)
+	}
+}
