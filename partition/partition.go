@@ -234,7 +234,7 @@ func (j *job) checkInfo() (err error) {
 	return nil
 }
 
-// The methods of a job are in rooms, each with a type of its own.
+// Each of these types has the methods of one idea, and embeds the job.
 
 func (j *job) numbering() numbering { return numbering{j} }
 func (j *job) counting() counting   { return counting{j} }

@@ -50,7 +50,7 @@ func (j ordering) orderRanges(ctx context.Context) error {
 	files := j.cat.Batch()
 	defer files.Abort()
 	save := func(kind string, p steps.Piece, most int64, all visits[uint64]) error {
-		return j.numbers().add(ctx, files, kind, p, most, all, [2]int64{})
+		return j.runFiles().add(ctx, files, kind, p, most, all, [2]int64{})
 	}
 	ends, classes, err := j.addClasses(ctx, ranges)
 	if err != nil {
@@ -114,7 +114,7 @@ type saver func(kind string, p steps.Piece, most int64, all visits[uint64]) erro
 
 // countsOfInput sets j.dropped and returns the number of rows of the edge list and of self-loops.
 func (j ordering) countsOfInput(ctx context.Context) (counts [2]int64, err error) {
-	gathered, err := firstNotes(ctx, j.numbers(), Gather)
+	gathered, err := firstNotes(ctx, j.runFiles(), Gather)
 	if err != nil {
 		return counts, err
 	}
@@ -122,7 +122,7 @@ func (j ordering) countsOfInput(ctx context.Context) (counts [2]int64, err error
 	if j.info.Weighted {
 		return firstNotes(ctx, catalogKeys[extsort.Record](j), Merge)
 	}
-	return firstNotes(ctx, j.numbers(), Merge)
+	return firstNotes(ctx, j.runFiles(), Merge)
 }
 
 // firstNotes returns the notes of the first file that a step left.
@@ -148,7 +148,7 @@ type gatheredRange struct {
 
 // gathered lists the ranges of some pieces in order; it does not count nodes.
 func (j ordering) gathered(ctx context.Context, p steps.Piece) (ranges []gatheredRange, err error) {
-	files, err := j.numbers().open(ctx, Gather+tallyClasses, p, false)
+	files, err := j.runFiles().open(ctx, Gather+tallyClasses, p, false)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (j ordering) gathered(ctx context.Context, p steps.Piece) (ranges []gathere
 
 // eachClass visits the degrees of a range in ascending order, each with its number of nodes.
 func (j ordering) eachClass(ctx context.Context, r gatheredRange, visit func(degree, nodes uint32)) error {
-	files, err := j.numbers().open(ctx, Gather+tallyClasses, r.piece, false)
+	files, err := j.runFiles().open(ctx, Gather+tallyClasses, r.piece, false)
 	if err != nil {
 		return err
 	}
@@ -582,7 +582,7 @@ func (j ordering) replaceBy(ctx context.Context, kind string, numbers []uint32, 
 	distinct := distinctOf(numbers, space[0])
 	to := space[1][:len(distinct)]
 	copy(to, distinct)
-	files, err := j.numbers().open(ctx, kind, steps.Unit(0), false)
+	files, err := j.runFiles().open(ctx, kind, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}

@@ -453,7 +453,7 @@ func (w *ranker) read(ctx context.Context, ids []uint32) error {
 
 // eachOf visits the numbers of a range in the files of some pieces of a kind, on threads.
 func (j ordering) eachOf(ctx context.Context, kind string, p steps.Piece, r idRange, threads int, visit func(id, n uint32) error) error {
-	files, err := j.numbers().open(ctx, kind, p, false)
+	files, err := j.runFiles().open(ctx, kind, p, false)
 	if err != nil {
 		return err
 	}
@@ -621,7 +621,7 @@ func (j ordering) numberComponents(ctx context.Context) error {
 		return err
 	}
 	defer byID.Close()
-	return j.numbers().write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
+	return j.runFiles().write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
 // component describes a component within a lot, or within all lots.

@@ -47,8 +47,8 @@ type pairSource[T extsort.Item] interface {
 // catalogKeys keeps sorted keys in run files in the catalogue.
 type catalogKeys[T extsort.Item] struct{ *job }
 
-// numbers returns the run files of numbers by input id.
-func (j *job) numbers() catalogKeys[uint64] { return catalogKeys[uint64]{j} }
+// runFiles returns the run files of numbers by input id.
+func (j *job) runFiles() catalogKeys[uint64] { return catalogKeys[uint64]{j} }
 
 func (c catalogKeys[T]) close() {}
 

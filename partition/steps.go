@@ -191,7 +191,7 @@ func (o ordered) deals() int {
 // joins returns the number of pieces of the step Rows that join the parts of the node table.
 func (o ordered) joins() int { return min(o.Groups, 1) }
 
-// readOrdered reads what the step Order left; ok is false before that step, or if an earlier version left less.
+// readOrdered reads what the step Order left; ok is false before that step.
 func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
 	e, ok := cat.Lookup(orderPath)
 	if !ok {
@@ -208,9 +208,6 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	}
 	if err != nil {
 		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
-	}
-	if len(o.Cuts) == 0 {
-		return o, false, nil
 	}
 	for _, e := range runs(cat, counts) {
 		if o.counted, err = readCounted(ctx, cat, e); err != nil {

@@ -244,7 +244,7 @@ func (w *partWriter) put(record []byte) {
 
 // number replaces the first ids of components by their numbers. Nodes without an edge come last, and each is a component of its own.
 func (w *partWriter) number(ctx context.Context) error {
-	files, err := w.job.numbers().open(ctx, Components, steps.Unit(0), false)
+	files, err := w.runFiles().open(ctx, Components, steps.Unit(0), false)
 	if err != nil {
 		return err
 	}

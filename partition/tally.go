@@ -134,7 +134,7 @@ func (j *sortedEdges[T]) gatherIDs(ctx context.Context, p steps.Piece) error {
 	if p.In(j.have(Gather)) {
 		return nil
 	}
-	keys := j.numbers()
+	keys := j.runFiles()
 	files, err := keys.open(ctx, Count, allSlices, false)
 	if err != nil {
 		return err
@@ -257,7 +257,7 @@ func (j counting) addTallies(ctx context.Context, step string, r idRange, t tall
 
 // eachTally visits the numbers of a range in all files of a kind that a step left, on all threads.
 func (j counting) eachTally(ctx context.Context, files string, r idRange, visit func(id, n uint32) error) error {
-	keys := j.numbers()
+	keys := j.runFiles()
 	lo, hi := r.keys()
 	meter := progress.Start(ctx, "adding up degrees and components", 0, "nodes")
 	defer meter.Done()
@@ -383,7 +383,7 @@ func (j counting) commitTallies(ctx context.Context, step string, p steps.Piece,
 		if x.most == 0 {
 			x.most = j.ids.n
 		}
-		if err := j.numbers().add(ctx, to, step+x.kind, p, x.most, x.all, x.notes); err != nil {
+		if err := j.runFiles().add(ctx, to, step+x.kind, p, x.most, x.all, x.notes); err != nil {
 			return err
 		}
 	}
