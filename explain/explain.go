@@ -114,6 +114,8 @@ type Neighbour struct {
 
 // Prediction holds the prediction of a node.
 type Prediction struct {
+	// Values holds the probability of each label, or each number, of a run with such a task, whose other fields are then empty.
+	Values []float32 `json:"values,omitempty"`
 	// Class is the most probable class, Probability its probability. Right reports whether it is the label; it
 	// is nil for a node without one.
 	Class       Class   `json:"class"`
@@ -408,11 +410,8 @@ func (e *explanation) readK(ctx context.Context) error {
 // hasAnswers reports whether nodes have labels or numbers in place of a class.
 func (e *explanation) hasAnswers() bool { return len(e.cat.Entries(catalog.KindAnswers)) > 0 }
 
-// predictions reads what the run says of the node's class.
+// predictions reads what the run says of the node's class, or of its labels or numbers.
 func (e *explanation) predictions(ctx context.Context) (err error) {
-	if e.hasAnswers() {
-		return nil
-	}
 	if e.node.Before, err = e.prediction(ctx, catalog.KindSoftLabels); err == nil {
 		e.node.After, err = e.prediction(ctx, catalog.KindPredictions)
 	}
@@ -474,6 +473,9 @@ func (e *explanation) rowOf(r storageReader, path string) (*Prediction, error) {
 
 // predicted is a row of probabilities: of all classes, or of the class label alone.
 func (e *explanation) predicted(values []float32, label int32, path string) (*Prediction, error) {
+	if e.hasAnswers() {
+		return &Prediction{Values: slices.Clone(values)}, nil
+	}
 	p := &Prediction{}
 	if len(values) == len(e.sum.Classes) {
 		if label < 0 {

@@ -191,6 +191,12 @@ func printLabels(w io.Writer, x *ndls.Explanation) error {
 	}
 	t := newTable(w, 2, 0)
 	fmt.Fprintf(t, "\nprediction\tbefore label smoothing\tafter label smoothing\n")
+	if answersOf(x.Before) != nil || answersOf(x.After) != nil {
+		for i, name := range x.ClassNames {
+			fmt.Fprintf(t, "%s\t%s\t%s\n", plain(name), answerOf(x.Before, i), answerOf(x.After, i))
+		}
+		return t.Flush()
+	}
 	fmt.Fprintf(t, "class\t%s\t%s\n", predicted(x.Before), predicted(x.After))
 	for _, c := range likely(x) {
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", plain(c.Name), probability(x.Before, c), probability(x.After, c))
@@ -214,6 +220,22 @@ func printLabels(w io.Writer, x *ndls.Explanation) error {
 	}
 	_, err := fmt.Fprintln(w, whatSmoothingDid(x))
 	return err
+}
+
+// answersOf returns the probabilities of labels, or the numbers, of a prediction, nil for one of a class.
+func answersOf(p *ndls.NodePrediction) []float32 {
+	if p == nil {
+		return nil
+	}
+	return p.Values
+}
+
+// answerOf returns one of them in words.
+func answerOf(p *ndls.NodePrediction, i int) string {
+	if values := answersOf(p); i < len(values) {
+		return fmt.Sprintf("%.4g", values[i])
+	}
+	return "–"
 }
 
 // predicted is a prediction in words.

@@ -314,17 +314,18 @@ func (p *PredictionsReport) String() string {
 	default:
 		text += "those of another model"
 	}
-	put := func(before string, x OfSplits[*float64]) {
+	write := func(before, format string, factor float64, x OfSplits[*float64]) {
 		for _, s := range []struct {
 			name string
 			x    *float64
 		}{{"valid", x.Valid}, {"test", x.Test}} {
 			if s.x != nil {
-				text += fmt.Sprintf("%s%s %.2f %%", before, s.name, 100**s.x)
+				text += fmt.Sprintf("%s%s "+format, before, s.name, factor**s.x)
 				before = ", "
 			}
 		}
 	}
+	put := func(before string, x OfSplits[*float64]) { write(before, "%.2f %%", 100, x) }
 	put(", ", p.Accuracy)
 	switch p.Measure {
 	case plan.MacroF1:
@@ -334,7 +335,7 @@ func (p *PredictionsReport) String() string {
 	case plan.Precision:
 		put("; "+MeasureName(p.Measure)+" ", p.Metrics.Precision)
 	case plan.Determination:
-		put("; 100 "+MeasureName(p.Measure)+" ", p.Metrics.Determination)
+		write("; "+MeasureName(p.Measure)+" ", "%.4f", 1, p.Metrics.Determination)
 	}
 	return text
 }
