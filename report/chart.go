@@ -325,7 +325,7 @@ func (v *view) Loss() *chart {
 func (v *view) Valid() *chart {
 	return v.learning(&chart{
 		ID: "valid", Kind: "steps", X: "epoch", Y: "best so far, %", Title: "Training: validation",
-		Says: "Best validation accuracy up to each epoch. An epoch is validated only until it is clear that it is not the best.",
+		Says: "Best validation accuracy up to each epoch; for numbers it is R². An epoch is validated only until it is clear that it is not the best.",
 	}, func(p control.LearningPoint) float64 { return 100 * p.Valid })
 }
 

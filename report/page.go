@@ -84,6 +84,7 @@ var methods = map[string][]any{
 	"Distances": {(*view).Distances}, "Finished": {Named.Finished}, "FirstInputs": {Named.FirstInputs}, "FirstLosses": {Named.FirstLosses},
 	"Has": {(*view).Has}, "Hops": {(*view).Hops}, "KByDegree": {(*view).KByDegree}, "KCDF": {(*view).KCDF},
 	"KHistogram": {(*view).KHistogram}, "Largest": {Named.Largest}, "Loss": {(*view).Loss},
+	"Measures":   {Named.Measures},
 	"MoreInputs": {Named.MoreInputs}, "Next": {Named.Next}, "Of": {against.Of}, "Options": {(*view).Options},
 	"Pairs": {(*view).Pairs}, "Seconds": {Named.Seconds},
 	"ShareOf": {Named.ShareOf}, "Shown": {(*view).Shown}, "SmallClasses": {Named.SmallClasses}, "Splits": {Named.Splits},

@@ -387,6 +387,9 @@ type Measures[T any] struct {
 	MeanError     OfSplits[T] `json:"mean_absolute_error,omitzero"`
 }
 
+// MeanErrorName is the name of the measure of which less is better.
+const MeanErrorName = "mean absolute error"
+
 // Figure is a measure of all models.
 type Figure struct {
 	// Name is the name of the measure in words. Unit multiplies the values that are shown: 100 for shares.
@@ -404,7 +407,7 @@ func (a *AccuracyReport) Figures() (list []Figure) {
 		{"ROC AUC", 100, base.AUC, smoothed.AUC},
 		{"average precision", 100, base.Precision, smoothed.Precision},
 		{"R²", 1, base.Determination, smoothed.Determination},
-		{"mean absolute error", 1, base.MeanError, smoothed.MeanError},
+		{MeanErrorName, 1, base.MeanError, smoothed.MeanError},
 	} {
 		if f.Base != (SplitAccuracy{}) {
 			list = append(list, f)
