@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
 
 	"ndls/catalog"
+	"ndls/internal/extsort"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 )
@@ -74,9 +76,7 @@ func exportSubmission(ctx context.Context, cat *catalog.Catalog, o Options, out 
 	}); err != nil {
 		return 0, err
 	}
-	if err := sortKeys(keys.S, o.Budget); err != nil {
-		return 0, err
-	}
+	extsort.SortKeys(keys.S, runtime.GOMAXPROCS(0))
 	archive := zip.NewWriter(out)
 	w, err := archive.Create("y_pred.npy")
 	if err != nil {

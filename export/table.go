@@ -156,9 +156,7 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 	if seen != src.rows {
 		return nil, fmt.Errorf("%d rows, the catalogue says %d: %w", seen, src.rows, seal.ErrCorrupt)
 	}
-	if err := sortKeys(keys.S, b); err != nil {
-		return nil, err
-	}
+	extsort.SortKeys(keys.S, runtime.GOMAXPROCS(0))
 	place, err := mem.Alloc[uint32](b, src.rows, "places of rows")
 	if err != nil {
 		return nil, err
@@ -171,17 +169,6 @@ func places(ctx context.Context, src *source, b *mem.Budget) (*mem.Array[uint32]
 		place.S[uint32(key)] = uint32(i)
 	}
 	return place, nil
-}
-
-// sortKeys sorts on all threads. It takes as much of the budget as the keys do while it sorts.
-func sortKeys(keys []uint64, b *mem.Budget) error {
-	other, err := mem.Alloc[uint64](b, int64(len(keys)), "ids to sort")
-	if err != nil {
-		return err
-	}
-	defer other.Free()
-	extsort.SortKeys(keys, other.S, runtime.GOMAXPROCS(0))
-	return nil
 }
 
 // ordered writes the rows of src whose places are from first to below end, by their place: one range of

@@ -319,14 +319,14 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	s.heldEdges = c.ids() + 4*c.Nodes + s.index
 	s.pairsSpill = s.byPairs.Spills(s.pairs, budget-s.heldPairs)
 	s.edgesSpill = s.byEdges.Spills(s.edges, budget-s.heldEdges)
-	s.pairsBytes = s.byPairs.Touched(s.pairs, budget-s.heldPairs) / 2 // only the buffer with the result
+	s.pairsBytes = c.record() * s.pairs
 	s.pairsStay = alone && !s.pairsSpill
 	if c.Weighted && s.pairsStay {
 		nodes := int64(-1)
 		if c.StatedNodes {
 			nodes = c.Nodes
 		}
-		s.pairsStay = budget-c.noted()-s.byPairs.Bytes(s.byPairs.Want)/2 >= orderBytes(nodes, s.pairs)
+		s.pairsStay = budget-c.noted()-c.record()*s.byPairs.Want >= orderBytes(nodes, s.pairs)
 	}
 	return s
 }

@@ -88,9 +88,9 @@
 //	columns     4n + n/8, n/8 more to blank features, input ids, reading; 32n (float16) or 64n per tile at a time
 //	number      three quarters of what is free, at least 2 MiB ([keysort.Touched])
 //
-// Directions add 4n to count, gather and order, and 4 per node to rank and nodes. Weights: sorting k edges takes 32k, buffers double, marks
+// Directions add 4n to count, gather and order, and 4 per node to rank and nodes. Weights: sorting k edges takes 18k, buffers double, marks
 // take 3/2; count sorts m/T edges first, gather has marks of 2m edges; 8 more per node in gather, rank, nodes and one worker's order.
-// Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 16k. Merge
+// Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 9k. Merge
 // buffers take at least 64 KiB per file, up to t + 2 times 16 MiB, and at most half of what is free ([extsort.MergeBytes]). Reading takes 8
 // MiB for each thread but the first, at most an eighth of what is free; for rows of features each thread also takes what [dataset.Info]
 // says (RowMemory), which order takes too. The heap is below 20 MB with two threads, and some 8 MiB more for

@@ -124,18 +124,12 @@ type byID struct {
 	keys *mem.Array[uint64] // input id and node, by ascending id
 }
 
-// nodesByID sorts the nodes by input id. It uses 8·n bytes, and twice that while it sorts.
+// nodesByID sorts the nodes by input id. It uses 8·n bytes.
 func (env nodeTable) nodesByID(ctx context.Context, n int64) (*byID, error) {
 	keys, err := mem.Alloc[uint64](env.Budget, n, "nodes by id")
 	if err != nil {
 		return nil, err
 	}
-	other, err := mem.Alloc[uint64](env.Budget, n, "nodes by id")
-	if err != nil {
-		keys.Free()
-		return nil, err
-	}
-	defer other.Free()
 	if err := env.readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
 		for i, id := range b.ID {
 			node := first + int64(i)
@@ -145,7 +139,7 @@ func (env nodeTable) nodesByID(ctx context.Context, n int64) (*byID, error) {
 		keys.Free()
 		return nil, err
 	}
-	extsort.SortKeys(keys.S, other.S, max(env.Resources.Threads, 1))
+	extsort.SortKeys(keys.S, max(env.Resources.Threads, 1))
 	return &byID{keys}, nil
 }
 

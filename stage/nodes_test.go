@@ -19,7 +19,7 @@ func TestByID(t *testing.T) {
 			keys = append(keys, uint64(id)<<32|uint64(len(keys)))
 		}
 	}
-	extsort.SortKeys(keys, make([]uint64, len(keys)), 2)
+	extsort.SortKeys(keys, 2)
 	b := &byID{&mem.Array[uint64]{S: keys}}
 	for id, want := range nodes {
 		if node, ok := b.of(id); !ok || node != want {

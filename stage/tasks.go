@@ -135,8 +135,8 @@ func (env answerTable) commit(ctx context.Context) (err error) {
 
 // importsRows adds importing tiles of rows by input id: nodes are found by id, and rows are ordered in blocks that fit in memory.
 func importsRows(s *estimate.Sheet, tiles int64) {
-	byID, sorting := 9*s.Nodes, 16*s.Nodes+4096
-	s.Takes(max(byID+min(tiles, estimate.OpenTiles*estimate.TileBytes(s.Nodes, 1, false), (s.Budget()-byID)/2), sorting), sorting)
+	byID := 9*s.Nodes + 4096
+	s.Takes(byID+min(tiles, estimate.OpenTiles*estimate.TileBytes(s.Nodes, 1, false), (s.Budget()-byID)/2), byID)
 	s.BytesWritten += tiles
 	s.DiskBytes += tiles
 }

@@ -2,18 +2,18 @@ package extsort
 
 import "ndls/internal/direct"
 
-// buffers is the number of arrays of a Sorter: keys are added to one while the other is written,
-// and one helps to sort the other.
-const buffers = 2
-
-// bufferKeys is the length of each array, with so many bytes free.
-func (o Options) bufferKeys(free int64) int64 {
+// buffers returns the length and the number of the buffers, with so many bytes free: one if it has space for all keys that are wanted.
+func (o Options) buffers(free int64) (size int64, n int) {
 	free -= min(free/4, o.Leave)
-	size := free / buffers &^ (direct.Align - 1) / o.width()
-	if o.Want > 0 {
-		size = min(size, o.Want)
+	// fits is the length of n buffers that leave space for the help of helpKeys.
+	fits := func(n int64) int64 {
+		keys := (free - (n+1)*direct.Align) / o.width() // each array ends on a page
+		return min(8*keys/(8*n+1), (keys-fewKeys*int64(max(o.Threads, 1)))/n)
 	}
-	return max(size, minSortKeys)
+	if o.Want > 0 && o.Want <= fits(1) {
+		return max(o.Want, minSortKeys), 1
+	}
+	return max(fits(2)*o.width()&^(direct.Align-1)/o.width(), minSortKeys), 2
 }
 
 // width is the size of an item in bytes.
@@ -21,15 +21,22 @@ func (o Options) width() int64 { return max(o.Width, 8) }
 
 // Bytes is the memory to sort so many keys without a file; of no keys, the least
 // with which keys can be sorted at all.
-func (o Options) Bytes(keys int64) int64 { return buffers * o.width() * max(keys, minSortKeys) }
+func (o Options) Bytes(keys int64) int64 {
+	keys = max(keys, 2*minSortKeys)
+	return o.width()*(keys+helpKeys(keys, max(o.Threads, 1))) + 3*direct.Align
+}
 
 // Spills reports whether so many keys are written to files, with so many bytes free.
-func (o Options) Spills(keys, free int64) bool { return keys > o.bufferKeys(free) }
+func (o Options) Spills(keys, free int64) bool {
+	size, _ := o.buffers(free)
+	return keys > size
+}
 
 // Touched returns the memory that is used to sort so many keys with so many bytes free: buffers are
 // filled only as far as there are keys.
 func (o Options) Touched(keys, free int64) int64 {
-	return o.width() * buffers * min(keys, o.bufferKeys(free))
+	size, n := o.buffers(free)
+	return o.width() * (min(keys, int64(n)*size) + helpKeys(size, max(o.Threads, 1)))
 }
 
 // maxChunk is the most keys that a merger has of all runs in a chunk, unless the runs are

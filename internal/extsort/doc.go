@@ -11,10 +11,10 @@
 //
 // # Algorithm
 //
-// Threads fill a buffer of a [Sorter] with keys. All of them sort a full buffer by radix,
-// from the highest digit until a bucket fits the cache, then from the lowest, with the help
-// of a second buffer. It is written to a scratch file as a sorted run while the second
-// buffer is filled. What fits into one buffer is never written.
+// Threads fill a buffer of a [Sorter] with keys. All of them sort a full buffer in place by
+// radix: by the highest digit until a bucket fits the cache, then by the lowest. If one
+// buffer has no space for all keys, there are two: one is sorted and written to a scratch
+// file, as a run, while the other is filled. What fits into one buffer is never written.
 //
 // Runs are merged a chunk at a time: a range of keys that is so chosen, by the first keys of
 // the blocks of all runs, that its blocks fit into memory. A goroutine reads the blocks, the
@@ -42,7 +42,7 @@
 //
 // For k keys, in bytes:
 //
-//	sorting in memory   16k ([Options.Bytes])
+//	sorting in memory   9k ([Options.Bytes]): the keys, and an eighth or 512 KiB for each thread
 //	sorting with runs   what is free, at least 64 KiB
 //	merging             two blocks and a page of each run, or with t threads t + 2 times up to
 //	                    16 MiB ([Options.MergeBytes]); the marks of run files, k/256

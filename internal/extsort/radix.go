@@ -25,50 +25,43 @@ const (
 
 type digitCounts [digitSize]int64
 
-// SortKeys sorts keys with the help of tmp, which is as long, and returns the
-// sorted array. The highest digit deals the keys into buckets, on
-// all threads at a time, until a bucket fits the cache; there the lowest digit
-// comes first. Digits in which all keys agree cost nothing.
-func SortKeys[T Item](keys, tmp []T, threads int) (sorted []T) {
-	varying := make([]uint64, threads)
-	if len(keys) > cacheKeys {
-		parts := cut(len(keys), threads)
-		parallel(threads, threads, func(i int) { varying[i] = differences(keys[parts[i].lo:parts[i].hi], Key(&keys[0])) })
+// SortKeys sorts keys in place on all threads, each of which takes up to 1 MiB of the heap.
+func SortKeys[T Item](keys []T, threads int) {
+	if len(keys) == 0 {
+		return
 	}
-	return sortVarying(keys, tmp, or(varying), threads)
+	varying := make([]uint64, threads)
+	parts := cut(len(keys), threads)
+	parallel(threads, threads, func(i int) { varying[i] = differences(keys[parts[i].lo:parts[i].hi], Key(&keys[0])) })
+	sortVarying(keys, make([]T, helpKeys(int64(len(keys)), threads)), or(varying), threads)
 }
 
-// sortVarying is SortKeys for keys that agree in all bits but those that vary.
-func sortVarying[T Item](keys, tmp []T, varying uint64, threads int) (sorted []T) {
+// helpKeys is the number of keys for which all threads together need memory beside those that they sort.
+func helpKeys(keys int64, threads int) int64 {
+	return int64(threads) * min(max(keys/int64(8*threads), fewKeys), cacheKeys)
+}
+
+// sortVarying sorts keys that agree in all bits but those that vary. Each thread has an equal part of help. The highest digit puts
+// the keys into buckets, by all threads at a time. Then each thread sorts one bucket after the other.
+func sortVarying[T Item](keys, help []T, varying uint64, threads int) {
 	if invariants.Enabled {
-		defer func() { invariants.Check(slices.IsSortedFunc(sorted, compare), "%d keys are not sorted", len(sorted)) }()
+		defer func() { invariants.Check(slices.IsSortedFunc(keys, compare), "%d keys are not sorted", len(keys)) }()
 	}
-	tmp = tmp[:len(keys)]
-	if len(keys) <= cacheKeys {
-		sortInto(keys, tmp, false)
-		return keys
+	each := len(help) / threads
+	if len(keys) <= each || varying == 0 {
+		sortInPlace(keys, help[:each])
+		return
 	}
-	parts := cut(len(keys), threads)
-	shift := highDigit(varying, len(keys))
-	counts := make([]digitCounts, len(parts))
-	parallel(threads, len(parts), func(i int) { count(keys[parts[i].lo:parts[i].hi], shift, &counts[i]) })
-	at := int64(0)
-	var ends [digitSize]int64
-	for d := range digitSize {
-		for i := range counts {
-			counts[i][d], at = at, at+counts[i][d]
-		}
-		ends[d] = at
+	ends := permute(keys, highDigit(varying, len(keys)), threads)
+	free := make(chan []T, threads)
+	for i := range threads {
+		free <- help[i*each:][:each]
 	}
-	parallel(threads, len(parts), func(i int) { deal(tmp, keys[parts[i].lo:parts[i].hi], shift, &counts[i]) })
 	parallel(threads, digitSize, func(d int) {
-		lo := int64(0)
-		if d > 0 {
-			lo = ends[d-1]
-		}
-		sortInto(tmp[lo:ends[d]], keys[lo:ends[d]], true)
+		part := <-free
+		sortInPlace(bucket(keys, &ends, d), part)
+		free <- part
 	})
-	return keys
 }
 
 type span struct{ lo, hi int }
@@ -102,31 +95,31 @@ func parallel(threads, n int, do func(int)) {
 	workers.Wait()
 }
 
-// sortInto sorts keys, into other if move says so, else in their place. It
-// overwrites both.
-func sortInto[T Item](keys, other []T, move bool) {
+// sortInPlace sorts keys on one thread: by the highest digit first, until the keys of a bucket fit help, and from there by the lowest
+// digit first.
+func sortInPlace[T Item](keys, help []T) {
 	if len(keys) <= fewKeys {
 		insertionSort(keys)
-		if move {
-			copy(other, keys)
-		}
 		return
 	}
 	varying := differences(keys, Key(&keys[0]))
-	if len(keys) <= cacheKeys || varying>>digitBits == 0 {
-		sortLow(keys, other, varying, move)
+	if len(keys) <= len(help) || varying == 0 {
+		sortLow(keys, help, varying)
 		return
 	}
-	shift := highDigit(varying, len(keys))
-	var counts digitCounts
-	count(keys, shift, &counts)
-	starts(&counts)
-	deal(other, keys, shift, &counts)
-	lo := int64(0)
-	for _, end := range counts { // dealing has moved starts to ends
-		sortInto(other[lo:end], keys[lo:end], !move)
-		lo = end
+	ends := permute(keys, highDigit(varying, len(keys)), 1)
+	for d := range ends {
+		sortInPlace(bucket(keys, &ends, d), help)
 	}
+}
+
+// bucket returns the keys with a digit. Those of each digit end at its place in ends.
+func bucket[T Item](keys []T, ends *digitCounts, digit int) []T {
+	lo := int64(0)
+	if digit > 0 {
+		lo = ends[digit-1]
+	}
+	return keys[lo:ends[digit]]
 }
 
 // highDigit is the shift of a digit with the highest of the varying bits, one
@@ -136,13 +129,14 @@ func highDigit(varying uint64, n int) (shift int) {
 	return max(bits.Len64(varying)-width, 0)
 }
 
-// sortLow sorts by one digit after the other from the lowest. A digit is of bits that
-// follow each other: it ends where bits do not vary.
-func sortLow[T Item](keys, other []T, varying uint64, move bool) {
+// sortLow sorts by one digit after the other from the lowest, with the help of other, which is as long or longer. A digit is of bits
+// that follow each other: it ends where bits do not vary.
+func sortLow[T Item](keys, other []T, varying uint64) {
 	width, pass := digitBits, sortDigit[T]
 	if len(keys) < smallKeys {
 		width, pass = smallDigit, sortSmallDigit[T]
 	}
+	from, to := keys, other
 	for varying != 0 {
 		shift := bits.TrailingZeros64(varying)
 		run := bits.TrailingZeros64(^(varying >> shift)) // bits that follow each other
@@ -150,13 +144,12 @@ func sortLow[T Item](keys, other []T, varying uint64, move bool) {
 		digits := (run + width - 1) / width
 		size := (run + digits - 1) / digits
 		mask := uint64(1)<<size - 1
-		pass(other, keys, shift, mask)
+		pass(to, from, shift, mask)
 		varying &^= mask << shift
-		keys, other, move = other, keys, !move
+		from, to = to[:len(keys)], from
 	}
-	if move {
-		copy(other, keys)
-		keys = other
+	if &from[0] != &keys[0] {
+		copy(keys, from)
 	}
 	if wide[T]() {
 		sortValues(keys)
@@ -193,7 +186,7 @@ func compare[T Item](x, y T) int {
 // sortDigit deals keys by a digit of at most digitBits.
 func sortDigit[T Item](to, keys []T, shift int, mask uint64) {
 	var counts [digitSize]uint32
-	by := uint(shift) & 63 // so that the processor's shift is enough
+	by := uint(shift) & 63
 	mask &= digitSize - 1
 	for i := range keys {
 		counts[Key(&keys[i])>>by&mask&(digitSize-1)]++
@@ -255,31 +248,107 @@ func or(words []uint64) (all uint64) {
 	return all
 }
 
-func count[T Item](keys []T, shift int, counts *digitCounts) {
-	by := uint(shift) & 63
+// count counts the keys of each digit.
+func count[T Item](keys []T, by uint, counts *digitCounts) {
+	by &= 63 // so that the processor's shift is enough
 	for i := range keys {
 		counts[Key(&keys[i])>>by&(digitSize-1)]++
 	}
 }
 
-// starts turns the number of keys of each digit into the place of the first.
-func starts(counts *digitCounts) {
+// permute moves the keys of each digit to one place, in ascending order of digits, and returns where those of each digit end. It works in
+// place, on several threads, in rounds (PARADIS; Cho and others, VLDB 2015). In a round each thread has a stripe of the space of each digit,
+// and moves keys among its own stripes. A key stays in a wrong place if the thread's stripe of its digit is full. Such keys then go to the end
+// of the space of a digit, which is all that the next round has. One thread is enough for the last few.
+func permute[T Item](keys []T, shift, threads int) (ends digitCounts) {
+	by := uint(shift) & 63
+	counts := make([]digitCounts, threads)
+	parallel(threads, threads, func(i int) {
+		part := cut(len(keys), threads)[i]
+		count(keys[part.lo:part.hi], by, &counts[i])
+	})
+	var begins digitCounts
 	at := int64(0)
-	for d, n := range counts {
-		counts[d], at = at, at+n
+	for d := range ends {
+		begins[d] = at
+		for i := range counts {
+			at += counts[i][d]
+		}
+		ends[d] = at
+	}
+	for left := len(keys); threads > 1 && left > len(keys)/serialShare; {
+		heads, tails := make([]digitCounts, threads), make([]digitCounts, threads)
+		for d := range ends {
+			for i, stripe := range cut(int(ends[d]-begins[d]), threads) {
+				heads[i][d], tails[i][d] = begins[d]+int64(stripe.lo), begins[d]+int64(stripe.hi)
+			}
+		}
+		parallel(threads, threads, func(i int) { exchange(keys, by, &heads[i], &tails[i]) })
+		parallel(threads, digitSize, func(d int) { begins[d] = lastWrong(keys, by, d, heads, tails) })
+		left = 0
+		for d := range ends {
+			left += int(ends[d] - begins[d])
+		}
+	}
+	exchange(keys, by, &begins, &ends)
+	return ends
+}
+
+// serialShare is the share of the keys, as a divisor, that one thread puts into their places at the end.
+const serialShare = 64
+
+// inFlight is the number of keys that a thread moves at the same time. Each key that is moved takes the place of another one, which says
+// where that goes: one key at a time would wait for the memory at each step.
+const inFlight = 32
+
+// exchange moves keys among the stripes [heads, tails) of all digits. Afterwards heads are where keys of other digits begin.
+func exchange[T Item](keys []T, by uint, heads, tails *digitCounts) {
+	by &= 63
+	var held [inFlight]T
+	for d := range heads {
+		for at := heads[d]; at < tails[d]; {
+			n := copy(held[:], keys[at:tails[d]])
+			for moving := n; moving > 0; {
+				for i := 0; i < moving; {
+					digit := int(Key(&held[i]) >> by & (digitSize - 1))
+					to := heads[digit]
+					if digit == d || to == tails[digit] {
+						moving--
+						held[i], held[moving] = held[moving], held[i]
+						continue
+					}
+					heads[digit] = to + 1
+					held[i], keys[to] = keys[to], held[i]
+					i++
+				}
+			}
+			for i := range n {
+				keys[at] = held[i]
+				if int(Key(&held[i])>>by&(digitSize-1)) == d {
+					keys[at], keys[heads[d]] = keys[heads[d]], keys[at]
+					heads[d]++
+				}
+				at++
+			}
+		}
 	}
 }
 
-// deal moves keys to where their digits start.
-func deal[T Item](to, keys []T, shift int, counts *digitCounts) {
-	by := uint(shift) & 63
-	for i := range keys {
-		k := keys[i]
-		next := &counts[Key(&keys[i])>>by&(digitSize-1)]
-		at := *next
-		*next = at + 1
-		to[at] = k
+// lastWrong moves the keys of other digits to the end of the space of a digit, and returns where they begin.
+func lastWrong[T Item](keys []T, by uint, digit int, heads, tails []digitCounts) int64 {
+	right := func(at int64) bool { return int(Key(&keys[at])>>by&(digitSize-1)) == digit }
+	end := tails[len(tails)-1][digit]
+	for i := range heads {
+		for at := heads[i][digit]; at < min(tails[i][digit], end); at++ {
+			if right(at) {
+				continue
+			}
+			for end--; end > at && !right(end); end-- {
+			}
+			keys[at], keys[end] = keys[end], keys[at]
+		}
 	}
+	return end
 }
 
 // unique drops repeated neighbours in place.

@@ -13,22 +13,23 @@ const (
 	// BatchKeys is the number of keys that are passed on at a time.
 	BatchKeys = 1 << 14
 	// minSortKeys keeps sorted runs from being absurdly small.
-	minSortKeys = 1 << 12
+	minSortKeys = 1 << 11
 )
 
 // Sorter sorts more items than fit into memory. Any number of goroutines add keys until
-// Finish. When the buffer that they fill is full they wait, all threads sort it with the
-// help of a second one, and it is written while they fill the second one.
+// Finish. If one buffer does not have space for all keys, there are two: when one is full, it
+// is sorted and written while they fill the other.
 type Sorter[T Item] struct {
 	ctx     context.Context
 	budget  *mem.Budget
 	scratch *Scratch
 	threads int
-	block   int64 // keys of the blocks of runs
-	arrays  []*mem.Array[T]
+	block   int64           // keys of the blocks of runs
+	arrays  []*mem.Array[T] // buffers
+	help    *mem.Array[T]   // for sorting
 
-	gate        sync.RWMutex // held by those who add keys, and alone by who sorts them
-	fill, other []T
+	gate        sync.RWMutex // held by those who add keys, and alone by who changes the buffer
+	fill, other []T          // the same if there is one buffer
 	n           atomic.Int64 // keys in fill, or more if it is full
 	// ones and zeros are the bits that are one, and zero, in any of the keys in fill.
 	ones, zeros atomic.Uint64
@@ -60,7 +61,7 @@ type Options struct {
 // budget allows.
 func NewSorter[T Item](ctx context.Context, b *mem.Budget, s *Scratch, o Options) (*Sorter[T], error) {
 	o.Width = width[T]()
-	size := o.bufferKeys(b.Free())
+	size, buffers := o.buffers(b.Free())
 	t := &Sorter[T]{ctx: ctx, budget: b, scratch: s, threads: max(o.Threads, 1), block: blockOf(size), hi: least[T](End)}
 	for range buffers {
 		a, err := mem.Alloc[T](b, size, "sort buffer")
@@ -70,7 +71,12 @@ func NewSorter[T Item](ctx context.Context, b *mem.Budget, s *Scratch, o Options
 		}
 		t.arrays = append(t.arrays, a)
 	}
-	t.fill, t.other = t.arrays[0].S, t.arrays[1].S
+	var err error
+	if t.help, err = mem.Alloc[T](b, helpKeys(size, t.threads), "sorting"); err != nil {
+		t.Close()
+		return nil, err
+	}
+	t.fill, t.other = t.arrays[0].S, t.arrays[buffers-1].S
 	return t, nil
 }
 
@@ -140,14 +146,18 @@ func (t *Sorter[T]) noteBits(keys []T) {
 	}
 }
 
-// sorted sorts the keys in the buffer that is filled.
-func (t *Sorter[T]) sorted() []T {
+// sorts returns a function that sorts the keys in the buffer that is filled.
+func (t *Sorter[T]) sorts() func() []T {
 	varying := t.ones.Swap(0) & t.zeros.Swap(0)
-	return sortVarying(t.fill[:min(t.n.Load(), int64(len(t.fill)))], t.other, varying, t.threads)
+	keys := t.fill[:min(t.n.Load(), int64(len(t.fill)))]
+	return func() []T {
+		sortVarying(keys, t.help.S, varying, t.threads)
+		return keys
+	}
 }
 
-// spill sorts the buffer that is full, begins to write it, and goes on with the other
-// one, unless another goroutine has done so.
+// spill begins to sort and write the buffer that is full, and goes on with the other one,
+// unless another goroutine has done so.
 func (t *Sorter[T]) spill(spills int) error {
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -157,9 +167,16 @@ func (t *Sorter[T]) spill(spills int) error {
 	if err := t.written(); err != nil {
 		return err
 	}
-	keys := memoryKeys[T]{keys: t.sorted()}
-	batches := keys.unique(t.threads)
-	t.writing.Go(func() { t.ended(t.writeRun(batches)) })
+	sorted := t.sorts()
+	t.writing.Go(func() {
+		keys := memoryKeys[T]{keys: sorted()}
+		t.ended(t.writeRun(keys.unique(t.threads)))
+	})
+	if len(t.arrays) == 1 {
+		if err := t.written(); err != nil {
+			return err
+		}
+	}
 	t.fill, t.other = t.other, t.fill
 	t.n.Store(0)
 	t.spills++
@@ -241,9 +258,9 @@ func (t *Sorter[T]) Spill() error {
 
 // sortInMemory keeps the one array that holds the result.
 func (t *Sorter[T]) sortInMemory() {
-	t.memory = &memoryKeys[T]{array: t.arrays[0], keys: t.sorted()}
-	t.arrays[1].Free()
-	t.arrays, t.fill, t.other = nil, nil, nil
+	t.memory = &memoryKeys[T]{array: t.arrays[0], keys: t.sorts()()}
+	t.arrays = t.arrays[1:]
+	t.freeArrays()
 }
 
 // Each calls visit for all keys added, each once, in batches of at most [BatchKeys] that
@@ -366,7 +383,8 @@ func (t *Sorter[T]) freeArrays() {
 	for _, a := range t.arrays {
 		a.Free()
 	}
-	t.arrays, t.fill, t.other = nil, nil, nil
+	t.help.Free()
+	t.arrays, t.help, t.fill, t.other = nil, nil, nil, nil
 }
 
 // memoryKeys are sorted keys in one array.
