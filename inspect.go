@@ -152,7 +152,7 @@ func survey(ctx context.Context, ds dataset.Dataset, opts Options, r Resources) 
 	defer budget.Close()
 	o := stage.PartitionOptions(opts)
 	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
-	s, err := partition.Describe(ctx, ds, cat, o)
+	s, err := partition.Inspect(ctx, ds, cat, o)
 	if err != nil {
 		return nil, err
 	}

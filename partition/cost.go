@@ -170,11 +170,8 @@ func (c Counts) leastSpill() int64 {
 	return intervals * partOf(int64(packed.Panels(c.Features)), tileGroup) * minChunk * 9 / 8
 }
 
-// readerBytes is reserved for each thread that reads the input, except the first: the buffers of two columns of a file and a page of each.
-const readerBytes = 8 << 20
-
-// numbers returns the memory for finding the numbers of ids while the dataset is read, with free bytes available.
-func (c Counts) numbers(free int64) int64 {
+// numberedBytes returns the memory for finding the numbers of ids while the dataset is read, with free bytes available.
+func (c Counts) numberedBytes(free int64) int64 {
 	if c.IDs == 0 {
 		return 0
 	}
@@ -191,27 +188,8 @@ func (c Counts) writesIDs(free int64) int64 {
 	return lengths + min(int64(sortShare*float64(max(free-lengths, 0))), c.IDs+4*c.Nodes)
 }
 
-// readers returns the number of threads that read the input, of these with free bytes available. Each holds so many bytes, beside
-// readerBytes for all but the first.
-func readers(threads int, free, held int64) int {
-	return int(min(int64(max(threads, 1)), 1+max(free-held, 0)/8/(readerBytes+held)))
-}
-
-// readersBytes returns the memory of the threads that read the input.
-func readersBytes(threads int, free, held int64) int64 {
-	return held + int64(readers(threads, free, held)-1)*(readerBytes+held)
-}
-
-// threadBytes is reserved for the heap of each thread except the first two.
-const threadBytes = 512 << 10
-
-// threadsBytes returns the memory reserved for threads with free bytes available: at most an eighth of the bytes beyond 16 MiB.
-func threadsBytes(threads int, free int64) int64 {
-	return min(int64(max(threads-2, 0))*threadBytes, max(free-16<<20, 0)/8)
-}
-
-// ids returns the size of the map of input ids, without gaps.
-func (c Counts) ids() int64 {
+// idSetBytes returns the size of the map of input ids, without gaps.
+func (c Counts) idSetBytes() int64 {
 	if c.StatedNodes {
 		return 0
 	}
@@ -224,7 +202,7 @@ func (c Counts) members() int64 {
 		return 0
 	}
 	c.StatedNodes = false
-	return c.ids() + c.Nodes
+	return c.idSetBytes() + c.Nodes
 }
 
 // columnsOf returns the graph with the features of one task of the step Columns.
@@ -236,8 +214,8 @@ func (c Counts) columnsOf(workers int) Counts {
 
 // heldForTiles returns the memory in use while tiles are made, without the tiles.
 func (c Counts) heldForTiles(budget int64) int64 {
-	held := c.ids() + 4*c.Nodes + c.members()
-	held += c.numbers(budget-held) + c.Nodes/8
+	held := c.idSetBytes() + 4*c.Nodes + c.members()
+	held += c.numberedBytes(budget-held) + c.Nodes/8
 	if c.Blanks {
 		held += c.Nodes / 8
 	}
@@ -305,10 +283,10 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	s.pairs, s.edges = partOf(c.Rows, tasks), partOf(2*c.Edges, tasks)
 	alone := tasks == 1
 	if alone && !c.StatedNodes { // input ids are noted while reading
-		s.heldPairs = c.ids()
+		s.heldPairs = c.idSetBytes()
 	}
 	s.heldPairs += c.members()
-	s.heldPairs += c.numbers(budget - s.heldPairs)
+	s.heldPairs += c.numberedBytes(budget - s.heldPairs)
 	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs, 0)
 	s.byPairs = sortOptions(s.pairs+s.pairs/8, c.Threads, alone && !c.StatedNodes)
 	s.byEdges = sortOptions(s.edges, c.Threads, false)
@@ -316,7 +294,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	if !alone {
 		s.index = s.byPairs.IndexBytes(c.Edges)
 	}
-	s.heldEdges = c.ids() + 4*c.Nodes + s.index
+	s.heldEdges = c.idSetBytes() + 4*c.Nodes + s.index
 	s.pairsSpill = s.byPairs.Spills(s.pairs, budget-s.heldPairs)
 	s.edgesSpill = s.byEdges.Spills(s.edges, budget-s.heldEdges)
 	s.pairsBytes = c.record() * s.pairs
@@ -336,7 +314,7 @@ func (c Counts) noted() int64 {
 	if c.StatedNodes {
 		return 0
 	}
-	return c.ids()
+	return c.idSetBytes()
 }
 
 // unsorted estimates the number of keys that the step Split leaves: it finds only repetitions within the same part of the list.
@@ -384,23 +362,23 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 	heap := threadsBytes(c.Threads, budget)
 	budget -= heap
 	n, s, tasks := c.Nodes, c.sorts(workers, budget), steps.Tasks(workers)
-	order := c.ids() + 17*n + s.index + c.members()
+	order := c.idSetBytes() + 17*n + s.index + c.members()
 	if c.Directed {
 		order += 4 * n // out-degrees
 	}
 	order += c.strengthsBytes() + c.RowMemory
 	if tasks > 1 {
 		// Roots of ranges, or labels while they are sorted.
-		order = c.ids() + c.members() + c.RowMemory + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
+		order = c.idSetBytes() + c.members() + c.RowMemory + max(8*n, 9*n+s.byPairs.Bytes(min(n, sortedKnown)))
 	}
 	used = max(
 		s.heldPairs+s.byPairs.Touched(s.pairs, budget-s.heldPairs),
-		order+max(c.numbers(budget-order), c.writesIDs(budget-order)),
+		order+max(c.numberedBytes(budget-order), c.writesIDs(budget-order)),
 		s.heldEdges+s.byEdges.Touched(s.edges, budget-s.heldEdges))
-	least = max(s.heldEdges+s.byEdges.Bytes(0), order+max(c.numbers(0), c.writesIDs(0)))
+	least = max(s.heldEdges+s.byEdges.Bytes(0), order+max(c.numberedBytes(0), c.writesIDs(0)))
 	if tasks > 1 {
 		group := min(n, shards.IDs{}.GroupRows())
-		rank := c.ids() + min(partOf(n, tasks)*rankedRow(1, c.Directed, c.Weighted), (budget-c.ids())*7/8)
+		rank := c.idSetBytes() + min(partOf(n, tasks)*rankedRow(1, c.Directed, c.Weighted), (budget-c.idSetBytes())*7/8)
 		nodes := min(max(partOf(n, workers), group)*partRow(1, c.Directed, c.Weighted, c.IDs > 0), budget*7/8)
 		used, least = max(used, rank, nodes), max(least, group*partRow(1, c.Directed, c.Weighted, c.IDs > 0))
 	}
@@ -413,16 +391,16 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 			among = max(c.Threads, 1)
 		}
 		used = max(used, keysort.Touched(partOf(n, among), partOf(c.IDs, among), int64(sortShare*float64(budget)), c.Threads))
-		least = max(least, keysort.LeastBytes*4/3, c.numbers(0)+s.byPairs.Bytes(0))
+		least = max(least, keysort.LeastBytes*4/3, c.numberedBytes(0)+s.byPairs.Bytes(0))
 	}
 	if t := c.tallies(workers); t > 0 {
-		counting := c.ids() + 8*n + s.byPairs.IndexBytes(n) + s.byPairs.IndexBytes(partOf(max(t, c.Edges), tasks))
+		counting := c.idSetBytes() + 8*n + s.byPairs.IndexBytes(n) + s.byPairs.IndexBytes(partOf(max(t, c.Edges), tasks))
 		if c.Directed {
 			counting += 4 * n
 		}
 		if c.Weighted {
 			// While strengths are added up, all files of pairs and of turned edges are open.
-			counting = max(counting, c.ids()+8*n+c.strengthsBytes()+2*s.byPairs.IndexBytes(c.Edges))
+			counting = max(counting, c.idSetBytes()+8*n+c.strengthsBytes()+2*s.byPairs.IndexBytes(c.Edges))
 			part, held := c.turns(workers, s)
 			used, least = max(used, held+s.byPairs.Touched(part, budget-held)), max(least, held+s.byPairs.Bytes(0))
 		}

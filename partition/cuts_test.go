@@ -66,7 +66,7 @@ func TestCuts(t *testing.T) {
 			for _, reversed := range []bool{false, true} {
 				key := k.of(src, row)
 				if reversed {
-					key += k.reversed()
+					key += k.reversedOffset()
 				}
 				if s, d := k.edge(key); s != src || d != row {
 					t.Fatalf("the key of %d → %d is that of %d → %d", src, row, s, d)

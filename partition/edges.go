@@ -2,7 +2,6 @@ package partition
 
 import (
 	"context"
-	"fmt"
 	"sort"
 
 	"golang.org/x/sync/errgroup"
@@ -14,12 +13,6 @@ import (
 	"ndls/shards"
 	"ndls/steps"
 )
-
-// EdgesPath returns the path of a shard in a run directory. Shards are numbered in order of their rows.
-func EdgesPath(number int) string { return fmt.Sprintf("graph/edges/part-%05d.parquet", number) }
-
-// ReversedPath returns the path of a shard of the reversed edges, in a graph with directions.
-func ReversedPath(number int) string { return fmt.Sprintf("graph/reversed/part-%05d.parquet", number) }
 
 // relabelPairs implements edgeSteps.
 func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error {
@@ -38,7 +31,7 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error 
 	if err != nil {
 		return err
 	}
-	err = j.eachPair(ctx, "sorting edges", pairs, pairs.each, j.directed(s))
+	err = j.eachPair(ctx, "sorting edges", pairs, pairs.each, j.bothDirections(s))
 	if err == nil {
 		err = s.Finish()
 	}
@@ -63,13 +56,13 @@ func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p steps.Piece) (pairSo
 	return j.keys.pairs(ctx, p)
 }
 
-// directed returns a function that adds both directions of edges by rank to s. If edges have directions, the keys of the reversed ones
-// follow all others.
-func (j *sortedEdges[T]) directed(s *extsort.Sorter[T]) func([]T) error {
+// bothDirections returns a function that adds both directions of edges by rank to s. If edges have directions, the keys of the reversed
+// ones follow all others.
+func (j *sortedEdges[T]) bothDirections(s *extsort.Sorter[T]) func([]T) error {
 	nodeOf, edge := j.nodeOf.S, newEdgeKeys(j.ordered.Cuts)
 	reversed := uint64(0) // added to the keys of reversed edges
 	if j.info.Directed {
-		reversed = edge.reversed()
+		reversed = edge.reversedOffset()
 	}
 	return func(batch []T) error {
 		for len(batch) > 0 {
@@ -360,4 +353,13 @@ func (w *edgesWriter) abort() {
 	for _, f := range w.files() {
 		f.Abort()
 	}
+}
+
+// newPage returns an empty page of a shard.
+func newPage(m shards.EdgeMeta) shards.EdgePage {
+	p := shards.NewEdgePage()
+	if m.Weighted {
+		p.Weights = make([]float32, 0, shards.EdgePageRows)
+	}
+	return p
 }

@@ -23,16 +23,6 @@ import (
 	"ndls/tiles"
 )
 
-const (
-	// tileGroup is the number of tiles that are written at a time; each holds buffers for direct I/O.
-	tileGroup = 4
-	// maxScans bounds how often features are read if not all tiles fit in memory. Reading again costs about half as much as spilling, which
-	// writes features to scratch and reads them back, in larger rows and out of order.
-	maxScans = 4
-	// featureBatch is the number of bytes of feature rows that a thread reads at a time.
-	featureBatch = 1 << 18
-)
-
 // eachFeatureRow visits the feature rows in the order of the dataset; rows count from 1.
 func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row int64, f dataset.FeatureRow) error) (err error) {
 	if err := j.o.Budget.Reserve(j.info.RowMemory, "reading features"); err != nil {
@@ -130,11 +120,6 @@ func (j tiling) writeTiles(ctx context.Context, p steps.Piece) error {
 	return j.writeTilesAs(ctx, p, false)
 }
 
-// hasFullTiles reports whether a feature was found that is not exactly float16.
-func hasFullTiles(cat *catalog.Catalog) bool {
-	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
-}
-
 // tilesOf returns the feature tiles of one type.
 func (j tiling) tilesOf(half bool) *tiles.Matrix {
 	s := shards.Summary{Nodes: j.ordered.Nodes, IntervalRows: j.intervalRows(), Features: j.info.NumFeatures}
@@ -178,16 +163,6 @@ func (j tiling) writeLots(ctx context.Context, p steps.Piece, half bool, seen []
 		err = w.run(ctx)
 	}
 	return cmp.Or(commit.Wait(), err) // errNotHalf must not hide a failed disk
-}
-
-// tileLot returns the number of tiles that are made from one reading of the features: all if they must be spilled.
-func tileLot(free, n int64, panels int, half bool) int {
-	fit := int(min(free/(n*int64(shards.TileRowBytes(half))+direct.Align), int64(panels)))
-	if fit == 0 || fit*maxScans < panels {
-		return panels
-	}
-	scans := (panels + fit - 1) / fit
-	return (panels + scans - 1) / scans
 }
 
 // tileWriter makes the tiles [first, last) from one reading of the features, or of a part of them.
@@ -551,3 +526,5 @@ func (m *memoryRows) load(_ context.Context, lo, hi int64, first, last int) ([][
 	}
 	return tiles, nil
 }
+
+func (j *job) tiling() tiling { return tiling{j} }

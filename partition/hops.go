@@ -15,14 +15,6 @@ import (
 	"ndls/shards"
 )
 
-// HopPath returns the path of the hop stream of a shard in a run directory. It has the shard's number.
-func HopPath(number int) string { return fmt.Sprintf("graph/hops/part-%05d.hops", number) }
-
-// ReversedHopPath returns the path of the hop stream of a shard of the reversed edges, in a graph with directions.
-func ReversedHopPath(number int) string {
-	return fmt.Sprintf("graph/reversed-hops/part-%05d.hops", number)
-}
-
 // EnsureHops rebuilds hop streams that are missing, that were made from other shards, or that have the format of another version.
 func EnsureHops(ctx context.Context, cat *catalog.Catalog) error {
 	for _, shard := range slices.Concat(cat.Entries(catalog.KindEdges), cat.Entries(catalog.KindReversed)) {

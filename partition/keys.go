@@ -51,8 +51,8 @@ func (k *edgeKeys) of(src, dst uint32) uint64 {
 	return uint64(k.groups[dst>>packed.StripShift])<<(k.shift&63) | uint64(src)<<rowBits | uint64(dst&rowMask)
 }
 
-// reversed returns the difference between the key of a reversed edge and that of the same edge not reversed.
-func (k *edgeKeys) reversed() uint64 { return uint64(len(k.base)) << (k.shift & 63) }
+// reversedOffset returns the difference between the key of a reversed edge and that of the same edge not reversed.
+func (k *edgeKeys) reversedOffset() uint64 { return uint64(len(k.base)) << (k.shift & 63) }
 
 // edge returns the edge of a key, reversed or not.
 func (k *edgeKeys) edge(key uint64) (src, dst uint32) {

@@ -169,29 +169,6 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []st
 	return Tiles, cells, []string{Deal}
 }
 
-// runs lists the run files of a kind that a step left, in order of their pieces.
-func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
-	for _, e := range cat.Entries(catalog.KindRun) {
-		if e.Step == step {
-			files = append(files, e)
-		}
-	}
-	return files
-}
-
-// havePieces returns the pieces of the run files that a step left.
-func havePieces(cat *catalog.Catalog, step string) (pieces []steps.Piece) {
-	for _, e := range runs(cat, step) {
-		pieces = append(pieces, pieceOf(e))
-	}
-	return pieces
-}
-
-// pieceOf returns the piece of a run file.
-func pieceOf(e catalog.Entry) steps.Piece {
-	return steps.Piece{First: int(e.FirstPiece), Last: int(e.LastPiece)}
-}
-
 // leftOfRows returns the pieces without shard or hop stream, and whether only hop streams are missing, which are made from shards.
 func leftOfRows(cat *catalog.Catalog, o ordered) (left []steps.Piece, shardsThere bool) {
 	shardsThere = !o.NoShards

@@ -4,25 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/extsort"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/shards"
 )
-
-// NodesPath is the path of the node table in a run directory.
-const NodesPath = "graph/nodes.parquet"
-
-// noLabel is the label of a node without one.
-const noLabel = -1
 
 // nodeTable writes the node table and the summary, and reads the table again.
 type nodeTable struct{ *job }
@@ -170,18 +162,6 @@ func (j nodeTable) countNodes(ids []uint32, labels []int32, splits []uint8) coun
 	return c
 }
 
-// add adds the counts of other nodes, except those of components.
-func (c *counted) add(o counted) {
-	c.Labelled += o.Labelled
-	c.Blanked += o.Blanked
-	if c.Splits == nil {
-		c.Splits = map[string]int64{}
-	}
-	for split, n := range o.Splits {
-		c.Splits[split] += n
-	}
-}
-
 // countedNodes is the number of nodes that a thread counts at a time.
 const countedNodes = 1 << 16
 
@@ -192,66 +172,6 @@ func (j nodeTable) warnOfLonelyNodes(n, lonely int64) {
 	}
 	if lonely > 0 {
 		j.ordered.Warnings = append(j.ordered.Warnings, fmt.Sprintf("%d of %d nodes have no edge to another node: each is a component of its own, and smoothing leaves its features as they are", lonely, n))
-	}
-}
-
-// eachLabel visits the labelled nodes that are members; rows count from 1.
-func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, label int32) error) (err error) {
-	r, err := j.ds.Labels(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for row := int64(1); ; row++ {
-		id, label, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && j.holds(id) {
-			err = visit(row, id, label)
-		}
-		if err == nil && row%extsort.BatchKeys == 0 {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// openSplit opens one of the published splits.
-func (j *job) openSplit(ctx context.Context, number int) (dataset.SplitReader, error) {
-	if number == 0 {
-		return j.ds.Splits(ctx)
-	}
-	several, ok := j.ds.(dataset.Several)
-	if !ok {
-		return nil, badData("%s has one published split: leave --splits out, or draw splits with --split", j.info.Name)
-	}
-	return several.SplitNumber(ctx, number)
-}
-
-// eachSplit visits the members in a published split; rows count from 1.
-func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
-	r, err := j.openSplit(ctx, number)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for row := int64(1); ; row++ {
-		id, split, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && j.holds(id) {
-			err = visit(row, id, split)
-		}
-		if err == nil && row%extsort.BatchKeys == 0 {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
@@ -278,15 +198,6 @@ func (j nodeTable) readLabels(ctx context.Context, labels []int32) error {
 		return nil
 	})
 }
-
-// noClass returns the error for a label that is not a class.
-func (j *job) noClass(row int64, id uint32, label int32) error {
-	return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
-		j.info.Name, row, id, label, len(j.info.Classes))
-}
-
-// SplitPath returns the path of the file of a split after the first: a byte per node, in order of the node table.
-func SplitPath(number int) string { return fmt.Sprintf("graph/splits/split-%03d.u8", number) }
 
 // writeSplits commits the files of the splits after the first.
 func (j nodeTable) writeSplits(ctx context.Context, ids []uint32, labels []int32) error {
@@ -520,3 +431,5 @@ func (j nodeTable) summarise() (shards.Summary, error) {
 
 	return s, nil
 }
+
+func (j *job) nodeTable() nodeTable { return nodeTable{j} }

@@ -13,20 +13,11 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/shards"
-	"ndls/steps"
 )
 
 // Number sorts the input ids of a dataset that is [dataset.Keyed], and commits them: an id's place in that order is its number. The step
 // comes before all others. Datasets whose ids are numbers do not have it.
 const Number = "number"
-
-// NextNumbered is Next for datasets whose ids have to be numbered.
-func NextNumbered(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
-	if _, ok := cat.Lookup(shards.IDsPath); !ok && len(cat.Entries(catalog.KindSummary)) == 0 {
-		return steps.Left{Step: Number, Pieces: steps.Units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
-	}
-	return Next(ctx, cat)
-}
 
 // numbering holds the step Number, and finds the numbers of ids and the ids behind numbers.
 type numbering struct{ *job }
@@ -44,9 +35,6 @@ func (j numbering) number(ctx context.Context) error {
 	}
 	return j.useIDs(ctx, ds)
 }
-
-// sortShare is the share of free memory that sorting ids takes.
-const sortShare = 0.75
 
 // sortIDs reads the ids into a Sorter, which visits them in order. The caller closes it.
 func (j numbering) sortIDs(ctx context.Context, ds dataset.Keyed) (*keysort.Sorter, error) {
@@ -108,35 +96,6 @@ type IDCounts struct {
 	Nodes, Bytes int64
 	// Dense says that the ids are the whole numbers from 0 to Nodes-1, which need no table.
 	Dense bool
-}
-
-// CountIDs sorts and counts the ids of a dataset.
-func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err error) {
-	if err := o.Validate(); err != nil {
-		return c, err
-	}
-	j, err := newJob(ds, nil, o)
-	if err != nil {
-		return c, err
-	}
-	defer func() { err = errors.Join(err, j.close()) }()
-	t, err := ds.KeyType(ctx)
-	if err != nil {
-		return c, err
-	}
-	s, err := j.numbering().sortIDs(ctx, ds)
-	if err != nil {
-		return c, err
-	}
-	defer s.Close()
-	c.Dense = t == inputid.Int64
-	err = s.Each(ctx, func(key []byte, _ uint32) error {
-		c.Dense = c.Dense && inputid.Int(key) == c.Nodes
-		c.Nodes++
-		c.Bytes += int64(len(key))
-		return nil
-	})
-	return c, err
 }
 
 // openIDs opens the table of ids.
@@ -219,9 +178,6 @@ func (j numbering) load(ctx context.Context) (err error) {
 	j.table = table
 	return nil
 }
-
-// heldForTables returns the memory reserved for the heap of reading ids and tables, with free bytes available.
-func heldForTables(free int64) int64 { return min(24<<20, free/8) }
 
 // free frees the memory of load.
 func (j numbering) free() {
@@ -349,3 +305,5 @@ func (k *nodeKeys) load(lo int64) (err error) {
 		}
 	})
 }
+
+func (j *job) numbering() numbering { return numbering{j} }

@@ -53,18 +53,6 @@ func (j *job) noteIDs() (err error) {
 	return err
 }
 
-// growth is the memory that the map of all input ids may take while keys are added.
-const growth = 544 << 20
-
-// sortOptions returns the options of a sort of want keys, 0 if unknown. notes says that input ids are noted while keys are added.
-func sortOptions(want int64, threads int, notes bool) extsort.Options {
-	o := extsort.Options{Want: want, Threads: threads}
-	if notes {
-		o.Leave = growth
-	}
-	return o
-}
-
 // sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it keeps self-loops, because nothing else may name their nodes.
 func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all

@@ -2,14 +2,11 @@ package partition
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
-	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/extsort"
 	"ndls/internal/mem"
@@ -346,9 +343,6 @@ func (j ordering) saveSorted(ctx context.Context, kind string, p steps.Piece, ro
 // knownRows adds pairs of an id and a number, as the dataset yields them.
 type knownRows func(add func(id, n uint32) error) error
 
-// sortedKnown is the number of pairs that are sorted in memory; more are spilled.
-const sortedKnown = 1 << 22
-
 // sortKnown sorts the pairs of ids and numbers that each adds.
 func (j ordering) sortKnown(ctx context.Context, each knownRows) (*extsort.Sorter[uint64], error) {
 	s, err := extsort.NewSorter[uint64](ctx, j.o.Budget, j.scratch,
@@ -554,28 +548,6 @@ func (j ordering) eachOnce(ctx context.Context, rows dataset.Part, all visits[ui
 	}
 }
 
-// readCounted reads a file of counts.
-func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c counted, err error) {
-	r, err := cat.Stream(ctx, e)
-	if err != nil {
-		return c, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("read %s: %w", e.Path, err)
-	}
-	return c, nil
-}
-
-// writeJSON returns a function that writes the counts of a step.
-func writeJSON(what any) func(*catalog.File) error {
-	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
-}
-
 // replaceBy replaces each of the numbers for which a file of pairs has another by that one. Each slice of space is at least as long as
 // numbers.
 func (j ordering) replaceBy(ctx context.Context, kind string, numbers []uint32, space [2][]uint32) error {
@@ -628,3 +600,5 @@ func distinctOf(numbers, space []uint32) []uint32 {
 	slices.Sort(space[:n])
 	return slices.Compact(space[:n])
 }
+
+func (j *job) ordering() ordering { return ordering{j} }

@@ -72,11 +72,6 @@ const (
 	smallDegrees = 1 << 16
 )
 
-// rankedRow returns the memory for a node of a lot.
-func rankedRow(splits int, directed, weighted bool) int64 {
-	return int64(9*4+splits) + furtherRow(directed, weighted)
-}
-
 // furtherRow returns the additional memory for a node in a graph with directions or with weights.
 func furtherRow(directed, weighted bool) (bytes int64) {
 	if directed {
@@ -244,7 +239,7 @@ func (w *ranker) eachLot(ctx context.Context) (err error) {
 			return nil
 		}
 		meter.Add(int64(n))
-		err := w.lot(ctx, w.ids.S[:n])
+		err := w.rankLot(ctx, w.ids.S[:n])
 		n = 0
 		return err
 	}
@@ -256,7 +251,7 @@ func (w *ranker) eachLot(ctx context.Context) (err error) {
 		}
 	}
 	if err == nil && n > 0 {
-		err = w.lot(ctx, w.ids.S[:n])
+		err = w.rankLot(ctx, w.ids.S[:n])
 	}
 	return err
 }
@@ -286,9 +281,9 @@ func (w *ranker) alloc() (err error) {
 	return err
 }
 
-// lot ranks consecutive ids of the range and writes their nodes.
-func (w *ranker) lot(ctx context.Context, ids []uint32) error {
-	if err := w.read(ctx, ids); err != nil {
+// rankLot ranks consecutive ids of the range and writes their nodes.
+func (w *ranker) rankLot(ctx context.Context, ids []uint32) error {
+	if err := w.readLot(ctx, ids); err != nil {
 		return err
 	}
 	n := len(ids)
@@ -385,8 +380,8 @@ func (w *ranker) flush() (sum uint32, err error) {
 	return sum, err
 }
 
-// read reads the data of consecutive ids of the range.
-func (w *ranker) read(ctx context.Context, ids []uint32) error {
+// readLot reads the data of consecutive ids of the range.
+func (w *ranker) readLot(ctx context.Context, ids []uint32) error {
 	r := idRange{w.r.piece, int64(ids[0]), int64(ids[len(ids)-1]) + 1}
 	at := func(id uint32) int { return int(id - ids[0]) }
 	if w.set != nil {
@@ -536,8 +531,8 @@ func (f rankedFile) eachLot(visit func(lot rankedLot, records, components int64)
 	return nil
 }
 
-// records visits the records of the nodes [lo, hi).
-func (f rankedFile) records(ctx context.Context, lo, hi int64, visit func(record []byte) error) error {
+// eachRecord visits the records of the nodes [lo, hi).
+func (f rankedFile) eachRecord(ctx context.Context, lo, hi int64, visit func(record []byte) error) error {
 	var buffer []byte
 	return f.eachLot(func(lot rankedLot, records, _ int64) error {
 		// The block before the first one that begins at or after lo may have some of these nodes.
@@ -549,7 +544,7 @@ func (f rankedFile) records(ctx context.Context, lo, hi int64, visit func(record
 				buffer = make([]byte, recordBlock*f.stride())
 			}
 			block := buffer[:rows*f.stride()]
-			if err := f.read(block, records+from*f.stride()); err != nil {
+			if err := f.readAt(block, records+from*f.stride()); err != nil {
 				return err
 			}
 			if crc32.Checksum(block, seal.Castagnoli) != lot.Sums[i] {
@@ -571,7 +566,7 @@ func (f rankedFile) records(ctx context.Context, lo, hi int64, visit func(record
 	})
 }
 
-func (f rankedFile) read(p []byte, at int64) error {
+func (f rankedFile) readAt(p []byte, at int64) error {
 	if n, err := f.file.ReadAt(p, at); n < len(p) {
 		if err == nil || errors.Is(err, io.EOF) {
 			return seal.Corrupt(f.entry.Path, "it ends too early")

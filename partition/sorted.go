@@ -7,27 +7,6 @@ import (
 	"ndls/steps"
 )
 
-// edgeSteps are the steps that read and sort edges: records in a graph with weights, else keys.
-type edgeSteps interface {
-	// have lists the pieces of a step whose sorted edges exist, in order.
-	have(step string) []steps.Piece
-	// splitEdges sorts the pairs of a part of the edge list.
-	splitEdges(ctx context.Context, p steps.Piece) error
-	// mergePairs writes the unique pairs of a range of keys.
-	mergePairs(ctx context.Context, p steps.Piece) error
-	// countPairs leaves a tally of a range of the unique pairs.
-	countPairs(ctx context.Context, p steps.Piece) error
-	// gatherIDs adds up all tallies of a range of input ids.
-	gatherIDs(ctx context.Context, p steps.Piece) error
-	// orderNodes numbers the nodes, and commits the node table and the data for later steps.
-	orderNodes(ctx context.Context) error
-	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
-	relabelPairs(ctx context.Context, p steps.Piece) error
-	// writeRows commits shards and their hop streams.
-	writeRows(ctx context.Context, p steps.Piece) error
-	close()
-}
-
 // sortedEdges implements the steps for edges that are items of one type.
 type sortedEdges[T extsort.Item] struct {
 	*job
@@ -64,3 +43,24 @@ func localEdges[T extsort.Item](j *job, once bool) edgeSteps {
 func (e *sortedEdges[T]) have(step string) []steps.Piece { return e.keys.have(step) }
 
 func (e *sortedEdges[T]) close() { e.keys.close() }
+
+// edgeSteps are the steps that read and sort edges: records in a graph with weights, else keys.
+type edgeSteps interface {
+	// have lists the pieces of a step whose sorted edges exist, in order.
+	have(step string) []steps.Piece
+	// splitEdges sorts the pairs of a part of the edge list.
+	splitEdges(ctx context.Context, p steps.Piece) error
+	// mergePairs writes the unique pairs of a range of keys.
+	mergePairs(ctx context.Context, p steps.Piece) error
+	// countPairs leaves a tally of a range of the unique pairs.
+	countPairs(ctx context.Context, p steps.Piece) error
+	// gatherIDs adds up all tallies of a range of input ids.
+	gatherIDs(ctx context.Context, p steps.Piece) error
+	// orderNodes numbers the nodes, and commits the node table and the data for later steps.
+	orderNodes(ctx context.Context) error
+	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
+	relabelPairs(ctx context.Context, p steps.Piece) error
+	// writeRows commits shards and their hop streams.
+	writeRows(ctx context.Context, p steps.Piece) error
+	close()
+}

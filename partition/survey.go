@@ -45,9 +45,9 @@ type Strengths struct {
 	Max  float64 `json:"max"`
 }
 
-// Describe reads a graph like an import, refuses what an import refuses, and returns what it finds. It executes the steps up to Order and
+// Inspect reads a graph like an import, refuses what an import refuses, and returns what it finds. It executes the steps up to Order and
 // commits their files to cat, which must serve this purpose alone. Then it reads the features, if requested, without keeping them.
-func Describe(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (s Survey, err error) {
+func Inspect(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (s Survey, err error) {
 	if err := o.Validate(); err != nil {
 		return s, err
 	}

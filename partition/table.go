@@ -107,15 +107,6 @@ func (w *partWriter) free() {
 	w.keys.free()
 }
 
-// partRow returns the memory for a row of the node table; keyed says that its ids are numbered.
-func partRow(splits int, directed, weighted, keyed bool) int64 {
-	row := int64(6*4+splits) + furtherRow(directed, weighted)
-	if keyed {
-		row += 8
-	}
-	return row
-}
-
 func (w *partWriter) keyed() bool { return w.named.Type != inputid.Number }
 
 func (w *partWriter) alloc() (err error) {
@@ -193,7 +184,7 @@ func (w *partWriter) load(ctx context.Context, first int64) error {
 			return seal.Corrupt(f.entry.Path, "it has strengths: %v, and edges have weights: %v", f.Weighted, w.info.Weighted)
 		}
 		rows := int64(0)
-		err := f.records(ctx, w.first, w.end, func(record []byte) error {
+		err := f.eachRecord(ctx, w.first, w.end, func(record []byte) error {
 			w.put(record)
 			rows++
 			return nil

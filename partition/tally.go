@@ -402,22 +402,4 @@ func (j counting) pairsOfIDs(value func(rank, id uint32) (n uint32, ok bool)) vi
 	})
 }
 
-// batched visits the keys that each adds, in batches.
-func batched(each func(add func(key uint64) error) error) visits[uint64] {
-	return func(visit func([]uint64) error) error {
-		batch := make([]uint64, 0, extsort.BatchKeys)
-		err := each(func(key uint64) error {
-			batch = append(batch, key)
-			if len(batch) < cap(batch) {
-				return nil
-			}
-			full := batch
-			batch = batch[:0]
-			return visit(full)
-		})
-		if err == nil && len(batch) > 0 {
-			err = visit(batch)
-		}
-		return err
-	}
-}
+func (j *job) counting() counting { return counting{j} }

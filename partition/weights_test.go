@@ -380,7 +380,7 @@ func TestDescribeRefusesWeights(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "edges.csv")
 	must(t, os.WriteFile(file, []byte("src,dst,w\n1,2,4\n2,1,5\n"), 0o644))
 	for more, want := range map[string]bool{"": false, "&repeated=sum": true} {
-		s, err := Describe(t.Context(), openTables(t, "edges:"+file+"?weight=w"+more), openCatalog(t, storage.NewMem()),
+		s, err := Inspect(t.Context(), openTables(t, "edges:"+file+"?weight=w"+more), openCatalog(t, storage.NewMem()),
 			Options{Budget: budget(t, 32<<20), Scratch: scratchFolder(t)})
 		if want && (err != nil || s.Edges != 1) || !want && !errors.Is(err, dataset.ErrData) {
 			t.Errorf("%q: %+v, %v", more, s, err)

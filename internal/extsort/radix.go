@@ -256,10 +256,10 @@ func count[T Item](keys []T, by uint, counts *digitCounts) {
 	}
 }
 
-// permute moves the keys of each digit to one place, in ascending order of digits, and returns where those of each digit end. It works in
-// place, on several threads, in rounds (PARADIS; Cho and others, VLDB 2015). In a round each thread has a stripe of the space of each digit,
-// and moves keys among its own stripes. A key stays in a wrong place if the thread's stripe of its digit is full. Such keys then go to the end
-// of the space of a digit, which is all that the next round has. One thread is enough for the last few.
+// permute moves the keys of each digit to one place, in ascending order of digits, and returns where those of each digit end. It works
+// in place, on several threads, in rounds (PARADIS; Cho and others, VLDB 2015). In a round each thread has a stripe of the space of each
+// digit, and moves keys among its own stripes. A key stays in a wrong place if the thread's stripe of its digit is full. Such keys then go
+// to the end of the space of a digit, which is all that the next round has. One thread is enough for the last few.
 func permute[T Item](keys []T, shift, threads int) (ends digitCounts) {
 	by := uint(shift) & 63
 	counts := make([]digitCounts, threads)

@@ -1,0 +1,163 @@
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"ndls/catalog"
+	"ndls/tiles"
+)
+
+// ordered holds what the step Order leaves beside the node table.
+type ordered struct {
+	Rows      int64 `json:"rows"`
+	Loops     int64 `json:"loops"`
+	Dropped   int64 `json:"dropped,omitempty"`
+	Nodes     int64 `json:"nodes"`
+	Stated    bool  `json:"stated"` // the dataset states the number of nodes
+	Intervals int   `json:"intervals"`
+	// Cuts are the cuts of the files of edges; Edges counts the edges of the nodes of each file.
+	Cuts   cuts    `json:"cuts"`
+	Edges  []int64 `json:"edges"`
+	Panels int     `json:"panels"`
+	// CutsFeatures says that several workers can read parts of the features.
+	CutsFeatures bool `json:"cuts_features,omitempty"`
+	Directed     bool `json:"directed,omitempty"`
+	Weighted     bool `json:"weighted,omitempty"`
+	NoShards     bool `json:"no_shards,omitempty"` // only hop streams are written
+	// Groups is the number of row groups of the node table, and Lonely the number of nodes without an edge, if the steps Rank, Components
+	// and Nodes follow.
+	Groups int   `json:"groups,omitempty"`
+	Lonely int64 `json:"lonely,omitempty"`
+	// L1 says that rows of features are divided by the sum of their absolute values. Choice says why if the option left it open.
+	L1     bool   `json:"l1,omitempty"`
+	Choice string `json:"choice,omitempty"`
+	counted
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// counted holds the counts of nodes for the summary. If parts of the node table are joined, it ends in a file of its own.
+type counted struct {
+	Components       int64            `json:"components,omitempty"`
+	LargestComponent int64            `json:"largest_component,omitempty"`
+	Labelled         int64            `json:"labelled,omitempty"`
+	Splits           map[string]int64 `json:"splits"`
+	Blanked          int64            `json:"blanked,omitempty"`
+}
+
+// add adds the counts of other nodes, except those of components.
+func (c *counted) add(o counted) {
+	c.Labelled += o.Labelled
+	c.Blanked += o.Blanked
+	if c.Splits == nil {
+		c.Splits = map[string]int64{}
+	}
+	for split, n := range o.Splits {
+		c.Splits[split] += n
+	}
+}
+
+// cells returns the number of pieces of the step Tiles.
+func (o ordered) cells() int {
+	if !o.CutsFeatures {
+		return 0
+	}
+	return o.Intervals * o.Panels
+}
+
+// deals returns the number of pieces of the step Deal.
+func (o ordered) deals() int {
+	if o.cells() == 0 {
+		return 0
+	}
+	return Slices
+}
+
+// joins returns the number of pieces of the step Rows that join the parts of the node table.
+func (o ordered) joins() int { return min(o.Groups, 1) }
+
+// readOrdered reads what the step Order left; ok is false before that step.
+func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool, err error) {
+	e, ok := cat.Lookup(orderPath)
+	if !ok {
+		return o, false, nil
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return o, false, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
+	}
+	for _, e := range runs(cat, counts) {
+		if o.counted, err = readCounted(ctx, cat, e); err != nil {
+			return o, false, err
+		}
+	}
+	return o, true, nil
+}
+
+// addOrdered adds the file that later steps read to files that are committed together.
+func (j *job) addOrdered(ctx context.Context, files *catalog.Batch) error {
+	return files.Write(ctx, keysOf(Order, orderPath).Counting(1), writeJSON(j.ordered))
+}
+
+// setOrdered sets what the step Order left and, if the dataset is not open, what it says of the dataset.
+func (j *job) setOrdered(o ordered) {
+	j.ordered = o
+	if j.ds == nil {
+		j.info.Directed = o.Directed
+		if o.Stated {
+			j.info.NumNodes = o.Nodes
+		}
+	}
+}
+
+// rowPieces returns the number of pieces of the step Rows without joining the node table: a piece per file of edges, then one per file of
+// reversed edges in a graph with directions.
+func (o ordered) rowPieces() int {
+	if o.Directed {
+		return 2 * o.Cuts.files()
+	}
+	return o.Cuts.files()
+}
+
+// files returns the files of a piece of the step Rows.
+func (o ordered) files(piece int) rowFiles {
+	kind, number := catalog.KindEdges, piece
+	if piece >= o.Cuts.files() {
+		kind, number = catalog.KindReversed, piece-o.Cuts.files()
+	}
+	f := filesOf(kind, number)
+	f.lo, f.hi = o.Cuts[number], o.Cuts[number+1]
+	return f
+}
+
+// readCounted reads a file of counts.
+func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c counted, err error) {
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return c, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	if err != nil {
+		return c, fmt.Errorf("read %s: %w", e.Path, err)
+	}
+	return c, nil
+}
+
+// hasFullTiles reports whether a feature was found that is not exactly float16.
+func hasFullTiles(cat *catalog.Catalog) bool {
+	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
+}

@@ -1,0 +1,251 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/internal/inputid"
+	"ndls/shards"
+	"ndls/steps"
+)
+
+func (j *job) close() error {
+	if j.edges != nil {
+		j.edges.close()
+	}
+	if j.ids != nil {
+		j.ids.free()
+	}
+	j.members.free()
+	j.nodeOf.Free()
+	j.strength.Free()
+	j.outDegree.Free()
+	j.numbering().free()
+	j.o.Budget.Release(j.heap)
+	return j.scratch.Remove()
+}
+
+// Run executes all remaining steps of a partition of the graph of ds, and returns the summary. It commits to cat the node table, the edge
+// shards, unless Options.NoShards, the hop streams of all intervals, the feature tiles, if requested, and last the summary. It does not
+// make again what is committed.
+//
+// Sorted keys stay in memory and in the scratch folder, unless the catalogue holds those of several workers: then Run continues with them.
+//
+// Run refuses input that is not a graph with at most one label, split and feature row per node with a [dataset.ErrData], whose text names
+// the row or the node. Other errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
+func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
+	if err := o.Validate(); err != nil {
+		return shards.Summary{}, err
+	}
+	j, err := newJob(ds, cat, o)
+	if err != nil {
+		return shards.Summary{}, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.numbering().number(ctx); err != nil {
+		return shards.Summary{}, err
+	}
+	if err := j.findMembers(ctx); err != nil {
+		return shards.Summary{}, err
+	}
+	return j.run(ctx)
+}
+
+// run executes one step after the other.
+func (j *job) run(ctx context.Context) (shards.Summary, error) {
+	left, err := next(ctx, j.cat, inCatalog(j.cat))
+	if err != nil {
+		return shards.Summary{}, err
+	}
+	if left.Shared {
+		j.useCatalog()
+	} else {
+		j.useScratch(false)
+	}
+	for before := (steps.Left{}); ; before = left.Left {
+		if left, err = next(ctx, j.cat, j.edges.have); err == nil {
+			err = j.cat.Remove(ctx, left.Superseded)
+		}
+		if err != nil {
+			return shards.Summary{}, err
+		}
+		if left.Repeats(before) {
+			return shards.Summary{}, fmt.Errorf("step %s of the partition ended without leaving its files", left.Step)
+		}
+		if left.Done() {
+			return shards.ReadSummary(ctx, j.cat)
+		}
+		for _, p := range left.Cut(1) {
+			if err := j.doStep(ctx, left.ordered, stepTable[placeOf(left.Step)], p); err != nil {
+				return shards.Summary{}, err
+			}
+		}
+	}
+}
+
+// Execute executes a piece of a step for workers that share a partition; open opens the dataset. It does not make again what is committed.
+func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string,
+	p steps.Piece,
+) (err error) {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	left, err := next(ctx, cat, inCatalog(cat))
+	if err != nil {
+		return err
+	}
+	at := placeOf(step)
+	if at < 0 || p.First < 0 || p.First >= p.Last || p.Last > stepTable[at].pieces(left.ordered) {
+		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
+	}
+	_, numbered := cat.Lookup(shards.IDsPath)
+	if left.Done() || step == Number && numbered || step != Number && placeOf(left.Step) > at {
+		return nil // another attempt has done the step
+	}
+	reads := stepTable[at].reads
+	switch {
+	case reads == idsOfRows && !left.weighted:
+		reads = noDataset
+	case reads == firstRows && p.First == 0:
+		reads = memberRows
+	}
+	var ds dataset.Dataset
+	if reads != noDataset {
+		if ds, err = open(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, ds.Close()) }()
+	}
+	j, err := newJob(ds, cat, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	if err := j.numbering().number(ctx); err != nil {
+		return err
+	}
+	switch {
+	case reads == memberRows:
+		if err := j.findMembers(ctx); err != nil {
+			return err
+		}
+	case reads > idsOfRows && o.Only != "":
+		j.info.NumNodes = -1 // the nodes are the ids that occur
+	}
+	j.info.Weighted = j.info.Weighted || left.weighted
+	j.useCatalog()
+	return j.doStep(ctx, left.ordered, stepTable[at], p)
+}
+
+// stepRow describes a step of a partition.
+type stepRow struct {
+	name string
+	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
+	pieces func(o ordered) int
+	reads  reading
+	run    func(ctx context.Context, j *job, p steps.Piece) error
+}
+
+// reading says what a step needs of the dataset.
+type reading int
+
+// stepTable lists the steps in order.
+var stepTable = []stepRow{
+	{Number, onePiece, statements, func(context.Context, *job, steps.Piece) error { return nil }}, // done when the dataset is opened
+	{Split, allPieces, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.splitEdges(ctx, p) }},
+	{Merge, allPieces, idsOfRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.mergePairs(ctx, p) }},
+	{Count, allPieces, firstRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.countPairs(ctx, p) }},
+	{Gather, allPieces, statements, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.gatherIDs(ctx, p) }},
+	{Order, onePiece, memberRows, func(ctx context.Context, j *job, _ steps.Piece) error {
+		if j.alone {
+			return j.edges.orderNodes(ctx)
+		}
+		return j.ordering().orderRanges(ctx)
+	}},
+	{Rank, allPieces, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.ordering().rankNodes(ctx, p) }},
+	{Components, onePiece, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error { return j.ordering().numberComponents(ctx) }},
+	{Nodes, func(o ordered) int { return o.Groups }, statements, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.nodeTable().writeParts(ctx, p)
+	}},
+	{Relabel, allPieces, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.relabelPairs(ctx, p) }},
+	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.edges.writeRows(ctx, p)
+	}},
+	{Deal, ordered.deals, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().dealFeatures(ctx, p) }},
+	{Tiles, ordered.cells, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().writeCells(ctx, p) }},
+	{Columns, func(o ordered) int { return o.Panels }, memberRows, func(ctx context.Context, j *job, p steps.Piece) error {
+		return j.tiling().writeColumns(ctx, p)
+	}},
+	{Whole, func(ordered) int { return 0 }, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error {
+		return j.nodeTable().writeSummary(ctx)
+	}},
+}
+
+func onePiece(ordered) int { return 1 }
+
+func allPieces(ordered) int { return Slices }
+
+// doStep executes a piece of a step.
+func (j *job) doStep(ctx context.Context, o ordered, s stepRow, p steps.Piece) error {
+	if o.Nodes > 0 {
+		j.setOrdered(o)
+	}
+	return s.run(ctx, j, p)
+}
+
+// placeOf returns the place of a step in the table, -1 for an unknown one.
+func placeOf(name string) int {
+	return slices.IndexFunc(stepTable, func(s stepRow) bool { return s.name == name })
+}
+
+// IsStep reports whether there is such a step, other than Whole.
+func IsStep(name string) bool { return name != Whole && placeOf(name) >= 0 }
+
+// NextNumbered is Next for datasets whose ids have to be numbered.
+func NextNumbered(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
+	if _, ok := cat.Lookup(shards.IDsPath); !ok && len(cat.Entries(catalog.KindSummary)) == 0 {
+		return steps.Left{Step: Number, Pieces: steps.Units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
+	}
+	return Next(ctx, cat)
+}
+
+// CountIDs sorts and counts the ids of a dataset.
+func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err error) {
+	if err := o.Validate(); err != nil {
+		return c, err
+	}
+	j, err := newJob(ds, nil, o)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	t, err := ds.KeyType(ctx)
+	if err != nil {
+		return c, err
+	}
+	s, err := j.numbering().sortIDs(ctx, ds)
+	if err != nil {
+		return c, err
+	}
+	defer s.Close()
+	c.Dense = t == inputid.Int64
+	err = s.Each(ctx, func(key []byte, _ uint32) error {
+		c.Dense = c.Dense && inputid.Int(key) == c.Nodes
+		c.Nodes++
+		c.Bytes += int64(len(key))
+		return nil
+	})
+	return c, err
+}
+
+const (
+	noDataset  reading = iota
+	idsOfRows          // the dataset in a graph with weights, to name ids in errors
+	statements         // what the dataset states of itself
+	firstRows          // rows for the first piece, statements for the others
+	memberRows         // rows, and which nodes are members
+)
