@@ -449,9 +449,9 @@ example-gamlp: build ## a PyTorch model with attention over hops, on Cora of NDL
 scaling-measured: ## bench/scaling/measured.json: real runs that the simulation is compared with; a quarter of an hour on a machine of its own, as root
 	NDLS_SCALING=$(CURDIR)/bench/scaling/measured.json $(GO) test -count=1 -v -timeout 0 -run TestMeasureScaling ./e2e
 
-.PHONY: half-panels
-half-panels: ## seconds of groups that take half panels beside those that take whole ones, over slow cables; minutes on a machine of its own, as root
-	NDLS_HALF_PANELS=3 $(GO) test -count=1 -v -timeout 0 -run TestMeasureHalfPanels ./e2e
+.PHONY: bench-sharing
+bench-sharing: ## seconds of lsi and smooth with each way to share rows and without it, over cables of three speeds; an hour on a machine of its own, as root (SHARING=-ways=relay for one)
+	$(GO) run -C bench ./sharing $(SHARING)
 
 .PHONY: plan
 plan: ## seconds that ndls plan gives beside those that stages take: three scales of papers100m:, cora and coauthor_cs (NDLS_DATA; half an hour on a machine of its own; PLAN=-only=cora for one)

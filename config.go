@@ -192,9 +192,6 @@ type Config struct {
 	// GroupSize is the number of workers that share the rows of a block of columns with "grid"; 0
 	// chooses it.
 	GroupSize int
-	// GroupColumns are the columns that such a group takes at a time in stage smooth: 16, or 8, which is possible where all
-	// rows are computed in every hop, in float32; 0 chooses.
-	GroupColumns int
 	// Watching says how others can see how the run goes.
 	Watching Watching
 	// Log gets what happens; nil drops it.
@@ -341,11 +338,6 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	c.Memory, err = r.memory()
 	return c, err
-}
-
-// groups say how groups of workers share rows.
-func (c Config) groups() placement.Groups {
-	return placement.Groups{Size: c.GroupSize, Columns: c.GroupColumns}
 }
 
 // parseParallel reads how workers share stages.

@@ -20,7 +20,6 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
-	"ndls/placement"
 	"ndls/plan"
 	"ndls/stage"
 )
@@ -219,7 +218,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		return Forecast{}, err
 	}
 	parallel, err := parseParallel(c.Parallel)
-	if err := errors.Join(err, placement.Groups{Size: c.GroupSize}.Check(parallel)); err != nil {
+	if err := errors.Join(err, parallel.CheckGroupSize(c.GroupSize)); err != nil {
 		return Forecast{}, err
 	}
 	counts, err := c.counts(ctx, opts)

@@ -60,8 +60,8 @@ func (j job) run(ctx context.Context, onlooker onlooker) (*Directory, error) {
 		return nil, failure.Of(ErrOption, "--workers %d is negative", c.Workers.Processes)
 	case c.Workers.Processes > 0:
 		return orComplete(j.processes(ctx, onlooker))
-	case c.GroupSize != 0 || c.GroupColumns != 0:
-		return nil, failure.Of(ErrOption, "--group-size and --group-columns say how workers share stages: give --workers, too")
+	case c.GroupSize != 0:
+		return nil, failure.Of(ErrOption, "--group-size says how workers share stages: give --workers, too")
 	case c.Parallel != "":
 		if _, err := parseParallel(c.Parallel); err != nil {
 			return nil, err
@@ -363,8 +363,8 @@ func (r *session) share(workers int) (err error) {
 	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
 		return err
 	}
-	r.work.Workers, r.work.Groups = workers, r.groups()
-	return r.groups().Check(r.work.Parallel)
+	r.work.Workers, r.work.GroupSize = workers, r.GroupSize
+	return r.work.Parallel.CheckGroupSize(r.GroupSize)
 }
 
 // checkParallel refuses a way to share stages that there is not, before the run directory
@@ -374,5 +374,5 @@ func (j job) checkParallel() error {
 	if err != nil {
 		return err
 	}
-	return j.groups().Check(p)
+	return p.CheckGroupSize(j.GroupSize)
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"ndls/internal/packed"
 )
 
 // Types of the values of a tile.
@@ -84,8 +83,6 @@ type Entry struct {
 	Hi    int64 `parquet:"name=hi, type=INT64" json:"hi,omitempty"`
 	First int32 `parquet:"name=first_panel, type=INT32" json:"first_panel,omitempty"`
 	Last  int32 `parquet:"name=last_panel, type=INT32" json:"last_panel,omitempty"`
-	// Side is the half of each panel that the file has, a [packed.Side]: 0 for whole panels.
-	Side int32 `parquet:"name=side, type=INT32" json:"side,omitempty"`
 	// Hop is the number of hops of the file's rows, and Model the number of the model that the file is of; both are NotApplicable if they do
 	// not apply.
 	Hop   int32 `parquet:"name=hop, type=INT32" json:"hop"`
@@ -168,12 +165,6 @@ func (e Entry) AtHop(hop int) Entry {
 // OfModel sets the number of the model of the file.
 func (e Entry) OfModel(model int) Entry {
 	e.Model = int32(model)
-	return e
-}
-
-// OfSide sets the half of each panel that the file has.
-func (e Entry) OfSide(side packed.Side) Entry {
-	e.Side = int32(side)
 	return e
 }
 

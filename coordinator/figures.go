@@ -129,7 +129,7 @@ func (j forecast) times(ctx context.Context, c estimate.Counts, stages ...contro
 		return nil, errNobody
 	}
 	most := slices.MaxFunc(here, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
-	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
 }
 
 // paceWeight is the number of planned seconds that pace adds to the complete stages, so that a stage of a moment has little influence on
@@ -212,7 +212,7 @@ func (j forecast) noteLimits(rec *Record) {
 }
 
 func (j forecast) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	return j.Parallel.Figures(j.Groups.Size, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
 }
 
 // refuse returns an error if the stages to run do not fit, before they begin.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ndls/internal/control"
-	"ndls/internal/packed"
 )
 
 const (
@@ -48,13 +47,8 @@ type phaseTasks []*task
 // together reports whether the tasks belong to gangs.
 func (p phaseTasks) together() bool { return len(p) > 0 && p[0].Shares() }
 
-// gangName names the gang of a task by the first panel of its columns, or by a negative number if the gang takes one half of each panel.
-func gangName(t *task) int {
-	if side := t.Side(); side != packed.Both {
-		return -int(side) - len(packed.Sides)*t.FirstPanel
-	}
-	return t.FirstPanel
-}
+// gangName names the gang of a task by the first panel of its columns.
+func gangName(t *task) int { return t.FirstPanel }
 
 // gangOf returns all tasks of the gang of a task.
 func (p phaseTasks) gangOf(t *task) []*task {

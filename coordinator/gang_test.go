@@ -227,15 +227,11 @@ func TestGang(t *testing.T) {
 	}
 }
 
-// gridTasks returns the tasks of groups of two, each with a panel, or with one half of a panel.
-func gridTasks(groups int, halves bool) (tasks []control.Task) {
+// gridTasks returns the tasks of groups of two, each with a panel.
+func gridTasks(groups int) (tasks []control.Task) {
 	for i := range groups {
 		for _, t := range gangTasks(2) {
-			panel := i
-			if halves {
-				panel, t.Part = i/2, []control.Part{control.LeftStrips, control.RightStrips}[i%2]
-			}
-			t.FirstPanel, t.LastPanel = panel, panel+1
+			t.FirstPanel, t.LastPanel = i, i+1
 			tasks = append(tasks, t)
 		}
 	}
@@ -243,7 +239,7 @@ func gridTasks(groups int, halves bool) (tasks []control.Task) {
 }
 
 // TestGroups has several gangs at the same time: each has all its workers or none, one that loses a
-// worker goes on with one that was left over, and the others are not disturbed: also where gangs have halves of the same panel.
+// worker goes on with one that was left over, and the others are not disturbed.
 func TestGroups(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -259,38 +255,36 @@ func TestGroups(t *testing.T) {
 		{"two die, and none was left over", 4, map[string][]act{"a": {dies}, "b": {dies}, "c": nil, "d": nil}, 2, 5*workTime + 5*testTTL},
 		{"one is told to stop", 2, map[string][]act{"a": {drains}, "b": nil, "c": nil}, 1, 2*workTime + 2*testTTL},
 	} {
-		for _, halves := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, halves %v", tc.name, halves), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					c := newGangCluster(t, 2)
-					c.tasks = gridTasks(tc.groups, halves)
-					s := c.start()
-					for _, name := range slices.Sorted(maps.Keys(tc.members)) {
-						c.join(name, 3, tc.members[name]...)
-						synctest.Wait()
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newGangCluster(t, 2)
+				c.tasks = gridTasks(tc.groups)
+				s := c.start()
+				for _, name := range slices.Sorted(maps.Keys(tc.members)) {
+					c.join(name, 3, tc.members[name]...)
+					synctest.Wait()
+				}
+				begun := time.Now()
+				reports, err := s.Run(context.Background(), c.tasks)
+				took := time.Since(begun)
+				s.End(context.Background())
+				c.workers.Wait()
+				if err != nil || len(reports) != len(c.tasks) {
+					t.Fatalf("%d reports, %v", len(reports), err)
+				}
+				for number, members := range c.gangs {
+					if slices.Sort(members); len(slices.Compact(slices.Clone(members))) != 2 || len(members) != 2 {
+						t.Errorf("gang %d has %v", number, members)
 					}
-					begun := time.Now()
-					reports, err := s.Run(context.Background(), c.tasks)
-					took := time.Since(begun)
-					s.End(context.Background())
-					c.workers.Wait()
-					if err != nil || len(reports) != len(c.tasks) {
-						t.Fatalf("%d reports, %v", len(reports), err)
-					}
-					for number, members := range c.gangs {
-						if slices.Sort(members); len(slices.Compact(slices.Clone(members))) != 2 || len(members) != 2 {
-							t.Errorf("gang %d has %v", number, members)
-						}
-					}
-					if n := len(c.gangs); n < tc.groups || n > tc.groups+tc.leave || len(s.Losses()) > tc.leave {
-						t.Errorf("gangs %v for %d groups; losses %+v", c.gangs, tc.groups, s.Losses())
-					}
-					if took > tc.most+5*time.Second {
-						t.Errorf("took %v, want %v at most", took, tc.most)
-					}
-				})
+				}
+				if n := len(c.gangs); n < tc.groups || n > tc.groups+tc.leave || len(s.Losses()) > tc.leave {
+					t.Errorf("gangs %v for %d groups; losses %+v", c.gangs, tc.groups, s.Losses())
+				}
+				if took > tc.most+5*time.Second {
+					t.Errorf("took %v, want %v at most", took, tc.most)
+				}
 			})
-		}
+		})
 	}
 }
 

@@ -65,9 +65,9 @@ type Job struct {
 	Workers int
 	// Parallel names the way in which workers share stages; "" is Columns.
 	Parallel placement.Parallel
-	// Groups describes groups of workers that share rows.
-	Groups placement.Groups
-	Inputs control.Inputs
+	// GroupSize is the number of workers that share the rows of a block of columns with a grid, 0 to choose it.
+	GroupSize int
+	Inputs    control.Inputs
 	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or the dataset has no files. Digest computes
 	// the digests of some of them.
 	Files  []InputFile

@@ -53,12 +53,12 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 // share returns how the present workers share the rows of a stage's graph, or nil if they share its columns. If no worker has the memory
 // for all rows, it waits for missing workers: one that is being started again may be the missing one.
 func (j *Job) share(ctx context.Context, rec *Record, s stage.Stage, shape stage.Shape) (*placement.Sharing, error) {
-	w := placement.Work{Stage: s, Shape: shape, Plan: j.Plan, Parallel: j.Parallel, Groups: j.Groups}
+	w := placement.Work{Stage: s, Shape: shape, Plan: j.Plan, Parallel: j.Parallel, GroupSize: j.GroupSize}
 	if !w.MayShare() {
 		return nil, nil
 	}
-	w.Tried = func(size int, halves bool, seconds float64) {
-		j.Log.Debug("groups that could share rows", "stage", s.Name(), "size", size, "halves of panels", halves, "seconds", seconds)
+	w.Tried = func(size int, seconds float64) {
+		j.Log.Debug("groups that could share rows", "stage", s.Name(), "size", size, "seconds", seconds)
 	}
 	g, err := j.shareAmong(ctx, rec, w, j.Parallel != placement.Auto)
 	if errors.Is(err, mem.ErrBudget) && j.Parallel == placement.Auto {
@@ -113,7 +113,7 @@ func (j *Job) place(w placement.Work, workers []control.Hello, last bool) (*plac
 		j.Log.Info("workers train models together", "workers", len(workers), "groups", g.Groups, "of", len(g.Strips))
 	} else {
 		j.Log.Info("workers share the rows of the graph", "stage", w.Stage.Name(), "workers", len(workers), "groups", g.Groups, "of",
-			len(g.Strips), "columns", g.Columns(), "strips", g.Borders())
+			len(g.Strips), "strips", g.Borders())
 	}
 	return g, nil
 }

@@ -17,7 +17,6 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/failure"
-	"ndls/internal/packed"
 	"ndls/internal/storage"
 	"ndls/plan"
 	"ndls/stage"
@@ -459,7 +458,7 @@ func (s *Scheduler) check(c control.Change) error {
 		}
 		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo, e.Unknown) < 0 ||
 			min(e.First, e.Last-e.First, e.FirstPiece, e.LastPiece-e.FirstPiece, e.Variant, e.Until) < 0 ||
-			e.Side < int32(packed.Both) || e.Side > int32(packed.Right) || min(e.Interval, e.Block, e.Hop, e.Model) < catalog.NotApplicable {
+			min(e.Interval, e.Block, e.Hop, e.Model) < catalog.NotApplicable {
 			return fmt.Errorf("the entry of %s describes no file of a run: %+v: %w", e.Path, e, control.ErrRejected)
 		}
 		for _, text := range []string{e.Kind, e.Checksum, e.Stage, e.Plan, e.Step} {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ndls/internal/control"
-	"ndls/internal/packed"
 )
 
 // Status describes the present state of a run. Its JSON field names are stable.
@@ -75,9 +74,7 @@ func (s *Scheduler) Status() Status {
 		WantedWorkers: s.o.Workers, Workers: []WorkerStatus{}, Losses: append([]Loss{}, l.losses...),
 	}
 	if len(l.tasks) > 0 {
-		if st.Phase = l.tasks[0].Part; l.tasks[0].Side() != packed.Both {
-			st.Phase = control.Strips // of both halves of panels
-		}
+		st.Phase = l.tasks[0].Part
 	}
 	lost := map[string]int{}
 	for _, x := range l.losses {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -80,9 +79,6 @@ func (r *round) sharing() (m mode, workers int) {
 	case "intervals":
 		return intervals, max(workers, 2)
 	case "grid":
-		if r.rng.IntN(2) == 0 {
-			return halfPanels, 4 + r.rng.IntN(2) // two groups
-		}
 		return twoDimensions, 2 + r.rng.IntN(4)
 	}
 	r.Fatalf("NDLS_CHAOS_PARALLEL=%s is none of columns, intervals, grid", drawn)
@@ -96,9 +92,6 @@ func (r *round) play(all bool) {
 	var flags []string
 	if all {
 		variants := [][]string{nil, {"--targets", "labelled"}, {"--tolerance", "0"}}
-		if slices.Equal(m.share, halfPanels.share) {
-			variants = variants[:2] // all rows are computed
-		}
 		flags = variants[r.rng.IntN(len(variants))]
 		m.job = append(append([]string{}, m.job...), flags...)
 		place = r.one([]string{"here", "network", "bucket"})

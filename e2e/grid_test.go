@@ -19,28 +19,7 @@ var gridJob = []string{
 // twoDimensions has groups of two workers, each for some columns.
 var twoDimensions = mode{job: gridJob, share: []string{"--parallel", "grid", "--group-size", "2"}, late: "gang-done:2"}
 
-// halfPanels has groups of two workers, each for one half of some panels.
-var halfPanels = mode{job: gridJob, share: append(slices.Clone(twoDimensions.share), "--group-columns", "8"), late: "gang-done:2"}
-
-// smoothedAtATime returns the number of columns of a pass of stage smooth.
-func (c *cluster) smoothedAtATime() int {
-	var report struct {
-		Stages []struct {
-			Name    string `json:"name"`
-			Columns int    `json:"columns_per_pass"`
-		} `json:"stages"`
-	}
-	decode(c.t, filepath.Join(c.folder, "report.json"), &report)
-	for _, s := range report.Stages {
-		if s.Name == "smooth" {
-			return s.Columns
-		}
-	}
-	c.t.Error("the report has no stage smooth")
-	return 0
-}
-
-// TestGrid has workers share rows and columns, of whole panels and of halves: in groups of equal size, with workers of all
+// TestGrid has workers share rows and columns: in groups of equal size, with workers of all
 // kinds, one that is left over, and members and coordinators that are killed.
 func TestGrid(t *testing.T) {
 	t.Parallel()
@@ -58,27 +37,22 @@ func TestGrid(t *testing.T) {
 			workers:     []worker{{hooks: []string{"commit:4:kill", "gang-done:2:kill", "finish:2:kill"}}, {hooks: []string{"gang:3:kill", "commit-done:5:term"}}, {}, {}, {}},
 		},
 	} {
-		for columns, mode := range map[string]mode{"panels": twoDimensions, "half panels": halfPanels} {
-			t.Run(name+", "+columns, func(t *testing.T) {
-				t.Parallel()
-				c := newCluster(t)
-				c.mode = mode
-				c.coordinator(len(tc.workers), tc.coordinator...)
-				for _, w := range tc.workers {
-					c.worker(w.hooks, w.flags...)
-				}
-				c.end(name, want)
-				if n := c.smoothedAtATime(); len(tc.coordinator) == 0 && (n == packed.HalfPanel) != (columns == "half panels") {
-					t.Errorf("%d columns were smoothed at a time", n)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.mode = twoDimensions
+			c.coordinator(len(tc.workers), tc.coordinator...)
+			for _, w := range tc.workers {
+				c.worker(w.hooks, w.flags...)
+			}
+			c.end(name, want)
+		})
 	}
 	for _, tc := range []struct {
 		args string
 		job  []string
 	}{
-		{"--workers 4 --parallel grid --group-columns 8 --memory 640MiB", append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")},
+		{"--workers 4 --parallel grid --memory 640MiB", append(slices.Clone(gridJob), "--smoothed-precision", "float16", "--rule", "appnp", "--targets", "labelled")},
 		{"--workers 4 --parallel grid --group-size 2 --memory 640MiB", append(slices.Clone(gridJob), "--tolerance", "0", "--kmax", "14")},
 	} {
 		t.Run(tc.args+strings.Join(tc.job[len(gridJob):], " "), func(t *testing.T) {
@@ -86,9 +60,6 @@ func TestGrid(t *testing.T) {
 			c := newCluster(t)
 			run(t, append(append([]string{"run", "--run", c.dir}, strings.Fields(tc.args)...), tc.job...)...)
 			c.end(tc.args, wantOf(t, tc.job...))
-			if columns := c.smoothedAtATime(); strings.Contains(tc.args, "--group-columns 8") && columns != packed.HalfPanel {
-				t.Errorf("%d columns were smoothed at a time", columns)
-			}
 		})
 	}
 }

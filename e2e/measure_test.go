@@ -17,7 +17,7 @@ import (
 type measured struct {
 	Nodes   int64           `json:"nodes"`
 	Edges   int64           `json:"edges"`
-	Kind    string          `json:"kind"` // of what workers share: columns, rows, both, or rows of half panels
+	Kind    string          `json:"kind"` // of what workers share: columns, rows, or both
 	Bits    float64         `json:"bits"` // a second, of each cable; 0: as many as it can, without delay
 	Workers int             `json:"workers"`
 	Seconds float64         `json:"seconds"` // of all stages
@@ -62,7 +62,7 @@ func scaledJob(nodes, edges int64, features int) []string {
 
 // TestMeasureScaling runs the whole job on hosts of their own with cables of 200 Mb/s and 2 ms, where the network decides, and
 // with cables that nothing slows down, where sending takes the processor. One worker, two, and four share columns, or rows, or
-// both in groups of two, of whole panels or of halves. The test makes each run three times in turn. It writes how long each task took in the median one to the file that
+// both in groups of two. The test makes each run three times in turn. It writes how long each task took in the median one to the file that
 // NDLS_SCALING names, and fails where the bytes are not those of one process.
 // It takes a quarter of an hour, on a machine that does nothing else.
 func TestMeasureScaling(t *testing.T) {
@@ -90,11 +90,9 @@ func TestMeasureScaling(t *testing.T) {
 		{2, "rows", 2e8},
 		{4, "rows", 2e8},
 		{4, "both", 2e8},
-		{4, "halves", 2e8},
 		{2, "rows", 0},
 		{4, "rows", 0},
 		{4, "both", 0},
-		{4, "halves", 0},
 	}
 	runs := make([][]measured, len(kinds))
 	for round := range measuredRounds {
@@ -131,8 +129,7 @@ const measuredFeatures = 64
 var ways = map[string][]string{
 	"columns": {"--parallel", "columns"},
 	"rows":    {"--parallel", "intervals"},
-	"both":    {"--parallel", "grid", "--group-size", "2", "--group-columns", "16"},
-	"halves":  {"--parallel", "grid", "--group-size", "2", "--group-columns", "8"},
+	"both":    {"--parallel", "grid", "--group-size", "2"},
 }
 
 // run executes the job, compares its files with want, and fills in what it took.
@@ -164,56 +161,6 @@ func (m *measured) run(t *testing.T, job, share []string, want map[string]string
 	}
 	m.Phases = phasesOf(t, filepath.Join(n.folder, "journal"))
 	n.end(m.Kind, want)
-}
-
-// stage is the seconds of the clock that a stage took by its longest tasks, and the bytes of rows that workers sent in it.
-func (m *measured) stage(name string) (seconds float64, sent int64) {
-	for _, p := range m.Phases {
-		longest := 0.0
-		for _, x := range p.Tasks {
-			if p.Stage == name {
-				longest, sent = max(longest, x.Seconds), sent+x.NetworkBytes
-			}
-		}
-		seconds += longest
-	}
-	return seconds, sent
-}
-
-// TestMeasureHalfPanels has four workers of one thread, with cables of 200 Mb/s and 2 ms, smooth a single panel of features in turn: in
-// one group, in two groups of which each has half of the panel, and as the coordinator chooses. It tells the median seconds of
-// the stage and the bytes that workers sent, and fails where half panels are not faster, or are not chosen.
-func TestMeasureHalfPanels(t *testing.T) {
-	text := os.Getenv("NDLS_HALF_PANELS")
-	rounds, err := strconv.Atoi(text)
-	if text == "" || err != nil {
-		t.Skip("needs NDLS_HALF_PANELS, the number of rounds")
-	}
-	const nodes, edges, features = 400_000, 4_000_000, 16
-	job := scaledJob(nodes, edges, features)
-	want := wantOf(t, append(slices.Clone(job), "--quiet")...)
-	shares := [][]string{
-		{"--parallel", "grid", "--group-size", "4", "--group-columns", "16"},
-		{"--parallel", "grid", "--group-size", "2", "--group-columns", "8"},
-		{"--parallel", "grid"},
-	}
-	seconds, sent := make([][]float64, len(shares)), make([]int64, len(shares))
-	for range rounds {
-		for i, share := range shares {
-			m := measured{Nodes: nodes, Edges: edges, Bits: 2e8, Workers: 4}
-			m.run(t, job, share, want)
-			took := 0.0
-			took, sent[i] = m.stage("smooth")
-			seconds[i] = append(seconds[i], took)
-		}
-	}
-	for i, share := range shares {
-		slices.Sort(seconds[i])
-		t.Logf("%v: %.1f s (%.1f to %.1f), %d bytes", share, seconds[i][rounds/2], seconds[i][0], seconds[i][rounds-1], sent[i])
-	}
-	if half, whole := seconds[1][rounds/2], seconds[0][rounds/2]; half > whole || sent[2] > sent[0]/2 {
-		t.Errorf("%.1f s with half panels, %.1f with whole ones; as chosen %d bytes of %d", half, whole, sent[2], sent[0])
-	}
 }
 
 // phasesOf reads a journal that was never compacted.

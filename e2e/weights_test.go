@@ -13,8 +13,8 @@ import (
 	"ndls/internal/testgraph"
 )
 
-// inHalves has groups of two workers that take one half of a panel each.
-const inHalves = "--workers 4 --threads 1 --memory 640MiB --parallel grid --group-size 2 --group-columns 8"
+// inGroups has groups of two workers.
+const inGroups = "--workers 4 --threads 1 --memory 640MiB --parallel grid --group-size 2"
 
 // TestExportedEdges: edges of a graph with weights, or with directions, are exported as they were read.
 func TestExportedEdges(t *testing.T) {

@@ -45,8 +45,7 @@ type Capacity struct {
 	Resident  bool
 	Threads   int
 	Precision spmv.Precision
-	// Columns is the number of columns to propagate, Asked at a time, or the best number if Asked is 0. Asked is half a panel only if
-	// others have rows.
+	// Columns is the number of columns to propagate, Asked at a time, or the best number if Asked is 0.
 	Columns, Asked int
 }
 
@@ -90,12 +89,10 @@ func (c Capacity) Team(teams int) Capacity {
 	return c
 }
 
-// Agreed returns c for the width on which all workers that share the rows of a graph agreed: panels, or half a panel. 0 means that they
-// have not agreed yet; the width is then a panel.
+// Agreed returns c for the width on which all workers that share the rows of a graph agreed. 0 means that they have not agreed yet;
+// the width is then a panel.
 func (c Capacity) Agreed(columns int) Capacity {
-	if c.Asked = columns; columns != packed.HalfPanel {
-		c.Asked = max(columns, packed.PanelColumns)
-	}
+	c.Asked = max(columns, packed.PanelColumns)
 	return c
 }
 
@@ -108,9 +105,7 @@ func (c Capacity) Layout(beside func(spmv.Layout) int64) (l spmv.Layout, need in
 		least = c.Columns
 	}
 	if c.Others > 0 {
-		if c.Asked != packed.HalfPanel {
-			least = packed.Panels(least) * packed.PanelColumns
-		}
+		least = packed.Panels(least) * packed.PanelColumns
 		l, err = spmv.PlanShared(c.Nodes, c.Nodes+c.Others, spmv.Others{Listed: c.Listed, Pair: c.Pair}, least, c.Precision, c.Free,
 			c.Threads, beside)
 		return l, l.Memory(c.Nodes, c.Threads) + beside(l), err

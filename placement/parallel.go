@@ -9,7 +9,6 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
-	"ndls/internal/packed"
 	"ndls/plan"
 )
 
@@ -61,26 +60,13 @@ func (p Parallel) sizes(size, workers int) (list []int) {
 	return append(list, workers)
 }
 
-// Groups describes groups of workers that share rows. The plan chooses the values that are 0.
-type Groups struct {
-	// Size is the number of workers that share the rows of a block of columns with Grid.
-	Size int
-	// Columns is the number of columns of a panel that a group takes with Grid: all 16, or 8, one half, if the stage works with half panels.
-	// Groups of half panels send each other half as many bytes, and there is work for twice as many groups.
-	Columns int
-}
-
-// Check refuses impossible groups.
-func (g Groups) Check(p Parallel) error {
+// CheckGroupSize refuses sizes of groups that are impossible in this way; 0 lets the plan choose.
+func (p Parallel) CheckGroupSize(size int) error {
 	switch {
-	case g.Size < 0:
-		return fmt.Errorf("--group-size %d is negative: %w", g.Size, failure.ErrOption)
-	case g.Size > 0 && p != Grid:
-		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", g.Size, p, failure.ErrOption)
-	case g.Columns != 0 && g.Columns != packed.HalfPanel && g.Columns != packed.PanelColumns:
-		return fmt.Errorf("--group-columns %d: a group takes %d or %d columns: %w", g.Columns, packed.HalfPanel, packed.PanelColumns, failure.ErrOption)
-	case g.Columns > 0 && p != Grid:
-		return fmt.Errorf("--group-columns %d applies only to --parallel grid, not to --parallel %s: %w", g.Columns, p, failure.ErrOption)
+	case size < 0:
+		return fmt.Errorf("--group-size %d is negative: %w", size, failure.ErrOption)
+	case size > 0 && p != Grid:
+		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", size, p, failure.ErrOption)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/packed"
 	"ndls/stage"
 	"ndls/steps"
 )
@@ -162,7 +161,7 @@ func Step(name control.Stage, left steps.Left, workers int, g *Sharing) (tasks [
 		tasks = append(tasks, task)
 	}
 	if grouped {
-		return g.spread(tasks, control.Strips)
+		return g.spread(tasks)
 	}
 	return tasks
 }
@@ -171,22 +170,12 @@ func Step(name control.Stage, left steps.Left, workers int, g *Sharing) (tasks [
 // groups work at the same time.
 type Sharing struct {
 	Groups int
-	// Halves says that each group takes one half of a panel at a time.
-	Halves bool
 	// Strips lists the tasks of a group that has all columns.
 	Strips []control.Task
 }
 
 // Continued returns the sharing whose tasks, of one group or of several, go on as they were divided.
 func Continued(tasks []control.Task) *Sharing { return &Sharing{Groups: 1, Strips: tasks} }
-
-// Columns returns the number of columns of a panel that a group takes at a time.
-func (g *Sharing) Columns() int {
-	if g.Halves {
-		return packed.HalfPanel
-	}
-	return packed.PanelColumns
-}
 
 // Borders returns the strips where the rows of the workers of a group begin, and where the last ones end.
 func (g *Sharing) Borders() (list []int) {
@@ -202,12 +191,7 @@ func (g *Sharing) Stepwise(left steps.Left) bool { return g.Groups > 1 || left.S
 
 // takers returns the number of workers, or groups, for which columns are divided: at least two, since groups leave other tasks to all
 // workers.
-func (g *Sharing) takers() int {
-	if g.Halves { // two groups take one panel
-		return max((g.Groups+1)/2, 2)
-	}
-	return max(g.Groups, 2)
-}
+func (g *Sharing) takers() int { return max(g.Groups, 2) }
 
 // inPlaceOf returns the tasks of groups that stand in place of the steps of a stage, if they are not done.
 func (g *Sharing) inPlaceOf(s stage.Steps, have Committed) []control.Task {
@@ -231,23 +215,18 @@ func (g *Sharing) models(n int) []control.Task {
 
 // cells assigns each task of columns to a gang. A single gang takes all columns.
 func (g *Sharing) cells(columns []control.Task) []control.Task {
-	switch {
-	case g.Groups == 1:
+	if g.Groups == 1 {
 		return g.Strips
-	case g.Halves:
-		return g.spread(columns, control.LeftStrips, control.RightStrips)
 	}
-	return g.spread(columns, control.Strips)
+	return g.spread(columns)
 }
 
-// spread returns, for each task of columns, the tasks of a group that makes these parts of the columns.
-func (g *Sharing) spread(columns []control.Task, parts ...control.Part) (tasks []control.Task) {
+// spread returns, for each task of columns, the tasks of a group that makes these columns.
+func (g *Sharing) spread(columns []control.Task) (tasks []control.Task) {
 	for _, t := range columns {
-		for _, part := range parts {
-			for _, x := range g.Strips {
-				x.Part, x.FirstPanel, x.LastPanel = part, t.First, t.Last
-				tasks = append(tasks, x)
-			}
+		for _, x := range g.Strips {
+			x.Part, x.FirstPanel, x.LastPanel = control.Strips, t.First, t.Last
+			tasks = append(tasks, x)
 		}
 	}
 	return tasks

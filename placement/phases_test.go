@@ -54,8 +54,8 @@ func text(phases ...[]control.Task) string {
 }
 
 // group returns groups of two workers, each of which has one strip.
-func group(groups int, halves bool) *Sharing {
-	return &Sharing{Groups: groups, Halves: halves, Strips: []control.Task{{Part: control.Strips, First: 0, Last: 1}, {Part: control.Strips, First: 1, Last: 2}}}
+func group(groups int) *Sharing {
+	return &Sharing{Groups: groups, Strips: []control.Task{{Part: control.Strips, First: 0, Last: 1}, {Part: control.Strips, First: 1, Last: 2}}}
 }
 
 func TestPhases(t *testing.T) {
@@ -134,26 +134,20 @@ func TestPhases(t *testing.T) {
 			files{catalog.KindPredictions: rows(1)},
 			2, nil, "columns/0-1 columns/1-2; count/0-1 count/2-3; pick/0-0; rows/0-1 rows/2-3",
 		},
-		{"one group", control.Smooth, nil, nil, 2, group(1, false), "strips/0-1 strips/1-2; rows/0-1 rows/1-2 rows/2-3"},
+		{"one group", control.Smooth, nil, nil, 2, group(1), "strips/0-1 strips/1-2; rows/0-1 rows/1-2 rows/2-3"},
 		{
 			"two groups, some panels exist", control.Smooth, nil,
 			files{catalog.KindSmoothedTile: grid([]int{0, 1, 2}, []int{0, 1, 2})},
-			4, group(2, false),
+			4, group(2),
 			"strips/0-1/panels/3-5 strips/1-2/panels/3-5 strips/0-1/panels/5-7 strips/1-2/panels/5-7; rows/0-1 rows/1-2 rows/2-3",
 		},
+		{"a group without work", control.Smooth, nil, files{catalog.KindSmoothed: rows(0, 1)}, 2, group(1), "strips/0-1 strips/1-2; rows/2-3"},
+		{"only rows for a group", control.Smooth, nil, files{catalog.KindSmoothedTile: grid([]int{0, 1, 2}, all)}, 2, group(1), "rows/0-1 rows/1-2 rows/2-3"},
+		{"a group that finds K", control.LSI, nil, nil, 2, group(1), "strips/0-1 strips/1-2; lsi"},
+		{"a group that has found K", control.LSI, nil, files{catalog.KindLSI: rows(0, 1, 2)}, 2, group(1), "lsi"},
+		{"a group that trains all models", control.Train, three, nil, 2, group(1), "strips/0-1 strips/1-2; train"},
 		{
-			"two groups of halves", control.Smooth, nil,
-			files{catalog.KindSmoothedTile: grid([]int{0, 1, 2}, []int{0, 1, 2, 3, 4, 5})},
-			4, group(2, true),
-			"strips-left/0-1/panels/6-7 strips-left/1-2/panels/6-7 strips-right/0-1/panels/6-7 strips-right/1-2/panels/6-7; rows/0-1 rows/1-2 rows/2-3",
-		},
-		{"a group without work", control.Smooth, nil, files{catalog.KindSmoothed: rows(0, 1)}, 2, group(1, false), "strips/0-1 strips/1-2; rows/2-3"},
-		{"only rows for a group", control.Smooth, nil, files{catalog.KindSmoothedTile: grid([]int{0, 1, 2}, all)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3"},
-		{"a group that finds K", control.LSI, nil, nil, 2, group(1, false), "strips/0-1 strips/1-2; lsi"},
-		{"a group that has found K", control.LSI, nil, files{catalog.KindLSI: rows(0, 1, 2)}, 2, group(1, false), "lsi"},
-		{"a group that trains all models", control.Train, three, nil, 2, group(1, false), "strips/0-1 strips/1-2; train"},
-		{
-			"two groups that train three models", control.Train, three, nil, 4, group(2, false),
+			"two groups that train three models", control.Train, three, nil, 4, group(2),
 			"strips/0-1/panels/0-1 strips/1-2/panels/0-1 strips/0-1/panels/1-3 strips/1-2/panels/1-3; train",
 		},
 	} {
@@ -234,10 +228,10 @@ func TestStep(t *testing.T) {
 		{"features are read by each worker", steps.Left{Step: "columns", Shared: true, Pieces: units(0, 7), Count: steps.Each}, 2, nil, "columns/0-4 columns/4-7"},
 		{"the summary", steps.Left{Step: "whole"}, 3, nil, "partition"},
 		{"nothing", steps.Left{}, 3, nil, "partition"},
-		{"groups take panels", steps.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2, false), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
-		{"a group has the panels that are left", steps.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1, false), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
-		{"each worker of groups has pieces of nodes", steps.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1, false), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
-		{"groups are done", steps.Left{Small: true}, 2, group(1, false), "partition"},
+		{"groups take panels", steps.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
+		{"a group has the panels that are left", steps.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
+		{"each worker of groups has pieces of nodes", steps.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
+		{"groups are done", steps.Left{Small: true}, 2, group(1), "partition"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := text(Step(control.Partition, tc.left, tc.workers, tc.groups)); got != tc.want {

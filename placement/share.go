@@ -21,11 +21,12 @@ type Work struct {
 	Plan     plan.Options
 	Counts   estimate.Counts
 	Parallel Parallel
-	Groups   Groups
+	// GroupSize is the number of workers that share the rows of a block of columns with Grid; 0 lets the plan choose.
+	GroupSize int
 	// Edges counts the edges into each strip of rows. Models need no counts.
 	Edges []float64
 	// Tried, if not nil, is called for each kind of groups that is compared.
-	Tried func(size int, halves bool, seconds float64)
+	Tried func(size int, seconds float64)
 }
 
 // Misfit says that the rows of no group fit the memory of its workers. It wraps [mem.ErrBudget].
@@ -54,7 +55,7 @@ func (w Work) Share(workers []control.Hello) (*Sharing, error) {
 		return nil, nil
 	}
 	p := placing{Work: w, workers: slices.Clone(workers), rates: slowest(workers)}
-	p.pieces, p.alone, p.halvable = pieces(w.Shape)
+	p.pieces, p.alone = pieces(w.Shape)
 	slices.SortFunc(p.workers, func(a, b control.Hello) int {
 		return cmp.Or(cmp.Compare(b.Memory, a.Memory), cmp.Compare(a.Worker, b.Worker))
 	})
@@ -76,37 +77,26 @@ func (w Work) Share(workers []control.Hello) (*Sharing, error) {
 // placing holds what decides the places of workers in groups.
 type placing struct {
 	Work
-	workers  []control.Hello // those with most memory first
-	rates    control.Rates   // of the slowest worker
-	pieces   int             // of columns that groups take; without pieces one group has all columns
-	alone    int             // pieces of columns that workers take alone
-	halvable bool            // groups may take one half of each piece
-	halves   bool            // groups take one half of each piece
+	workers []control.Hello // those with most memory first
+	rates   control.Rates   // of the slowest worker
+	pieces  int             // of columns that groups take; without pieces one group has all columns
+	alone   int             // pieces of columns that workers take alone
 }
 
 func (p placing) smallest() control.Hello { return p.workers[len(p.workers)-1] }
 
 // pieces counts the pieces of columns of a stage that groups of workers take, and those that workers take alone.
-func pieces(shape stage.Shape) (groups, alone int, halves bool) {
+func pieces(shape stage.Shape) (groups, alone int) {
 	switch x := shape.(type) {
 	case stage.Matrix:
 		n := (x.Panels + x.Together - 1) / x.Together
-		return n, n, x.Halves
+		return n, n
 	case stage.Steps:
 		if s := x.Strips; x.Divides() {
-			return s.Panels, (s.Panels + s.Together - 1) / s.Together, false
+			return s.Panels, (s.Panels + s.Together - 1) / s.Together
 		}
 	}
-	return 0, 0, false
-}
-
-// resources returns the resources of a worker in a group.
-func (p placing) resources(h control.Hello) control.Resources {
-	r := h.Resources()
-	if p.halves {
-		r.BlockColumns = packed.HalfPanel
-	}
-	return r
+	return 0, 0
 }
 
 // slowest returns the smallest of the rates that workers have measured and the longest delay; 0 if none has measured.
@@ -130,49 +120,41 @@ func (p placing) measured() bool { return p.rates.Edges > 0 && p.rates.Network >
 
 // choose returns groups of the best size, at most `most`, or nil if the workers should share columns alone. Memory comes first: a size is
 // possible if each worker has the memory for its rows. Among possible sizes it takes the one with the fewest seconds by the measured rates.
-// Without rates it takes the smallest size with columns for all groups. Groups take one half of a panel each if that is faster still. fits
-// says that a worker has the memory for all rows.
+// Without rates it takes the smallest size with columns for all groups. fits says that a worker has the memory for all rows.
 func (p placing) choose(most int, fits bool) (best *Sharing, failed error) {
 	least, last := p.sizes(most)
 	if p.Parallel == Auto && fits && !p.measured() || least < 2 {
 		return nil, nil
 	}
-	halves := p.halvings(least)
 	if !p.measured() && least < last { // all groups are to have columns
 		least = min(max(least, (len(p.workers)+p.pieces-1)/p.pieces), last)
 	}
 	fewest := 0.0
 	for size := least; size <= last; size++ {
-		for _, p.halves = range halves {
-			groups := 1
-			if p.pieces > 0 {
-				groups = len(p.workers) / size
-			}
-			if p.halves && groups < len(packed.Sides) {
-				continue // the group takes whole panels
-			}
-			strips, err := p.strips(size)
-			if err != nil {
-				failed = err
-				continue
-			}
-			g := &Sharing{Groups: groups, Halves: p.halves, Strips: strips}
-			if !p.measured() {
-				return g, nil
-			}
-			took := p.seconds(size)
-			if p.Tried != nil {
-				p.Tried(size, p.halves, took)
-			}
-			if best == nil || took < fewest {
-				best, fewest = g, took
-			}
+		groups := 1
+		if p.pieces > 0 {
+			groups = len(p.workers) / size
+		}
+		strips, err := p.strips(size)
+		if err != nil {
+			failed = err
+			continue
+		}
+		g := &Sharing{Groups: groups, Strips: strips}
+		if !p.measured() {
+			return g, nil
+		}
+		took := p.seconds(size)
+		if p.Tried != nil {
+			p.Tried(size, took)
+		}
+		if best == nil || took < fewest {
+			best, fewest = g, took
 		}
 	}
 	if best == nil {
 		return nil, failed
 	}
-	p.halves = false
 	if p.Parallel == Auto && fits && !estimate.Worthwhile(p.seconds(1), fewest) {
 		return nil, nil
 	}
@@ -184,35 +166,20 @@ func (p placing) sizes(most int) (least, last int) {
 	switch {
 	case p.Parallel == Intervals || p.pieces == 0 || p.Parallel == Auto && !p.measured():
 		return most, most
-	case p.Parallel == Grid && p.Groups.Size > 0:
-		size := min(p.Groups.Size, most)
+	case p.Parallel == Grid && p.GroupSize > 0:
+		size := min(p.GroupSize, most)
 		return size, size
 	}
 	return 2, most
 }
 
-// halvings lists the kinds of groups to compare, if the smallest has so many workers: those of whole panels, those of halves, or both.
-func (p placing) halvings(least int) []bool {
-	possible := p.halvable && p.Parallel != Intervals && len(p.workers) >= len(packed.Sides)*least
-	switch {
-	case possible && p.Groups.Columns == packed.HalfPanel:
-		return []bool{true}
-	case possible && p.Groups.Columns == 0 && p.measured():
-		return []bool{false, true}
-	}
-	return []bool{false}
-}
-
 // seconds returns the time of the stage in groups of so many workers; 1 stands for workers that share columns alone.
 func (p placing) seconds(size int) float64 {
 	pieces := p.pieces
-	switch {
-	case size == 1:
+	if size == 1 {
 		pieces = p.alone
-	case p.halves:
-		pieces *= len(packed.Sides)
 	}
-	return estimate.GroupSeconds(p.Counts, p.Plan, p.resources(p.smallest()), p.Stage, len(p.workers), size, pieces, p.rates)
+	return estimate.GroupSeconds(p.Counts, p.Plan, p.smallest().Resources(), p.Stage, len(p.workers), size, pieces, p.rates)
 }
 
 // chooseModels returns the groups, of at most `most` workers, that train models together, or nil if each worker should train models alone.
@@ -224,8 +191,8 @@ func (p placing) chooseModels(most int) *Sharing {
 		return nil
 	}
 	size := 1
-	if p.Parallel == Grid && p.Groups.Size > 0 {
-		size = min(p.Groups.Size, most)
+	if p.Parallel == Grid && p.GroupSize > 0 {
+		size = min(p.GroupSize, most)
 	} else if p.rates.Network > 0 {
 		size = estimate.BestGroup(p.Counts, p.Plan, p.smallest().Resources(), p.Stage, len(p.workers), most, models, p.rates,
 			func(size int) bool { return p.modelGroups(size) != nil })
@@ -286,7 +253,7 @@ func (p placing) shareOut(workers []control.Hello, groups int) (borders []int, n
 		needs, err = nil, nil
 		for w, h := range workers {
 			rows := rowsOf(nodes, borders[w], borders[w+1])
-			least, fits := estimate.Share(p.Counts, p.Plan, p.resources(h), p.Stage, rows, len(workers), groups)
+			least, fits := estimate.Share(p.Counts, p.Plan, h.Resources(), p.Stage, rows, len(workers), groups)
 			needs = append(needs, least)
 			resident = resident && fits
 			if least > h.Memory {

@@ -33,7 +33,7 @@ var (
 type shared struct {
 	name     string
 	parallel Parallel
-	groups   Groups
+	size     int // --group-size
 	workers  int
 	memory   int64
 	rates    control.Rates
@@ -63,7 +63,7 @@ func share(t *testing.T, w Work, table []shared) {
 			for i := range tc.workers {
 				workers = append(workers, control.Hello{Worker: fmt.Sprint(i), Memory: tc.memory, Threads: 1, Rates: tc.rates})
 			}
-			w.Parallel, w.Groups = tc.parallel, tc.groups
+			w.Parallel, w.GroupSize = tc.parallel, tc.size
 			g, err := w.Share(workers)
 			if got := described(g, err); got != tc.want {
 				t.Fatalf("%s, want %s", got, tc.want)
@@ -84,8 +84,6 @@ func described(g *Sharing, err error) string {
 		return err.Error()
 	case g == nil:
 		return "alone"
-	case g.Halves:
-		return fmt.Sprintf("%d of %d for halves", g.Groups, len(g.Strips))
 	}
 	return fmt.Sprintf("%d of %d", g.Groups, len(g.Strips))
 }
@@ -115,27 +113,24 @@ func TestShareColumns(t *testing.T) {
 	}
 	least, enough := alone[0].LeastBytes, 4*alone[0].PeakBytes
 	share(t, w, []shared{
-		{"more workers than panels", Grid, Groups{}, 16, enough, unknown, "8 of 2"},
-		{"fewer workers than panels", Grid, Groups{}, 4, enough, unknown, "2 of 2"},
-		{"a size that is asked for", Grid, Groups{Size: 4}, 16, enough, unknown, "4 of 4"},
-		{"one that is too large", Grid, Groups{Size: 40}, 16, enough, unknown, "1 of 16"},
-		{"columns that are asked for", Grid, Groups{Size: 1}, 16, enough, unknown, "alone"},
-		{"nobody has measured", Auto, Groups{}, 16, enough, unknown, "alone"},
-		{"a fast network", Auto, Groups{}, 16, enough, fast, "8 of 2"},
-		{"a slow network", Auto, Groups{}, 16, enough, slow, "alone"},
-		{"a fast network, and enough panels", Auto, Groups{}, 8, enough, fast, "alone"},
-		{"little memory, in which halves stay", Auto, Groups{}, 16, least * 3 / 4, slow, "8 of 2 for halves"},
-		{"little memory, and nobody has measured", Auto, Groups{}, 2, least * 3 / 4, unknown, "1 of 2"},
-		{"too little memory for shares", Auto, Groups{}, 2, least / 50, unknown, "misfit"},
-		{"too little memory for the shares that are asked for", Intervals, Groups{}, 2, least / 50, unknown, "misfit"},
-		{"all rows in one group", Intervals, Groups{}, 16, enough, fast, "1 of 16"},
-		{"a network that decides", Grid, Groups{}, 64, enough, near, "16 of 4 for halves"},
-		{"whole panels that are asked for", Grid, Groups{Columns: 16}, 64, enough, near, "10 of 6"},
-		{"half panels that are asked for", Grid, Groups{4, 8}, 16, enough, unknown, "4 of 4 for halves"},
-		{"half panels of one group", Grid, Groups{4, 8}, 7, enough, unknown, "1 of 4"},
-		{"a network that decides, automatically", Auto, Groups{}, 64, enough, near, "16 of 4 for halves"},
-		{"one worker", Intervals, Groups{}, 1, enough, fast, "alone"},
-		{"nobody", Grid, Groups{}, 0, enough, fast, "alone"},
+		{"more workers than panels", Grid, 0, 16, enough, unknown, "8 of 2"},
+		{"fewer workers than panels", Grid, 0, 4, enough, unknown, "2 of 2"},
+		{"a size that is asked for", Grid, 4, 16, enough, unknown, "4 of 4"},
+		{"one that is too large", Grid, 40, 16, enough, unknown, "1 of 16"},
+		{"columns that are asked for", Grid, 1, 16, enough, unknown, "alone"},
+		{"nobody has measured", Auto, 0, 16, enough, unknown, "alone"},
+		{"a fast network", Auto, 0, 16, enough, fast, "8 of 2"},
+		{"a slow network", Auto, 0, 16, enough, slow, "alone"},
+		{"a fast network, and enough panels", Auto, 0, 8, enough, fast, "alone"},
+		{"little memory", Auto, 0, 16, least * 3 / 4, slow, "8 of 2"},
+		{"little memory, and nobody has measured", Auto, 0, 2, least * 3 / 4, unknown, "1 of 2"},
+		{"too little memory for shares", Auto, 0, 2, least / 50, unknown, "misfit"},
+		{"too little memory for the shares that are asked for", Intervals, 0, 2, least / 50, unknown, "misfit"},
+		{"all rows in one group", Intervals, 0, 16, enough, fast, "1 of 16"},
+		{"a network that decides", Grid, 0, 64, enough, near, "10 of 6"},
+		{"a network that decides, automatically", Auto, 0, 64, enough, near, "10 of 6"},
+		{"one worker", Intervals, 0, 1, enough, fast, "alone"},
+		{"nobody", Grid, 0, 0, enough, fast, "alone"},
 	})
 }
 
@@ -151,15 +146,15 @@ func TestShareProbe(t *testing.T) {
 		return w
 	}
 	share(t, probes(32), []shared{
-		{"a network that decides", Grid, Groups{}, 16, enough, gigabit, "2 of 8"},
-		{"a fast one", Grid, Groups{}, 16, enough, local, "1 of 16"},
-		{"columns suffice", Auto, Groups{}, 16, enough, gigabit, "2 of 8"},
-		{"nobody has measured", Grid, Groups{}, 16, enough, unknown, "2 of 8"},
-		{"a size is asked for", Grid, Groups{Size: 4}, 16, enough, gigabit, "4 of 4"},
-		{"rows are shared", Intervals, Groups{}, 16, enough, gigabit, "1 of 16"},
+		{"a network that decides", Grid, 0, 16, enough, gigabit, "2 of 8"},
+		{"a fast one", Grid, 0, 16, enough, local, "1 of 16"},
+		{"columns suffice", Auto, 0, 16, enough, gigabit, "2 of 8"},
+		{"nobody has measured", Grid, 0, 16, enough, unknown, "2 of 8"},
+		{"a size is asked for", Grid, 4, 16, enough, gigabit, "4 of 4"},
+		{"rows are shared", Intervals, 0, 16, enough, gigabit, "1 of 16"},
 	})
-	share(t, probes(64), []shared{{"several panels each", Grid, Groups{Size: 4}, 8, enough, gigabit, "2 of 4"}})
-	share(t, probes(16), []shared{{"one panel", Grid, Groups{Size: 4}, 16, enough, gigabit, "1 of 16"}})
+	share(t, probes(64), []shared{{"several panels each", Grid, 4, 8, enough, gigabit, "2 of 4"}})
+	share(t, probes(16), []shared{{"one panel", Grid, 4, 16, enough, gigabit, "1 of 16"}})
 }
 
 // TestShareModels: workers train a model together where there are fewer models than workers, and that saves time by the measured rates, or
@@ -181,20 +176,20 @@ func TestShareModels(t *testing.T) {
 		return w
 	}
 	share(t, models(1, large), []shared{
-		{"one model", Auto, Groups{}, 2, enough, lan, "1 of 2"},
-		{"rows are shared", Intervals, Groups{}, 2, enough, lan, "1 of 2"},
-		{"a slow network", Auto, Groups{}, 2, enough, thin, "alone"},
-		{"a distant one", Auto, Groups{}, 2, enough, far, "alone"},
-		{"nobody has measured", Auto, Groups{}, 2, enough, unknown, "alone"},
-		{"little memory", Auto, Groups{}, 2, little, lan, "alone"},
-		{"no groups are asked for", Grid, Groups{Size: 1}, 4, enough, lan, "alone"},
+		{"one model", Auto, 0, 2, enough, lan, "1 of 2"},
+		{"rows are shared", Intervals, 0, 2, enough, lan, "1 of 2"},
+		{"a slow network", Auto, 0, 2, enough, thin, "alone"},
+		{"a distant one", Auto, 0, 2, enough, far, "alone"},
+		{"nobody has measured", Auto, 0, 2, enough, unknown, "alone"},
+		{"little memory", Auto, 0, 2, little, lan, "alone"},
+		{"no groups are asked for", Grid, 1, 4, enough, lan, "alone"},
 	})
-	share(t, models(2, large), []shared{{"two models", Auto, Groups{}, 4, enough, lan, "2 of 2"}})
-	share(t, models(4, large), []shared{{"a model for each", Auto, Groups{}, 4, enough, lan, "alone"}})
-	share(t, models(1, strip), []shared{{"one strip", Auto, Groups{}, 2, enough, lan, "alone"}})
+	share(t, models(2, large), []shared{{"two models", Auto, 0, 4, enough, lan, "2 of 2"}})
+	share(t, models(4, large), []shared{{"a model for each", Auto, 0, 4, enough, lan, "alone"}})
+	share(t, models(1, strip), []shared{{"one strip", Auto, 0, 2, enough, lan, "alone"}})
 	share(t, models(1, few), []shared{
-		{"few rows", Auto, Groups{}, 2, enough, lan, "alone"},
-		{"few rows, and a size is asked for", Grid, Groups{Size: 3}, 4, enough, unknown, "1 of 3"},
+		{"few rows", Auto, 0, 2, enough, lan, "alone"},
+		{"few rows, and a size is asked for", Grid, 3, 4, enough, unknown, "1 of 3"},
 	})
 }
 

@@ -20,8 +20,6 @@ type state struct {
 	First   int    `json:"first"`
 	Last    int    `json:"last"`
 	Hop     int    `json:"hop"`
-	// Half says that the state has one half of a panel: Origin says which.
-	Half bool `json:"half,omitempty"`
 	// Degree is the number of passes of a recurrence, whose state also has the rows one pass earlier.
 	Degree int `json:"degree,omitempty"`
 	// Plain is the number of hops before it, whose states have no earlier rows.
@@ -44,7 +42,6 @@ func (s saving) state(first, last int, c hops.Checkpoints) state {
 	return state{
 		Degree: degree, Plain: s.plain, Origin: s.g.Origin("smooth", c, s.o.Layout.Precision),
 		Counted: s.counted(), Targets: s.o.Targets.Len(), First: first, Last: last, Kept: s.o.kept(),
-		Half: s.o.Layout.Columns < packed.PanelColumns,
 	}
 }
 
@@ -75,16 +72,13 @@ func (s saving) save(w io.Writer, of state) error {
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(0, lo, read, func(rows []float32) error {
-			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), panels)
+			return out.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, packed.PanelColumns*sumBytes, panels)
 		})
 	}); err != nil {
 		return err
 	}
 	return out.Close()
 }
-
-// panelSums returns the size of a row's sums in a panel, or in the half panel of the block.
-func (s saving) panelSums() int { return min(s.o.Layout.Columns, packed.PanelColumns) * sumBytes }
 
 // mostPanels bounds the panels that a header may claim.
 const mostPanels = 1 << 20
@@ -119,7 +113,7 @@ func (s saving) resume(r *hops.StateReader, of, want state) error {
 	}
 	if err := s.eachSum(func(lo int64) error {
 		return s.sums.with(0, lo, change, func(rows []float32) error {
-			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, s.panelSums(), held, first, last)
+			return r.Panels(mem.AsBytes(rows), s.o.Layout.Columns*sumBytes, packed.PanelColumns*sumBytes, held, first, last)
 		})
 	}); err != nil {
 		return err

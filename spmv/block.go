@@ -115,10 +115,9 @@ func NewBlock(budget *mem.Budget, k *Kernel, g group.Group, l Layout, threads in
 
 // check says why there is no block of rows [first, last) of nodes.
 func (l Layout) check(first, last, nodes int64) error {
-	half := l.Columns == packed.HalfPanel && l.Precision == Float32
 	switch {
-	case !half && (l.Columns < packed.PanelColumns || l.Columns%packed.PanelColumns != 0):
-		return fmt.Errorf("%d columns a block are not a multiple of %d, nor half a panel of float32 rows", l.Columns, packed.PanelColumns)
+	case l.Columns < packed.PanelColumns || l.Columns%packed.PanelColumns != 0:
+		return fmt.Errorf("%d columns a block are not a multiple of %d", l.Columns, packed.PanelColumns)
 	case first%packed.StripRows != 0 || last%packed.StripRows != 0 && last != nodes || first > last || l.Shared && first == last:
 		return fmt.Errorf("rows [%d, %d) of %d are not whole strips of %d", first, last, nodes, packed.StripRows)
 	case l.Shared && l.Residency == Spilled:

@@ -10,13 +10,12 @@ import (
 )
 
 // Bytes returns the rows as they are stored. Each row has stride bytes; panel of them belong to one
-// panel, or to the half of one that the rows have.
+// panel.
 func (r Rows) Bytes() (raw []byte, stride, panel int) {
-	columns := min(packed.PanelColumns, r.Stride)
 	if r.H != nil {
-		return mem.AsBytes(r.H), 2 * r.Stride, 2 * columns
+		return mem.AsBytes(r.H), 2 * r.Stride, 2 * packed.PanelColumns
 	}
-	return mem.AsBytes(r.S), 4 * r.Stride, 4 * columns
+	return mem.AsBytes(r.S), 4 * r.Stride, 4 * packed.PanelColumns
 }
 
 // Export shows the rows as they are stored, strip by strip in ascending order;

@@ -44,7 +44,7 @@
 // whole graph, with the same result on every worker.
 //
 // Kernels for 16, 32 and 64 columns exist for AVX-512, AVX2 and in Go; wider
-// rows are done in slices. Those for 8 columns, half a panel of float32 rows, exist for AVX2 and in Go.
+// rows are done in slices.
 // [Select] chooses by CPU feature.
 //
 // # Memory

@@ -49,12 +49,6 @@ type Kernel struct {
 
 	accumulateWeighted [2][3][2]accumulateWeightedFunc // for edges with weights
 
-	rowLoops // of rows of panels
-	half     halfPanels
-}
-
-// rowLoops are loops over float32 rows of some bytes, all alike.
-type rowLoops struct {
 	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr, share float32)
 	startRows    func(rows, self *float32, degree *uint32, n, bytes uintptr, share float32)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
@@ -65,21 +59,6 @@ type rowLoops struct {
 	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr, share float32)
 	startRowsByStrength  func(rows, self, strength1 *float32, n, bytes uintptr, share float32)
 	strengthSums         func(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr)
-}
-
-// halfPanels are the loops for float32 rows of [packed.HalfPanel] columns.
-type halfPanels struct {
-	accumulate         [2]accumulateFunc // narrow, wide words
-	accumulateWeighted [2]accumulateWeightedFunc
-	rowLoops
-}
-
-// over are the loops over n rows that have so many values in all, and the bytes of a row.
-func (k *Kernel) over(values, n int) (l *rowLoops, bytes uintptr) {
-	if bytes = uintptr(values / n * 4); bytes == 4*packed.HalfPanel {
-		return &k.half.rowLoops, bytes
-	}
-	return &k.rowLoops, bytes
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
@@ -113,15 +92,6 @@ var goKernel = &Kernel{
 		{accumulateWeightedGo(16, addFloatsTimes), accumulateWeightedGo(32, addFloatsTimes), accumulateWeightedGo(64, addFloatsTimes)},
 		{accumulateWeightedGo(16, addHalvesTimes), accumulateWeightedGo(32, addHalvesTimes), accumulateWeightedGo(64, addHalvesTimes)},
 	},
-	rowLoops: rowLoopsGo,
-	half: halfPanels{
-		accumulate:         accumulateGo(packed.HalfPanel, addHalfPanel),
-		accumulateWeighted: accumulateWeightedGo(packed.HalfPanel, addFloatsTimes),
-		rowLoops:           rowLoopsGo,
-	},
-}
-
-var rowLoopsGo = rowLoops{
 	divideRows:           divideRowsGo,
 	startRows:            startRowsGo,
 	addRows:              addRowsGo,
@@ -144,14 +114,6 @@ func addFloats(to *float32, from unsafe.Pointer, cols int) {
 			a[c+2] += b[c+2]
 			a[c+3] += b[c+3]
 		}
-	}
-}
-
-// addHalfPanel is addFloats for half a panel.
-func addHalfPanel(to *float32, from unsafe.Pointer, _ int) {
-	a, b := (*[packed.HalfPanel]float32)(unsafe.Pointer(to)), (*[packed.HalfPanel]float32)(from)
-	for c := range a {
-		a[c] += b[c]
 	}
 }
 
@@ -335,7 +297,7 @@ func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes u
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d := range unsafe.Slice(degree, int(n)) {
 		d1 := float64(int64(d) + 1)
-		for c, x := range all[i*width : i*width+min(width, packed.PanelColumns)] {
+		for c, x := range all[i*width : i*width+packed.PanelColumns] {
 			y := float64(d1 * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -347,7 +309,7 @@ func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintpt
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
 	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		for c, x := range all[i*width : i*width+min(width, packed.PanelColumns)] {
+		for c, x := range all[i*width : i*width+packed.PanelColumns] {
 			y := float64(float64(d1) * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
@@ -359,8 +321,7 @@ func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintpt
 // sources are.
 type Addition struct {
 	// Acc has the float32 rows of the strip, as wide as Rows. Columns [Col, Col+Cols) of them are
-	// added to. Both are multiples of PanelColumns, or Cols is half a panel, which rows of float32
-	// may have.
+	// added to. Both are multiples of PanelColumns.
 	Acc       []float32
 	Col, Cols int
 	// Rows has the rows of sources First, First+1, …
@@ -378,16 +339,6 @@ func (k *Kernel) Add(a Addition, f packed.Frame, buf *Decoded) {
 		checkFrame(a, f)
 	}
 	p, stride := a.Rows.precision(), uintptr(a.Rows.Stride)
-	if a.Cols == packed.HalfPanel {
-		if len(f.Weights) > 0 {
-			k.half.accumulateWeighted[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0],
-				uint64(f.Edges), f.Src, a.First, &buf[0], &f.Weights[0])
-		} else {
-			k.half.accumulate[f.Width-packed.Narrow](&a.Acc[a.Col], stride*4, a.Rows.at(a.Col), stride*4, &f.Words[0], uint64(f.Edges),
-				f.Src, a.First, &buf[0])
-		}
-		return
-	}
 	for col, cols := a.Col, a.Cols; cols > 0; {
 		i, w := 0, 16
 		switch {
@@ -451,34 +402,30 @@ func (k *Kernel) Narrow(dst []uint16, src []float32) {
 // Divide divides each row by share times its degree plus one. rows holds len(degree) rows.
 func (k *Kernel) Divide(rows []float32, degree []uint32, share float32) {
 	if n := len(degree); n > 0 {
-		l, bytes := k.over(len(rows), n)
-		l.divideRows(&rows[0], &degree[0], uintptr(n), bytes, share)
+		k.divideRows(&rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
 // DivideByStrength divides each row by share times its strength plus one. rows holds len(strength1) rows.
 func (k *Kernel) DivideByStrength(rows, strength1 []float32, share float32) {
 	if n := len(strength1); n > 0 {
-		l, bytes := k.over(len(rows), n)
-		l.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), bytes, share)
+		k.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
 // Start replaces each row by that of self minus the row times share times its degree plus one. rows and self hold len(degree) rows.
 func (k *Kernel) Start(rows, self []float32, degree []uint32, share float32) {
 	if n := len(degree); n > 0 {
-		l, bytes := k.over(len(rows), n)
 		_ = self[len(rows)-1]
-		l.startRows(&rows[0], &self[0], &degree[0], uintptr(n), bytes, share)
+		k.startRows(&rows[0], &self[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
 // StartByStrength is Start with the strength plus one in place of the degree plus one.
 func (k *Kernel) StartByStrength(rows, self, strength1 []float32, share float32) {
 	if n := len(strength1); n > 0 {
-		l, bytes := k.over(len(rows), n)
 		_ = self[len(rows)-1]
-		l.startRowsByStrength(&rows[0], &self[0], &strength1[0], uintptr(n), bytes, share)
+		k.startRowsByStrength(&rows[0], &self[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
@@ -486,8 +433,7 @@ func (k *Kernel) StartByStrength(rows, self, strength1 []float32, share float32)
 // hops[i]. Both hold len(hops) rows of the same width.
 func (k *Kernel) AddWhere(sum, rows []float32, hops []uint16, hop uint16, weight float32) {
 	if n := len(hops); n > 0 {
-		l, bytes := k.over(len(rows), n)
-		l.addRows(&sum[0], &rows[0], &hops[0], uintptr(n), bytes, hop, weight)
+		k.addRows(&sum[0], &rows[0], &hops[0], uintptr(n), uintptr(len(rows)/n*4), hop, weight)
 	}
 }
 
@@ -495,9 +441,8 @@ func (k *Kernel) AddWhere(sum, rows []float32, hops []uint16, hop uint16, weight
 // the same width. No count is outside of weights.
 func (k *Kernel) AddWeighed(sum, rows []float32, counts []uint16, weights []float32) {
 	if n := len(counts); n > 0 {
-		l, bytes := k.over(len(rows), n)
 		_ = sum[len(rows)-1]
-		l.addWeighed(&sum[0], &rows[0], &counts[0], &weights[0], uintptr(n), bytes)
+		k.addWeighed(&sum[0], &rows[0], &counts[0], &weights[0], uintptr(n), uintptr(len(rows)/n*4))
 	}
 }
 
@@ -509,19 +454,17 @@ func (k *Kernel) SquareNorms(out []float64, rows []float32) {
 	}
 }
 
-// WeightedSums adds Σ (degree+1)·x of the first 16 columns, or of those of half a panel, to sums[0:16], and
+// WeightedSums adds Σ (degree+1)·x of the first 16 columns to sums[0:16], and
 // the same of |x| to sums[16:32]. rows holds len(degree) rows.
 func (k *Kernel) WeightedSums(sums *[32]float64, rows []float32, degree []uint32) {
 	if n := len(degree); n > 0 {
-		l, bytes := k.over(len(rows), n)
-		l.weightedSums(sums, &rows[0], &degree[0], uintptr(n), bytes)
+		k.weightedSums(sums, &rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4))
 	}
 }
 
 // StrengthSums is WeightedSums with the strength plus one in place of the degree plus one.
 func (k *Kernel) StrengthSums(sums *[32]float64, rows, strength1 []float32) {
 	if n := len(strength1); n > 0 {
-		l, bytes := k.over(len(rows), n)
-		l.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), bytes)
+		k.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
 	}
 }

@@ -35,17 +35,14 @@ var avx512Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX512, accumulateWeightedHalf64WideAVX512},
 		},
 	},
-	rowLoops: rowLoops{
-		divideRows:           divideRowsAVX512,
-		startRows:            startRowsAVX512,
-		addRows:              addRowsAVX512,
-		addWeighed:           addWeighedAVX512,
-		weightedSums:         weightedSumsAVX512,
-		divideRowsByStrength: divideRowsByStrengthAVX512,
-		startRowsByStrength:  startRowsByStrengthAVX512,
-		strengthSums:         strengthSumsAVX512,
-	},
-	half: halfPanelsAVX2,
+	divideRows:           divideRowsAVX512,
+	startRows:            startRowsAVX512,
+	addRows:              addRowsAVX512,
+	addWeighed:           addWeighedAVX512,
+	weightedSums:         weightedSumsAVX512,
+	divideRowsByStrength: divideRowsByStrengthAVX512,
+	startRowsByStrength:  startRowsByStrengthAVX512,
+	strengthSums:         strengthSumsAVX512,
 }
 
 var avx2Kernel = &Kernel{
@@ -79,33 +76,14 @@ var avx2Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX2, accumulateWeightedHalf64WideAVX2},
 		},
 	},
-	rowLoops: rowLoops{
-		divideRows:           divideRowsAVX2,
-		startRows:            startRowsAVX2,
-		addRows:              addRowsAVX2,
-		addWeighed:           addWeighedAVX2,
-		weightedSums:         weightedSumsAVX2,
-		divideRowsByStrength: divideRowsByStrengthAVX2,
-		startRowsByStrength:  startRowsByStrengthAVX2,
-		strengthSums:         strengthSumsAVX2,
-	},
-	half: halfPanelsAVX2,
-}
-
-// halfPanelsAVX2 serves both instruction sets: a row is one register of AVX2.
-var halfPanelsAVX2 = halfPanels{
-	accumulate:         [2]accumulateFunc{accumulate8NarrowAVX2, accumulate8WideAVX2},
-	accumulateWeighted: [2]accumulateWeightedFunc{accumulateWeighted8NarrowAVX2, accumulateWeighted8WideAVX2},
-	rowLoops: rowLoops{
-		divideRows:           divideRows8AVX2,
-		startRows:            startRows8AVX2,
-		addRows:              addRows8AVX2,
-		addWeighed:           addWeighed8AVX2,
-		weightedSums:         weightedSums8AVX2,
-		divideRowsByStrength: divideRowsByStrength8AVX2,
-		startRowsByStrength:  startRowsByStrength8AVX2,
-		strengthSums:         strengthSums8AVX2,
-	},
+	divideRows:           divideRowsAVX2,
+	startRows:            startRowsAVX2,
+	addRows:              addRowsAVX2,
+	addWeighed:           addWeighedAVX2,
+	weightedSums:         weightedSumsAVX2,
+	divideRowsByStrength: divideRowsByStrengthAVX2,
+	startRowsByStrength:  startRowsByStrengthAVX2,
+	strengthSums:         strengthSumsAVX2,
 }
 
 // available lists the kernels this processor runs, fastest first.

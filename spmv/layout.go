@@ -10,7 +10,7 @@ import (
 // Layout says how wide a column block is and where its rows live. The results do
 // not depend on where.
 type Layout struct {
-	// Columns is the width, a multiple of PanelColumns, or HalfPanel for float32 rows.
+	// Columns is the width, a multiple of PanelColumns.
 	Columns   int
 	Precision Precision
 	// Residency says where the rows of the hop and of the next one are.

@@ -335,7 +335,7 @@ func TestPlanShared(t *testing.T) {
 	for _, tc := range []struct {
 		p       Precision
 		columns int
-	}{{Float32, 48}, {Float16, 48}, {Float32, packed.HalfPanel}} {
+	}{{Float32, 48}, {Float16, 48}} {
 		p, columns := tc.p, tc.columns
 		fetched, place := int64(math.MaxInt64), External
 		for free := int64(1 << 20); free < 4<<30; free += free / 9 {

@@ -3,7 +3,7 @@ package spmv
 // Rows are consecutive rows of a column block in memory, Stride columns each.
 // Exactly one of S and H is set: float32 rows, or float16 rows as their bits.
 type Rows struct {
-	Stride int // columns, a multiple of PanelColumns, or HalfPanel
+	Stride int // columns, a multiple of PanelColumns
 	S      []float32
 	H      []uint16
 }

@@ -216,39 +216,3 @@ func startRowsByStrengthAVX2(rows *float32, self *float32, strength1 *float32, n
 
 // strengthSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, (strength+1)·x to sums[0:16] and (strength+1)·|x| to sums[16:32], in float64.
 func strengthSumsAVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-
-// accumulate8NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 8 columns wide; strides are in bytes, buf holds 64 words.
-func accumulate8NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
-
-// accumulate8WideAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 8 columns wide; strides are in bytes, buf holds 64 words.
-func accumulate8WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
-
-// divideRows8AVX2 divides each of n rows of bytes bytes (32, without gaps) by share times its degree plus one.
-func divideRows8AVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
-
-// startRows8AVX2 replaces each of n rows of bytes bytes (32, without gaps) by that of self minus the row times share times its degree plus one.
-func startRows8AVX2(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
-
-// weightedSums8AVX2 adds, for the first 8 columns of n rows of bytes bytes, (degree+1)·x to sums[0:8] and (degree+1)·|x| to sums[16:24], in float64.
-func weightedSums8AVX2(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
-
-// accumulateWeighted8NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 8 columns wide; strides are in bytes, buf holds 64 words.
-func accumulateWeighted8NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
-
-// accumulateWeighted8WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 8 columns wide; strides are in bytes, buf holds 64 words.
-func accumulateWeighted8WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
-
-// divideRowsByStrength8AVX2 divides each of n rows of bytes bytes (32, without gaps) by share times its strength plus one.
-func divideRowsByStrength8AVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// startRowsByStrength8AVX2 replaces each of n rows of bytes bytes (32, without gaps) by that of self minus the row times share times its strength plus one.
-func startRowsByStrength8AVX2(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// strengthSums8AVX2 adds, for the first 8 columns of n rows of bytes bytes, (strength+1)·x to sums[0:8] and (strength+1)·|x| to sums[16:24], in float64.
-func strengthSums8AVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-
-// addRows8AVX2 adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (32, without gaps).
-func addRows8AVX2(sum *float32, rows *float32, hops *uint16, n uintptr, bytes uintptr, hop uint16, weight float32)
-
-// addWeighed8AVX2 adds weights[counts[i]] times row i to row i of sum wherever that weight is not zero; n rows of bytes bytes (32, without gaps).
-func addWeighed8AVX2(sum *float32, rows *float32, counts *uint16, weights *float32, n uintptr, bytes uintptr)

@@ -199,36 +199,6 @@ type input struct {
 	ahead *aheadColumns
 }
 
-// halfColumns yields one half of each panel of some columns.
-type halfColumns struct {
-	lsi.Columns
-	side packed.Side
-}
-
-// halfOf returns the columns of one side of each panel.
-func halfOf(all lsi.Columns, side packed.Side) lsi.Columns {
-	if side == packed.Both {
-		return all
-	}
-	return halfColumns{all, side}
-}
-
-// Rows implements [lsi.Columns], for one panel at a time.
-func (h halfColumns) Rows(ctx context.Context, first, columns int, put func(rows []float32) error) error {
-	if columns != packed.HalfPanel {
-		return fmt.Errorf("%d columns are not half a panel", columns)
-	}
-	from, to := h.side.Columns()
-	var half []float32
-	return h.Columns.Rows(ctx, first, packed.PanelColumns, func(rows []float32) error {
-		half = half[:0]
-		for ; len(rows) > 0; rows = rows[packed.PanelColumns:] {
-			half = append(half, rows[from:to]...)
-		}
-		return put(half)
-	})
-}
-
 // smoothLayout plans the column blocks for this number of columns.
 func (g engine) smoothLayout(ctx context.Context, o smooth.Options, columns int) (smooth.Options, error) {
 	fits, err := g.agree(ctx, g.capacity(columns).Useful(), func(c hops.Capacity) (spmv.Layout, error) {
@@ -314,9 +284,6 @@ func (g engine) refused(what string, need int64, err error) error {
 func (g engine) agree(ctx context.Context, c hops.Capacity, opts func(hops.Capacity) (spmv.Layout, error)) (hops.Capacity, error) {
 	if c.Others == 0 {
 		return c, nil
-	}
-	if g.Task.Side() != packed.Both {
-		return c.Agreed(packed.HalfPanel), nil // one panel after the other
 	}
 	c = c.Agreed(packed.Panels(c.Columns) * packed.PanelColumns)
 	if g.Resources.BlockColumns > 0 {

@@ -30,7 +30,7 @@ import (
 //	the others     Whole
 //
 // In the stages with Columns, Strips may replace them: a gang executes the tasks of the same panels at the same time, each for some of the
-// rows. In smooth, LeftStrips and RightStrips may replace Strips: each half of a panel has a gang.
+// rows.
 //
 // Whole does all that is not done yet, so Whole alone executes a stage. The Rows of a report count the task's intervals; later tasks of the
 // stage count the same rows again, or none.

@@ -45,8 +45,6 @@ type Matrix struct {
 	Outputs int
 	// Together is the number of panels that one task should hold.
 	Together int
-	// Halves says that workers which share rows may take one half of each panel.
-	Halves bool
 	// Tiles lists the kinds of the files that the first phase commits, Parts the kind of pieces of these. The second phase commits files of
 	// kind Rows; then it removes the interval's tiles and pieces.
 	Tiles       []string

@@ -79,15 +79,9 @@ func (smoothStage) Writes() []Kind {
 func (smoothStage) Shape(p plan.Options, sum shards.Summary) Shape {
 	out := estimate.OutputOf(p, sum.Features, len(sum.Classes))
 	return Matrix{
-		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1, Halves: halvable(p, out),
+		Panels: out.Panels(), Outputs: out.Rows(), Intervals: intervals(sum), Together: 1,
 		Tiles: []string{catalog.KindSmoothedTile}, Parts: catalog.KindSmoothedPart, Rows: trainedKind(out),
 	}
-}
-
-// halvable reports whether a task can take one half of each panel: every hop computes all rows in float32, and tiles hold only sums of
-// features.
-func halvable(p plan.Options, out estimate.Output) bool {
-	return out.Sums && len(out.Keep) == 0 && out.Parts == 0 && !p.Embeds() && p.Precision != "float16"
 }
 
 // Shares implements estimate.Stage.
@@ -342,9 +336,9 @@ func (env smoothRun) smoothDirection(ctx context.Context, s shards.Summary, mine
 		return smoothed(input{Columns: random, kinds: []string{catalog.KindNodes}}, first, last)
 	}
 	labels := out.out.FeaturePanels()
-	o.Ahead, o.SideBySide = env.Task.Side() == packed.Both, len(o.Keep) == 0
+	o.Ahead, o.SideBySide = true, len(o.Keep) == 0
 	if first < labels {
-		in := input{Columns: halfOf(env.outputs().featureTiles(), env.Task.Side()), kinds: []string{catalog.KindFeatures}}
+		in := input{Columns: env.outputs().featureTiles(), kinds: []string{catalog.KindFeatures}}
 		if in.drops = env.Plan.DropFeatures && !env.outputs().isShare(); in.drops {
 			in.kinds = nil // features of other panels are removed meanwhile
 		}
@@ -465,7 +459,7 @@ func (env smoothRun) smoothedTiles(s shards.Summary, targets *smooth.Targets) *s
 	}
 	lo, hi := env.Span(s.Nodes)
 	done := intervalsOf(env.Catalog, trainedKind(out))
-	m := tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).Of(env.Task.Side()).On(env.Resources.Threads).
+	m := tiles.Open(env.Catalog, env.Budget, l).Share(targets.Before(lo), targets.Before(hi)).On(env.Resources.Threads).
 		Needless(func(p tiles.Place) bool { return done[p.Interval] })
 	return &smoothedTiles{m, out}
 }

@@ -34,7 +34,7 @@ func (m *Matrix) join(ctx context.Context, interval, panel int) error {
 		return err
 	}
 	defer g.Abort()
-	buf, whole := make([]byte, joinRows*m.rowBytes()), make([]byte, joinRows*m.rowBytes())
+	buf := make([]byte, joinRows*m.rowBytes())
 	for ; lo < hi; lo += joinRows {
 		part := buf[:min(joinRows, hi-lo)*m.rowBytes()]
 		if err := rows.fetch(part, lo); err != nil {
@@ -43,24 +43,11 @@ func (m *Matrix) join(ctx context.Context, interval, panel int) error {
 		if err := rows.add(part, lo, lo+joinRows >= hi); err != nil {
 			return err
 		}
-		if rows.halved() {
-			part = interleave(whole, part, int(m.rowBytes())/2)
-		}
 		if err := g.Write(panel, part); err != nil {
 			return err
 		}
 	}
 	return g.Commit(ctx)
-}
-
-// interleave appends whole rows to `to`, from the left halves of all rows followed by the right halves; a half has size bytes.
-func interleave(to, halves []byte, size int) []byte {
-	left, right := halves[:len(halves)/2], halves[len(halves)/2:]
-	to = to[:0]
-	for at := 0; at < len(left); at += size {
-		to = append(append(to, left[at:at+size]...), right[at:at+size]...)
-	}
-	return to
 }
 
 // Drop removes the tiles of an interval and their parts.

@@ -37,25 +37,17 @@ type Matrix struct {
 	budget *mem.Budget
 	// first and last bound the rows that the caller reads and writes: all rows, or its share.
 	first, last int64
-	// side says which columns of each panel the caller writes.
-	side     packed.Side
-	tiles    map[Place]catalog.Entry
-	parts    map[halfPlace][]catalog.Entry
-	needless func(Place) bool // nil if every tile is needed
-	stored   func(ctx context.Context, interval, first, last int) error
-	threads  int // threads that read and write; 0 means 1
+	tiles       map[Place]catalog.Entry
+	parts       map[Place][]catalog.Entry
+	needless    func(Place) bool // nil if every tile is needed
+	stored      func(ctx context.Context, interval, first, last int) error
+	threads     int // threads that read and write; 0 means 1
 }
 
 // Place is the place of a tile.
 type Place struct{ Interval, Panel int }
 
 func placeOf(e catalog.Entry) Place { return Place{int(e.Interval), int(e.Block)} }
-
-// halfPlace is the place of a part of a tile, and the columns of the panel that it has.
-type halfPlace struct {
-	Place
-	side packed.Side
-}
 
 // Half reports whether the values of a committed tile are float16.
 func Half(e catalog.Entry) bool { return e.ValueType == catalog.Float16 }
@@ -92,15 +84,14 @@ func Starts(n, intervalRows int64) []int64 {
 func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 	m := &Matrix{
 		Layout: l, cat: cat, budget: budget, last: l.Starts[len(l.Starts)-1],
-		tiles: Committed(cat, l.Kind, l.Half), parts: map[halfPlace][]catalog.Entry{},
+		tiles: Committed(cat, l.Kind, l.Half), parts: map[Place][]catalog.Entry{},
 	}
 	if l.PartKind == "" {
 		return m
 	}
 	for _, e := range cat.Entries(l.PartKind) {
-		at := halfPlace{placeOf(e), packed.Side(e.Side)}
-		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.sideBytes(at.side) {
-			m.parts[at] = append(m.parts[at], e)
+		if e.Rows == e.Hi-e.Lo && e.Bytes == e.Rows*m.rowBytes() {
+			m.parts[placeOf(e)] = append(m.parts[placeOf(e)], e)
 		}
 	}
 	return m
@@ -109,12 +100,6 @@ func Open(cat *catalog.Catalog, budget *mem.Budget, l Layout) *Matrix {
 // Share restricts the caller to rows [first, last) and returns m.
 func (m *Matrix) Share(first, last int64) *Matrix {
 	m.first, m.last = first, last
-	return m
-}
-
-// Of restricts the caller to writing one side of each panel: parts of tiles, even if it has all their rows. Reads return whole rows.
-func (m *Matrix) Of(side packed.Side) *Matrix {
-	m.side = side
 	return m
 }
 
@@ -148,18 +133,6 @@ func (m *Matrix) rowBytes() int64 {
 	return int64(shards.TileRowBytes(m.Half))
 }
 
-// sideBytes returns the length of a row of one side of a tile.
-func (m *Matrix) sideBytes(side packed.Side) int64 {
-	first, last := side.Columns()
-	return m.rowBytes() * int64(last-first) / packed.PanelColumns
-}
-
-// columns returns the number of columns of a panel that the caller writes.
-func (m *Matrix) columns() int {
-	first, last := m.side.Columns()
-	return last - first
-}
-
 // Bounds returns the rows [lo, hi) of an interval.
 func (m *Matrix) Bounds(interval int) (lo, hi int64) { return m.Starts[interval], m.Starts[interval+1] }
 
@@ -181,13 +154,10 @@ func (m *Matrix) path(interval, panel int) string {
 func (m *Matrix) describe(interval, panel int) catalog.Entry {
 	kind, path := m.Kind, m.path(interval, panel)
 	lo, hi := m.Mine(interval)
-	if first, last := m.Bounds(interval); lo > first || hi < last || m.side != packed.Both {
+	if first, last := m.Bounds(interval); lo > first || hi < last {
 		kind, path = m.PartKind, fmt.Sprintf("%s.rows-%d-%d", path, lo, hi)
 	}
-	if m.side != packed.Both {
-		path += "." + m.side.String()
-	}
-	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).OfSide(m.side).Holding(lo, hi)
+	e := catalog.Describe(kind, path).In(interval).Panels(panel, panel+1).Holding(lo, hi)
 	switch {
 	case m.Row > 0:
 	case m.Half:
@@ -222,7 +192,7 @@ func (m *Matrix) committed(interval, panel int) bool {
 		return true
 	}
 	lo, hi := m.Mine(interval)
-	for _, e := range m.parts[halfPlace{Place{interval, panel}, m.side}] {
+	for _, e := range m.parts[Place{interval, panel}] {
 		if e.Lo == lo && e.Hi == hi {
 			return true
 		}
@@ -230,27 +200,18 @@ func (m *Matrix) committed(interval, panel int) bool {
 	return false
 }
 
-// files returns the file of a tile, or the parts that make it up, in order of rows: one list, or one per half of the panel.
-func (m *Matrix) files(interval, panel int) ([][]catalog.Entry, error) {
+// files returns the file of a tile, or the parts that make it up, in order of rows.
+func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
 	lo, hi := m.Bounds(interval)
 	if e, ok := m.whole(interval, panel); ok {
 		e.Lo, e.Hi = lo, hi
-		return [][]catalog.Entry{{e}}, nil
+		return []catalog.Entry{e}, nil
 	}
-	at := Place{interval, panel}
-	if list, ok := Cover(m.parts[halfPlace{at, packed.Both}], lo, hi); ok {
-		return [][]catalog.Entry{list}, nil
-	}
-	var halves [][]catalog.Entry
-	for _, side := range packed.Sides {
-		if list, ok := Cover(m.parts[halfPlace{at, side}], lo, hi); ok {
-			halves = append(halves, list)
-		}
-	}
-	if len(halves) < len(packed.Sides) {
+	list, ok := Cover(m.parts[Place{interval, panel}], lo, hi)
+	if !ok {
 		return nil, fmt.Errorf("the catalogue lacks the tile %s, or rows of it: use another run directory: %w", m.path(interval, panel), seal.ErrCorrupt)
 	}
-	return halves, nil
+	return list, nil
 }
 
 // Cover chooses, from files that may overlap, files that together hold rows [lo, hi), in order. Files agree on rows that they share.
@@ -270,24 +231,14 @@ func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool)
 	return list, true
 }
 
-// Complete reports whether all needed tiles of a panel are committed, in the columns that the caller writes.
+// Complete reports whether all needed tiles of a panel are committed.
 func (m *Matrix) Complete(panel int) bool {
 	for i := range m.Intervals() {
-		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) && !m.hasHalf(i, panel) {
+		if _, err := m.files(i, panel); err != nil && !m.isNeedless(i, panel) {
 			return false
 		}
 	}
 	return true
-}
-
-// hasHalf reports whether the caller writes one half of each panel, and all rows of that half of a tile are committed.
-func (m *Matrix) hasHalf(interval, panel int) bool {
-	if m.side == packed.Both {
-		return false
-	}
-	lo, hi := m.Bounds(interval)
-	_, ok := Cover(m.parts[halfPlace{Place{interval, panel}, m.side}], lo, hi)
-	return ok
 }
 
 // FirstMissing returns the first panel, from first on, that is not complete, or last if all below last are.

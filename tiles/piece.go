@@ -19,7 +19,6 @@ type Piece struct {
 	Last bool
 
 	stored []byte // panel by panel
-	halved []bool // by panel: all left halves of rows are stored before the right halves
 }
 
 // Panel returns the stored rows of panel First+k.
@@ -69,13 +68,12 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		}
 	}()
 	lo, hi := m.Mine(interval)
-	files, halved := make([]panelReader, panels), make([]bool, panels)
+	files := make([]*PartReader, panels)
 	for p := range files {
 		if files[p], err = m.open(ctx, interval, first+p, lo, hi); err != nil {
 			return nil, err
 		}
 		in.free = append(in.free, files[p].Close)
-		halved[p] = files[p].halved()
 	}
 	rows, group := pieceShape(panels, batch, m.rowBytes())
 	size := pieceSize(panels, batch, m.rowBytes())
@@ -99,7 +97,6 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 		inBatch := (at - lo) % int64(batch)
 		p.Row, p.Rows = at, int(min(int64(rows), int64(batch)-inBatch, hi-at))
 		p.First, p.Panels = first+panel, min(group, panels-panel)
-		p.halved = halved[panel : panel+p.Panels]
 		p.stored = p.stored[:int64(p.Rows)*int64(p.Panels)*m.rowBytes()]
 		if err := share.Each(readers(m.threads), p.Panels, func(k int) error {
 			return files[panel+k].fetch(p.Panel(k), at)
@@ -120,54 +117,13 @@ func (m *Matrix) Pieces(ctx context.Context, interval, first, panels, batch int)
 	return in, nil
 }
 
-// panelReader reads the rows of a panel from files with whole rows, or from files of each half. It returns rows of halves half by half.
-type panelReader []*PartReader
-
 // open opens the files of a panel that hold rows of [lo, hi).
-func (m *Matrix) open(ctx context.Context, interval, panel int, lo, hi int64) (r panelReader, err error) {
-	halves, err := m.files(interval, panel)
+func (m *Matrix) open(ctx context.Context, interval, panel int, lo, hi int64) (*PartReader, error) {
+	list, err := m.files(interval, panel)
 	if err != nil {
 		return nil, err
 	}
-	for _, list := range halves {
-		one, err := OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes()/int64(len(halves)))
-		if err != nil {
-			r.Close()
-			return nil, err
-		}
-		r = append(r, one)
-	}
-	return r, nil
-}
-
-func (r panelReader) halved() bool { return len(r) > 1 }
-
-// Close closes the files.
-func (r panelReader) Close() {
-	for _, x := range r {
-		x.Close()
-	}
-}
-
-// fetch calls [PartReader.fetch] on each reader.
-func (r panelReader) fetch(buf []byte, row int64) error {
-	return r.each(buf, func(x *PartReader, part []byte) error { return x.fetch(part, row) })
-}
-
-// add calls [PartReader.add] on each reader.
-func (r panelReader) add(rows []byte, row int64, last bool) error {
-	return r.each(rows, func(x *PartReader, part []byte) error { return x.add(part, row, last) })
-}
-
-// each calls do with each reader and its share of the rows.
-func (r panelReader) each(rows []byte, do func(x *PartReader, part []byte) error) error {
-	size := len(rows) / len(r)
-	for i, x := range r {
-		if err := do(x, rows[i*size:(i+1)*size]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return OpenParts(ctx, m.cat, meeting(list, lo, hi), m.rowBytes())
 }
 
 // readers returns the number of goroutines that read: one more than several threads, because some wait for the disk.

@@ -142,14 +142,7 @@ func (m *Matrix) decode(p *Piece, first int, values []float32, width int) {
 		columns := min(packed.PanelColumns, width-at)
 		stored, row := p.Panel(k), int(m.rowBytes())
 		for i := from; i < min(from+leastRows, p.Rows); i++ {
-			to := values[i*width+at:][:columns]
-			if !p.halved[k] {
-				shards.DecodeTile(to, stored[i*row:], m.Half)
-				continue
-			}
-			left := min(packed.HalfPanel, columns)
-			shards.DecodeTile(to[:left], stored[i*row/2:], m.Half)
-			shards.DecodeTile(to[left:], stored[len(stored)/2+i*row/2:], m.Half)
+			shards.DecodeTile(values[i*width+at:][:columns], stored[i*row:], m.Half)
 		}
 		return nil
 	})

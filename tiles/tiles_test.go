@@ -12,7 +12,6 @@ import (
 	"ndls/catalog"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
-	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 )
@@ -44,18 +43,15 @@ func value(r int64, c int) float32 { return float32(r%97) + float32(c%16)/16 }
 // fill stores the matrix's rows as panels [first, last), step rows at a time.
 func fill(m *Matrix, first, last, step int) error {
 	return m.Store(context.Background(), first, last, func(put func([]float32) error) error {
-		from, to := m.side.Columns()
 		for lo := m.first; lo < m.last; lo += int64(step) {
 			var rows []float32
 			for r := lo; r < min(lo+int64(step), m.last); r++ {
 				for at := first * 16; at < last*16; at++ {
-					switch {
-					case at%16 < from || at%16 >= to:
-					case at < m.Width():
-						rows = append(rows, value(r, at))
-					default:
-						rows = append(rows, 0)
+					x := float32(0)
+					if at < m.Width() {
+						x = value(r, at)
 					}
+					rows = append(rows, x)
 				}
 			}
 			if err := put(rows); err != nil {
@@ -90,7 +86,7 @@ func check(m *Matrix, lo, hi int64, columns int) error {
 }
 
 // Whatever the intervals, the width and the way rows come, the stored rows are read back, and parts
-// of tiles that several workers write, of whole panels or of halves, become the same files.
+// of tiles that several workers write become the same files.
 func TestStoreReadAndJoin(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		ctx := context.Background()
@@ -113,21 +109,13 @@ func TestStoreReadAndJoin(t *testing.T) {
 		}
 
 		shared := newMatrix(t, storage.NewMem(), width, half, starts...)
-		cuts, sides := []int64{0, lo, hi, n}, []packed.Side{packed.Both}
-		if rapid.Bool().Draw(r, "halves") {
-			sides = packed.Sides[:]
-		}
+		cuts := []int64{0, lo, hi, n}
 		for i := range cuts[1:] {
 			if cuts[i] == cuts[i+1] && n > 0 {
 				continue
 			}
-			for _, side := range sides {
-				if i == 0 && side == packed.Right && lo == n && n > 0 && (again(shared).Complete(0) || !again(shared).Of(packed.Left).Complete(0)) {
-					r.Error("the left half of a panel makes it complete, or is not complete itself")
-				}
-				if err := fill(again(shared).Share(cuts[i], cuts[i+1]).Of(side), 0, shared.Panels(), step); err != nil {
-					r.Fatal(err)
-				}
+			if err := fill(again(shared).Share(cuts[i], cuts[i+1]), 0, shared.Panels(), step); err != nil {
+				r.Fatal(err)
 			}
 		}
 		if err := check(again(shared), 0, n, columns); err != nil {

@@ -59,30 +59,27 @@ func (g *Group) Write(panel int, rows []byte) error {
 	return err
 }
 
-// Put appends rows of a panel: columns [at, at+16) of values, which has width columns, or [at, at+8) if the caller writes halves of panels
-// ([Matrix.Of]). Columns past the width are zero. float16 values are rounded to nearest; for values that are too large, the error wraps
-// [failure.ErrData]. Different panels may be put at the same time.
+// Put appends rows of a panel: columns [at, at+16) of values, which has width columns. Columns past the width are zero. float16 values
+// are rounded to nearest; for values that are too large, the error wraps [failure.ErrData]. Different panels may be put at the same time.
 func (g *Group) Put(panel int, values []float32, width, at int) error {
 	f := g.files[panel-g.first]
 	if f == nil {
 		return nil
 	}
-	columns := g.m.columns()
-	if width == columns && g.m.Encode == nil && !g.m.Half {
+	if width == packed.PanelColumns && g.m.Encode == nil && !g.m.Half {
 		_, err := f.Write(mem.AsBytes(values)) // values are stored unchanged
 		return err
 	}
 	buf := g.buf[panel-g.first][:0]
-	var panelRow [packed.PanelColumns]float32
-	row := panelRow[:columns]
+	var row [packed.PanelColumns]float32
 	for ; len(values) > 0; values = values[width:] {
-		copy(row, values[at:min(at+columns, width)])
+		copy(row[:], values[at:min(at+packed.PanelColumns, width)])
 		if g.m.Encode != nil {
-			buf = g.m.Encode(buf, panel, row)
+			buf = g.m.Encode(buf, panel, row[:])
 			continue
 		}
 		if !g.m.Half {
-			buf = append(buf, mem.AsBytes(row)...)
+			buf = append(buf, mem.AsBytes(row[:])...)
 			continue
 		}
 		for _, x := range row {
@@ -124,7 +121,7 @@ func (g *Group) Abort() {
 }
 
 // Store commits the caller's rows as panels [first, last), at most [Together]; each thread takes a panel. rows puts all of them in order,
-// some at a time, with 16·(last−first) values a row, or 8·(last−first) for halves of panels ([Matrix.Of]).
+// some at a time, with 16·(last−first) values a row.
 func (m *Matrix) Store(ctx context.Context, first, last int, rows func(put func(rows []float32) error) error) error {
 	w := &storing{m: m, first: first, last: last, at: m.first}
 	defer func() { w.group.Abort() }()
@@ -147,7 +144,7 @@ type storing struct {
 func (w *storing) begin(ctx context.Context) (err error) {
 	for ; w.interval < w.m.Intervals(); w.interval++ {
 		lo, hi := w.m.Mine(w.interval)
-		if lo == hi && (w.m.last-w.m.first < w.m.NumRows() || w.m.side != packed.Both) {
+		if lo == hi && w.m.last-w.m.first < w.m.NumRows() {
 			continue // the interval belongs to another worker, or to none
 		}
 		if w.group, err = w.m.Create(ctx, w.interval, w.first, w.last); err != nil || w.at < hi {
@@ -170,8 +167,7 @@ func (w *storing) commit(ctx context.Context) error {
 }
 
 func (w *storing) put(ctx context.Context, rows []float32) error {
-	columns := w.m.columns()
-	width := (w.last - w.first) * columns
+	width := (w.last - w.first) * packed.PanelColumns
 	for len(rows) > 0 {
 		if w.interval == w.m.Intervals() {
 			return fmt.Errorf("there are more rows than the %d of %s", w.m.NumRows(), w.m.Prefix)
@@ -179,7 +175,7 @@ func (w *storing) put(ctx context.Context, rows []float32) error {
 		_, hi := w.m.Mine(w.interval)
 		n := min(int64(len(rows)/width), hi-w.at)
 		if err := share.Each(w.m.threads, w.last-w.first, func(k int) error {
-			return w.group.Put(w.first+k, rows[:n*int64(width)], width, k*columns)
+			return w.group.Put(w.first+k, rows[:n*int64(width)], width, k*packed.PanelColumns)
 		}); err != nil {
 			return err
 		}

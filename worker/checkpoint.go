@@ -16,7 +16,6 @@ import (
 	"ndls/catalog"
 	"ndls/group"
 	"ndls/hops"
-	"ndls/internal/packed"
 	"ndls/plan"
 	"ndls/stage"
 )
@@ -53,7 +52,6 @@ type checkpoint struct {
 	stage       string
 	lo, hi      int64
 	first, last int
-	side        packed.Side // the columns of each panel
 	next        time.Time
 	from        io.ReadCloser // nil: no state from which to continue
 	// joint is set if several workers save together. They number their states by saves, and keep
@@ -66,14 +64,10 @@ type checkpoint struct {
 // Open implements stage.States.
 func (c *checkpoints) Open(ctx context.Context, lo, hi int64, first, last int, kinds ...string) (stage.State, hops.Checkpoints, error) {
 	s := &checkpoint{
-		checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last, side: c.Task.Side(),
+		checkpoints: c, stage: string(c.Task.Stage), lo: lo, hi: hi, first: first, last: last,
 		joint: c.Group.Size() > 1,
 	}
-	name := fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi)
-	if s.side != packed.Both {
-		name += "/" + s.side.String()
-	}
-	identity, err := c.identity(name, append(kinds, stage.EdgesOf(c.Catalog, plan.In), catalog.KindNodes))
+	identity, err := c.identity(fmt.Sprintf("%s/%d-%d", s.stage, s.lo, s.hi), append(kinds, stage.EdgesOf(c.Catalog, plan.In), catalog.KindNodes))
 	if err != nil {
 		return nil, hops.Checkpoints{}, err
 	}
@@ -152,10 +146,9 @@ func (s *checkpoint) newest(ctx context.Context) (best catalog.Entry, ok bool, e
 	return best, false, nil
 }
 
-// same reports whether an entry is a state of the stage, of these rows, and of these columns of
-// each panel.
+// same reports whether an entry is a state of the stage, and of these rows.
 func (s *checkpoint) same(e catalog.Entry) bool {
-	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi && packed.Side(e.Side) == s.side
+	return e.Kind == catalog.KindCheckpoint && e.Stage == s.stage && e.Lo == s.lo && e.Hi == s.hi
 }
 
 // save commits a state and removes older ones. Its file name is unique, because states of other
@@ -167,7 +160,7 @@ func (s *checkpoint) save(ctx context.Context, hop int, write func(io.Writer) er
 		hop = s.number
 	}
 	path := fmt.Sprintf("checkpoints/%s/rows-%d-%d/%05d-%05d/hop-%05d-%s", s.stage, s.lo, s.hi, s.first, s.last, hop, strings.ToLower(rand.Text()[:8]))
-	e := catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).OfSide(s.side).AtHop(hop)
+	e := catalog.Describe(catalog.KindCheckpoint, path).Of(s.stage).Holding(s.lo, s.hi).Panels(s.first, s.last).AtHop(hop)
 	if err := s.Catalog.Write(ctx, e, func(f *catalog.File) error { return write(f) }); err != nil {
 		return err
 	}

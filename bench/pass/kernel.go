@@ -15,7 +15,7 @@ import (
 // Sample says what [Kernels] measures.
 type Sample struct {
 	Nodes, Edges    int64
-	Columns         int // 16, 32 or 64, or 8 of float32
+	Columns         int // 16, 32 or 64
 	Precision       spmv.Precision
 	Threads, Rounds int
 	Seed            uint64

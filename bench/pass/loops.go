@@ -5,7 +5,6 @@ import (
 	"unsafe"
 
 	"ndls/internal/half"
-	"ndls/internal/packed"
 	"ndls/spmv"
 )
 
@@ -19,31 +18,22 @@ type loops struct {
 	gather func(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
 }
 
-// table has the loops by precision and by columns: 16, 32 and 64. Half a panel, 8 columns, is float32 alone.
-type table struct {
-	panels [2][3]loops
-	half   loops
-}
+// table has the loops by precision and by columns: 16, 32 and 64.
+type table [2][3]loops
 
 // of are the loops for rows of some columns.
 func (t table) of(p spmv.Precision, columns int) (loops, error) {
-	if columns == packed.HalfPanel && p == spmv.Float32 {
-		return t.half, nil
-	}
 	width, ok := map[int]int{16: 0, 32: 1, 64: 2}[columns]
 	if !ok {
-		return loops{}, fmt.Errorf("%d columns of %v: there are loops for 16, 32 and 64, and for 8 of float32", columns, p)
+		return loops{}, fmt.Errorf("%d columns: there are loops for 16, 32 and 64", columns)
 	}
-	return t.panels[p][width], nil
+	return t[p][width], nil
 }
 
 // goLoops are those that the assembly is tested against.
 var goLoops = table{
-	panels: [2][3]loops{
-		{goLoop(16, addFloats), goLoop(32, addFloats), goLoop(64, addFloats)},
-		{goLoop(16, addHalves), goLoop(32, addHalves), goLoop(64, addHalves)},
-	},
-	half: goLoop(packed.HalfPanel, addFloats),
+	{goLoop(16, addFloats), goLoop(32, addFloats), goLoop(64, addFloats)},
+	{goLoop(16, addHalves), goLoop(32, addHalves), goLoop(64, addHalves)},
 }
 
 func goLoop(cols int, add addFunc) loops { return loops{sumCSRGo(cols, add), gatherGo(cols, add)} }

@@ -75,9 +75,3 @@ func sumCSRHalf64AVX2(next *float32, nextStride uintptr, z *byte, zStride uintpt
 
 // gatherHalf64AVX2 writes the sum of n rows to out, 64 columns wide; ids may be read 256 bytes past its end.
 func gatherHalf64AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)
-
-// sumCSR8AVX2 sums rows first to first+n of a CSR matrix, 8 columns wide; next and offsets count from the row first, src may be read 256 bytes past its end.
-func sumCSR8AVX2(next *float32, nextStride uintptr, z *byte, zStride uintptr, offsets *uint32, src *uint32, first uint64, n uint64)
-
-// gather8AVX2 writes the sum of n rows to out, 8 columns wide; ids may be read 256 bytes past its end.
-func gather8AVX2(out *float32, z *byte, zStride uintptr, ids *uint32, n uint64)

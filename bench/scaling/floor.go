@@ -38,7 +38,7 @@ func (j job) sharedStages() (all []shared) {
 
 // floor takes, for each stage whose panels workers share, the groups with which the larger of two times is smallest: the computing of
 // the busiest group, shared by its members, and the rows that each of these receives, at the rate of its network. Members
-// receive the rows alone that they need. Groups may take halves of the panels of features, each with the work of a whole one. What other phases compute is shared by all workers. moved is the bytes of the store,
+// receive the rows alone that they need. What other phases compute is shared by all workers. moved is the bytes of the store,
 // as in bound, which floor never falls below.
 func (j job) floor(moved float64) (f floor) {
 	one := j
@@ -53,21 +53,15 @@ func (j job) floor(moved float64) (f floor) {
 	for _, s := range j.sharedStages() {
 		least := floor{total: math.Inf(1)}
 		for size := 1; size <= j.workers; size++ {
-			for _, halves := range []bool{false, true} {
-				g := group{job: j, size: size, row: s.row, halves: halves, needed: true}
-				if halves {
-					g.row /= int64(len(packed.Sides))
-				}
-				if halves && (s.stage != control.Smooth || size == 1) ||
-					size > 1 && 2*g.rows() > j.machine.Memory || size == 1 && 2*s.row*j.Nodes > j.machine.Memory {
-					continue
-				}
-				turns := math.Ceil(float64(g.pieces(s.panels)) / float64(j.workers/size))
-				rows := turns * float64(s.hops) * g.received() / j.machine.Net
-				computing := turns * work[s.stage] / float64(s.panels) / float64(size)
-				if all := max(rows, computing); all < least.total {
-					least = floor{rows, all}
-				}
+			g := group{job: j, size: size, row: s.row, needed: true}
+			if size > 1 && 2*g.rows() > j.machine.Memory || size == 1 && 2*s.row*j.Nodes > j.machine.Memory {
+				continue
+			}
+			turns := math.Ceil(float64(s.panels) / float64(j.workers/size))
+			rows := turns * float64(s.hops) * g.received() / j.machine.Net
+			computing := turns * work[s.stage] / float64(s.panels) / float64(size)
+			if all := max(rows, computing); all < least.total {
+				least = floor{rows, all}
 			}
 		}
 		f.rows += least.rows

@@ -25,7 +25,7 @@ var measuredJSON []byte
 type measured struct {
 	Nodes   int64           `json:"nodes"`
 	Edges   int64           `json:"edges"`
-	Kind    string          `json:"kind"` // of what workers share: columns, rows, both, or rows of half panels
+	Kind    string          `json:"kind"` // of what workers share: columns, rows, or both
 	Bits    float64         `json:"bits"` // a second, of each cable; 0: as many as it can, without delay
 	Workers int             `json:"workers"`
 	Seconds float64         `json:"seconds"` // of all stages
@@ -54,9 +54,6 @@ func (p measuredPhase) name() string { return fmt.Sprintf("%s/%s", p.Stage, p.Pa
 
 // shares reports whether the tasks belong to workers that share rows.
 func (p measuredPhase) shares() bool { return control.Task{Part: p.Part}.Shares() }
-
-// halves reports whether each of these has one half of each panel.
-func (p measuredPhase) halves() bool { return control.Task{Part: p.Part}.Side() != packed.Both }
 
 // seconds sums the seconds of all tasks.
 func (p measuredPhase) seconds() (all float64) {
@@ -143,7 +140,7 @@ type rates struct {
 func ratesOf(runs []measured, of measured) (rates, error) {
 	r := rates{plain: map[string]float64{}, computing: map[string]float64{}, tasks: map[string]int{}, opening: map[string]float64{}}
 	kind := of.Kind
-	if kind == "both" || kind == "halves" {
+	if kind == "both" {
 		kind = "rows"
 	}
 	for _, m := range runs {
@@ -218,10 +215,7 @@ func (m measured) job() job {
 // group is the workers of the run that share the rows of a phase.
 func (m measured) group(s shared, p measuredPhase) group {
 	size := p.members()
-	g := group{job: m.job(), size: size, row: s.row, halves: p.halves(), fewest: 1}
-	if g.halves {
-		g.row /= int64(len(packed.Sides))
-	}
+	g := group{job: m.job(), size: size, row: s.row, fewest: 1}
 	for _, t := range p.Tasks {
 		rows := min(int64(t.Last)*packed.StripRows, m.Nodes) - int64(t.First)*packed.StripRows
 		g.fewest = min(g.fewest, float64(rows)/float64(m.Nodes))

@@ -8,16 +8,13 @@ import (
 	sharing "ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/mem"
-	"ndls/internal/packed"
 	"ndls/partition"
 )
 
-// group is workers that own the intervals of a column block of 16 columns, or of half as many, together.
+// group is workers that own the intervals of a column block of 16 columns together.
 type group struct {
 	job
 	size int
-	// halves says that the block is half a panel, over which a hop takes as long.
-	halves bool
 	// row is the bytes of a row of the block.
 	row int64
 	// needed says that only the rows travel that a worker has edges from, in place
@@ -35,46 +32,30 @@ type group struct {
 // next, in a group of a grid.
 const barrierSeconds = 0.1
 
-// groupOf is the group that does n panels of rows of some bytes soonest: whole ones, or halves of them where the stage can.
-func (j job) groupOf(n int, row int64, halves bool) group {
-	takes := func(g group) float64 {
-		turns := (g.pieces(n) + j.workers/g.size - 1) / (j.workers / g.size)
+// groupOf is the group that does n panels of rows of some bytes soonest.
+func (j job) groupOf(n int, row int64) group {
+	return j.soonest(row, func(g group) float64 {
+		turns := (n + j.workers/g.size - 1) / (j.workers / g.size)
 		return float64(turns) * g.takesUnit(g.unit())
-	}
-	best := j.soonest(row, false, takes)
-	if !halves || best.size == 1 {
-		return best
-	}
-	if g := j.soonest(row/int64(len(packed.Sides)), true, takes); g.size > 1 && takes(g) < takes(best) {
-		return g
-	}
-	return best
-}
-
-// pieces returns the number of column blocks of n panels.
-func (g group) pieces(n int) int {
-	if g.halves {
-		return n * len(packed.Sides)
-	}
-	return n
+	})
 }
 
 // soonest is the group which takes the fewest seconds, of those whose rows fit the memory: the planner chooses so, by the
 // rates of the workers.
-func (j job) soonest(row int64, halves bool, takes func(group) float64) (best group) {
-	best = group{job: j, size: 1, row: row, halves: halves}
+func (j job) soonest(row int64, takes func(group) float64) (best group) {
+	best = group{job: j, size: 1, row: row}
 	if !j.grid {
 		return best
 	}
 	least := math.Inf(1)
 	for size := 1; size <= j.workers; size++ {
-		g := group{job: j, size: size, row: row, halves: halves, barrier: barrierSeconds, fewest: j.first(size)}
+		g := group{job: j, size: size, row: row, barrier: barrierSeconds, fewest: j.first(size)}
 		g.needed = g.lists()
 		if size > 1 && 2*g.rows() > j.machine.Memory {
 			continue
 		}
-		if size == 1 && (halves || 2*row*j.Nodes > j.machine.Memory) {
-			continue // groups alone take halves; other rows would lie on the disk
+		if size == 1 && 2*row*j.Nodes > j.machine.Memory {
+			continue // rows would lie on the disk
 		}
 		if all := takes(g); all < least {
 			best, least = g, all
@@ -104,12 +85,10 @@ func (g group) lists() bool {
 	return sharing.ListsPay(g.Nodes, int64(g.directed()), g.size) && g.rows()+g.row*g.Nodes <= g.machine.Memory
 }
 
-// cells are n panels of which rows are read and written, each, or each half, in a task for each worker of the group. Those of
-// a half read all of a tile.
+// cells are n panels of which rows are read and written, each in a task for each worker of the group.
 func (g group) cells(s control.Stage, n, hops int, in, written int64) phase {
 	size := int64(g.size)
 	p := phase{stage: s, part: control.Columns}
-	n = g.pieces(n)
 	for _, panels := range evenly(n, min(g.workers/g.size, n)) {
 		p.tasks = append(p.tasks, slices.Repeat([]int{panels}, g.size)...)
 	}
@@ -117,9 +96,6 @@ func (g group) cells(s control.Stage, n, hops int, in, written int64) phase {
 	p.cold.read /= size
 	p.piece = g.unit()
 	p.piece.units, p.piece.read, p.piece.written = hops, 2*g.Nodes*in/size, written/size
-	if g.halves {
-		p.piece.written /= int64(len(packed.Sides))
-	}
 	p.piece.state, p.piece.files = 2*g.Nodes*g.row/size, max(g.intervals()/g.size, 1)
 	return p
 }

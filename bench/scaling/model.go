@@ -380,7 +380,7 @@ func (j job) graph() (open, cold work) {
 // lsi is one task, or stretches of hops in which workers share the panels of the probe, or the
 // rows of each. Groups have the size with which it takes the fewest seconds.
 func (j job) lsi() []phase {
-	return j.lsiBy(j.soonest(probeRow, false, func(g group) float64 { return g.takes(j.lsiBy(g)) }))
+	return j.lsiBy(j.soonest(probeRow, func(g group) float64 { return g.takes(j.lsiBy(g)) }))
 }
 
 // lsiBy is lsi of workers of which those of a group share rows.
@@ -501,7 +501,7 @@ func (j job) training() []phase {
 
 // columns smooths panels of rows of some bytes; out rows stay.
 func (j job) columns(s control.Stage, n, last int, in, out int64) phase {
-	if g := j.groupOf(n, rowBytes, s == control.Smooth); g.size > 1 {
+	if g := j.groupOf(n, rowBytes); g.size > 1 {
 		return g.cells(s, n, last, in, out*rowBytes)
 	}
 	p := phase{stage: s, part: control.Columns, tasks: divide(n, j.workers)}

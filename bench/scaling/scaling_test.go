@@ -224,8 +224,8 @@ func TestGrid(t *testing.T) {
 	for _, workers := range []int{8, 16, 32, 64} {
 		j := paperJob(workers)
 		j.machine.Net, j.grid = 12.5e9, true
-		if g := j.groupOf(8, rowBytes, true); g.size != max(workers/8, 4) || g.halves {
-			t.Errorf("%d workers share 8 panels in groups of %d, halves: %v", workers, g.size, g.halves)
+		if g := j.groupOf(8, rowBytes); g.size != max(workers/8, 4) {
+			t.Errorf("%d workers share 8 panels in groups of %d", workers, g.size)
 		}
 		var sum tally
 		columns := 0.0
@@ -242,29 +242,6 @@ func TestGrid(t *testing.T) {
 		j.inMemory = true
 		if bound := j.floor(float64(sum.read + sum.written)); sum.wall < bound.total {
 			t.Errorf("%d workers take %.0f s, and the hardware allows %.0f", workers, sum.wall, bound.total)
-		}
-	}
-}
-
-// TestHalfPanels: where the network decides, and groups of half panels have work for all workers, they are faster.
-func TestHalfPanels(t *testing.T) {
-	for _, tc := range []struct {
-		workers int
-		net     float64
-		halves  bool
-	}{{8, 1.25e9, false}, {16, 1.25e9, false}, {64, 1.25e9, true}, {64, 12.5e9, false}, {128, 1.25e9, true}} {
-		j := paperJob(tc.workers)
-		j.machine.Net, j.grid = tc.net, true
-		g, whole := j.groupOf(8, rowBytes, true), j.groupOf(8, rowBytes, false)
-		if g.halves != tc.halves || whole.halves {
-			t.Errorf("%d workers, %.2g B/s: halves %v", tc.workers, tc.net, g.halves)
-		}
-		if !tc.halves {
-			continue
-		}
-		halves, panels := j.takes([]phase{g.cells(control.Smooth, 8, j.Hops, 64, 64)}), j.takes([]phase{whole.cells(control.Smooth, 8, j.Hops, 64, 64)})
-		if halves > 0.75*panels {
-			t.Errorf("%d workers, %.2g B/s: %.0f s, with whole panels %.0f", tc.workers, tc.net, halves, panels)
 		}
 	}
 }

@@ -17,11 +17,11 @@ func (a *app) coordinatorCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var s ndls.ServeConfig
 	var parallel string
-	var size, columns int
+	var size int
 	var watching ndls.Watching
 	v.do = func(ctx context.Context) error {
 		c := v.config()
-		c.Parallel, c.GroupSize, c.GroupColumns, c.Watching = parallel, size, columns, watching
+		c.Parallel, c.GroupSize, c.Watching = parallel, size, watching
 		d, err := ndls.Serve(ctx, c, s)
 		if err != nil {
 			return err
@@ -53,7 +53,6 @@ docs/watching.md.`)
 	flags.IntVar(&s.Workers, "workers", 1, "workers to wait for before the first task")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)
-	groupColumnsFlag(cmd, &columns)
 	cmd.Example = `  ndls cluster-keys --out KEYS
   ndls coordinator --dataset ogb:DIR --run /shared/RUN --keys KEYS --listen 0.0.0.0:7000 --workers 4`
 	return cmd

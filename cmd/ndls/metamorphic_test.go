@@ -366,10 +366,7 @@ func (x *draw) attempt(d dice, disturbed bool) attempt {
 	a := attempt{collects: d.in(5), cuts: d.in(2), keeps: []float64{0, 0, 0.5}[d.IntN(3)]}
 	if d.in(2) {
 		a.workers = 1 + d.IntN(3)
-		a.share = d.one("auto", "columns", "intervals", "grid", "grid --group-size 2", "grid --group-size 2 --group-columns 8")
-		if strings.Contains(a.share, "--group-columns") {
-			a.workers = 4 // two groups
-		}
+		a.share = d.one("auto", "columns", "intervals", "grid", "grid --group-size 2")
 		a.processes = x.world != memory && !d.in(3)
 	} else if disturbed && d.in(6) {
 		a.stages = []string{"partition", "lsi", "smooth"}[:1+d.IntN(3)]

@@ -15,7 +15,7 @@ func (a *app) runCommand() *cobra.Command {
 	v := &stageVerb{app: a}
 	var workers int
 	var parallel string
-	var size, columns int
+	var size int
 	var watching ndls.Watching
 	var cmd *cobra.Command
 	v.do = func(ctx context.Context) error {
@@ -27,7 +27,7 @@ func (a *app) runCommand() *cobra.Command {
 		if cmd.Flags().Changed("parallel") {
 			c.Parallel = parallel
 		}
-		c.GroupSize, c.GroupColumns, c.Watching = size, columns, watching
+		c.GroupSize, c.Watching = size, watching
 		c.Workers = ndls.Workers{Processes: workers, Program: program, LogLevel: v.logLevel, Output: v.stderr}
 		return v.run(ctx, c)
 	}
@@ -59,7 +59,6 @@ ndls help datasets describes these and all other kinds.`)
 	cmd.Flags().IntVar(&workers, "workers", 0, "worker processes to start (default none: this process works)")
 	parallelFlag(cmd, &parallel, "auto")
 	groupFlag(cmd, &size)
-	groupColumnsFlag(cmd, &columns)
 	watchFlags(cmd, &watching)
 	cmd.Example = `  ndls run --dataset planetoid:DIR/cora --run RUN --batch-size 0
   ndls run --dataset 'edges:EDGES.csv?features=X.npy&labels=Y.csv' --split random:20,30 --run RUN
@@ -77,9 +76,4 @@ func parallelFlag(cmd *cobra.Command, to *string, standard string) {
 // groupFlag says how many workers share rows.
 func groupFlag(cmd *cobra.Command, to *int) {
 	cmd.Flags().IntVar(to, "group-size", 0, "workers that share the rows of the same columns, or train a model together, with --parallel grid (default chosen)")
-}
-
-// groupColumnsFlag says how many columns such a group takes.
-func groupColumnsFlag(cmd *cobra.Command, to *int) {
-	cmd.Flags().IntVar(to, "group-columns", 0, "columns that a group of workers takes at a time in stage smooth, with --parallel grid: 16, or 8, which halves the bytes that its workers send each other (default chosen)")
 }

@@ -227,17 +227,8 @@ func must(t testing.TB, failed []error) {
 type smoothing struct {
 	precision spmv.Precision
 	rule      string
-	side      packed.Side // of the first panel, where it is one half of that
 	tolerance float64
 	standing  float64 // the nodes of the path have more hops
-}
-
-// columns are those that are smoothed.
-func (s smoothing) columns() (first, last int) {
-	if s.side == packed.Both {
-		return 0, width
-	}
-	return s.side.Columns()
 }
 
 const mostK = 5
@@ -274,12 +265,11 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		return nil, hops.Stats{}, err
 	}
 	defer e.Free()
-	first, last := s.columns()
 	x := func(put func([]float32) error) error {
 		for i := w.lo; i < w.hi; i++ {
-			row := make([]float32, last-first)
+			row := make([]float32, width)
 			for c := range row {
-				row[c] = float32((i*31+int64(first+c)*17)%23)/7 - 1
+				row[c] = float32((i*31+int64(c)*17)%23)/7 - 1
 			}
 			if err := put(row); err != nil {
 				return err
@@ -287,12 +277,12 @@ func (s smoothing) run(w worker, l spmv.Layout, c hops.Checkpoints) ([]float32, 
 		}
 		return nil
 	}
-	stats, err := e.Continue(context.Background(), x, 0, packed.Panels(last-first), c)
+	stats, err := e.Continue(context.Background(), x, 0, packed.Panels(width), c)
 	if err != nil {
 		return nil, stats, err
 	}
-	out := make([]float32, 0, int(w.hi-w.lo)*(last-first))
-	return out, stats, e.Output(0, last-first, x, func(rows []float32) error {
+	out := make([]float32, 0, int(w.hi-w.lo)*width)
+	return out, stats, e.Output(0, width, x, func(rows []float32) error {
 		out = append(out, rows...)
 		return nil
 	})
@@ -334,42 +324,6 @@ func TestSmoothEqualsOneMachine(t *testing.T) {
 				must(t, failed)
 				if !slices.Equal(got, want) {
 					t.Error("other bits than one machine")
-				}
-			})
-		}
-	}
-}
-
-// TestHalfPanels has groups smooth one half of a panel each, with rows in memory and on disk: with the bits that one machine
-// gives these columns, and half of the bytes of a panel on the wire.
-func TestHalfPanels(t *testing.T) {
-	for _, rule := range []string{"ndls", "appnp"} {
-		whole := smoothing{rule: rule, tolerance: fewPolynomials}
-		want, _, err := whole.run(alone(t), spmv.Layout{Columns: width}, hops.Checkpoints{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, side := range packed.Sides {
-			t.Run(fmt.Sprintf("%s/%v", rule, side), func(t *testing.T) {
-				from, to := side.Columns()
-				got := make([]float32, nodes*packed.HalfPanel)
-				var bytes atomic.Int64
-				failed, traffic := gang(t, borders(3), func(w worker) error {
-					l := layout(w.self, int(side))
-					l.Columns, l.Shared = packed.HalfPanel, true
-					out, stats, err := smoothing{rule: rule, side: side, tolerance: fewPolynomials}.run(w, l, hops.Checkpoints{})
-					copy(got[w.lo*packed.HalfPanel:], out)
-					bytes.Add(int64(stats.Passes) * l.Fetched(w.hi-w.lo, nodes))
-					return err
-				})
-				must(t, failed)
-				for i := range nodes {
-					if !slices.Equal(got[i*packed.HalfPanel:][:packed.HalfPanel], want[i*width+from:i*width+to]) {
-						t.Fatalf("row %d has other bits than on one machine", i)
-					}
-				}
-				if ratio := float64(traffic) / float64(bytes.Load()); math.Abs(ratio-1) > 0.1 {
-					t.Errorf("%d bytes on the wire, the formula says %d", traffic, bytes.Load())
 				}
 			})
 		}

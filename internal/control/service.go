@@ -11,7 +11,6 @@ import (
 	"ndls/catalog"
 	"ndls/internal/failure"
 	"ndls/internal/mem"
-	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/plan"
 )
@@ -63,10 +62,6 @@ const (
 	// training there are models in place of columns, and the strips of a worker are its share of
 	// the rows of a step.
 	Strips Part = "strips"
-	// LeftStrips and RightStrips are Strips of only the left or only the right half of each panel.
-	// Each half has its own gang.
-	LeftStrips  Part = "strips-left"
-	RightStrips Part = "strips-right"
 )
 
 // Pick makes the choice of a stage after the rows of all intervals are counted.
@@ -105,20 +100,7 @@ func (t Task) ID() string {
 }
 
 // Shares reports whether the task belongs to a gang, whose workers share the rows of the graph.
-func (t Task) Shares() bool {
-	return t.Part == Strips || t.Side() != packed.Both
-}
-
-// Side returns the columns of each panel that the task covers.
-func (t Task) Side() packed.Side {
-	switch t.Part {
-	case LeftStrips:
-		return packed.Left
-	case RightStrips:
-		return packed.Right
-	}
-	return packed.Both
-}
+func (t Task) Shares() bool { return t.Part == Strips }
 
 // Inputs names the files that a run reads outside of its directory. On a cluster every worker must
 // find them under the same names.

@@ -32,9 +32,6 @@ const (
 	// PanelColumns is the number of columns of a panel: a row of 16 float32 values
 	// is one cache line.
 	PanelColumns = 16
-	// HalfPanel is the number of columns of half a panel. Workers that share the rows of a panel send
-	// each other half as many bytes where each of them takes half of its columns.
-	HalfPanel = PanelColumns / 2
 	// HeaderBytes precede the words of a frame.
 	HeaderBytes = 64
 	// FrameWords is the largest number of narrow words in a frame. A byte is left, because
@@ -469,30 +466,4 @@ func (f Frame) before(limit uint32) (src uint32, end int, edges uint32) {
 		edges++
 	}
 	return src, end, edges
-}
-
-// Side says which columns of a panel are meant.
-type Side int
-
-const (
-	// Both are all columns of a panel, Left its columns 0 to 7, and Right its columns 8 to 15.
-	Both Side = iota
-	Left
-	Right
-)
-
-func (s Side) String() string { return [...]string{"both", "left", "right"}[s] }
-
-// Sides are the halves of a panel, in order of their columns.
-var Sides = [...]Side{Left, Right}
-
-// Columns are the columns [first, last) of a panel that a side has.
-func (s Side) Columns() (first, last int) {
-	switch s {
-	case Left:
-		return 0, HalfPanel
-	case Right:
-		return HalfPanel, PanelColumns
-	}
-	return 0, PanelColumns
 }

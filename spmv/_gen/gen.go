@@ -24,8 +24,6 @@ const (
 	// sums: enough to keep all line fill buffers busy, and so few that the first-level cache loses
 	// none of the rows before they are added.
 	batch = 32
-	// panel and halfPanel are the columns of the narrowest rows. Rows of panels may have several of them.
-	panel, halfPanel = 16, 8
 )
 
 // widths are the sizes of a word in bytes.
@@ -44,12 +42,12 @@ func main() {
 		}
 		widen(v)
 		narrow(v)
-		divideRows(v, false, panel)
-		startRows(v, false, panel)
-		addRows(v, panel)
-		addWeighed(v, panel)
+		divideRows(v, false)
+		startRows(v, false)
+		addRows(v)
+		addWeighed(v)
 		squareNorms(v)
-		weightedSums(v, false, panel)
+		weightedSums(v, false)
 	}
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
@@ -59,27 +57,11 @@ func main() {
 				}
 			}
 		}
-		divideRows(v, true, panel)
-		startRows(v, true, panel)
-		weightedSums(v, true, panel)
+		divideRows(v, true)
+		startRows(v, true)
+		weightedSums(v, true)
 	}
-	halfPanels(vector.HalfPanel)
 	Generate()
-}
-
-// halfPanels writes the kernels for rows of 8 float32 columns. A row is one register of AVX2, which processors with AVX-512
-// take, too.
-func halfPanels(v vector.ISA) {
-	for _, weighted := range []bool{false, true} {
-		for _, width := range widths {
-			accumulate(v, vector.Precisions[0], halfPanel, width, weighted)
-		}
-		divideRows(v, weighted, halfPanel)
-		startRows(v, weighted, halfPanel)
-		weightedSums(v, weighted, halfPanel)
-	}
-	addRows(v, halfPanel)
-	addWeighed(v, halfPanel)
 }
 
 // hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
@@ -310,45 +292,21 @@ func convert(v vector.ISA, toBytes, fromBytes int, one func(from, to Mem)) {
 	RET()
 }
 
-// suffix ends the name of a function for rows of panels, or of so many columns.
-func suffix(v vector.ISA, columns int) string {
-	if columns == panel {
-		return v.Name
-	}
-	return fmt.Sprint(columns, v.Name)
-}
-
-// lengths says how long a row may be.
-func lengths(columns int) string {
-	if columns == panel {
-		return "a multiple of 64"
-	}
-	return fmt.Sprint(4 * columns)
-}
-
-// loop is the length of a row that takes a loop, and nil where a row is one register.
-func loop(columns int, bytes Register) Register {
-	if columns == panel {
-		return bytes
-	}
-	return nil
-}
-
 // divideRows: rows[i] /= share * (degree[i] + 1); if weighted, rows[i] /= share * strength1[i].
-func divideRows(v vector.ISA, weighted bool, columns int) {
-	name, param, values, by := "divideRows"+suffix(v, columns), "degree", "uint32", "degree plus one"
+func divideRows(v vector.ISA, weighted bool) {
+	name, param, values, by := "divideRows"+v.Name, "degree", "uint32", "degree plus one"
 	if weighted {
-		name, param, values, by = "divideRowsByStrength"+suffix(v, columns), "strength1", "float32", "strength plus one"
+		name, param, values, by = "divideRowsByStrength"+v.Name, "strength1", "float32", "strength plus one"
 	}
 	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
-	Doc(name + " divides each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by share times its " + by + ".")
+	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its " + by + ".")
 	rows := Load(Param("rows"), GP64())
 	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
 	share := broadcast(v, "share")
 	vector.EachRow(n, func() {
-		v.DivideRow(rows, loop(columns, bytes), divisor(v, degree, share, weighted))
+		v.DivideRow(rows, bytes, divisor(v, degree, share, weighted))
 	}, func() {
 		ADDQ(bytes, rows)
 		ADDQ(Imm(4), degree)
@@ -377,13 +335,13 @@ func divisor(v vector.ISA, degree Register, share VecVirtual, weighted bool) (d 
 }
 
 // startRows: rows[i] = self[i] - share * (degree[i] + 1) * rows[i]; if weighted, with strength1[i].
-func startRows(v vector.ISA, weighted bool, columns int) {
-	name, param, values, by := "startRows"+suffix(v, columns), "degree", "uint32", "degree plus one"
+func startRows(v vector.ISA, weighted bool) {
+	name, param, values, by := "startRows"+v.Name, "degree", "uint32", "degree plus one"
 	if weighted {
-		name, param, values, by = "startRowsByStrength"+suffix(v, columns), "strength1", "float32", "strength plus one"
+		name, param, values, by = "startRowsByStrength"+v.Name, "strength1", "float32", "strength plus one"
 	}
 	TEXT(name, NOSPLIT, "func(rows, self *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
-	Doc(name + " replaces each of n rows of bytes bytes (" + lengths(columns) + ", without gaps) by that of self minus the row times share times its " + by + ".")
+	Doc(name + " replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its " + by + ".")
 	rows := Load(Param("rows"), GP64())
 	self := Load(Param("self"), GP64())
 	degree := Load(Param(param), GP64())
@@ -392,7 +350,7 @@ func startRows(v vector.ISA, weighted bool, columns int) {
 	share := broadcast(v, "share")
 	vector.EachRow(n, func() {
 		d := divisor(v, degree, share, weighted)
-		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
+		v.EachRegister("column", bytes, func(at Register, disp int) {
 			x, y := v.Reg(), v.Reg()
 			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, d, x)
 			VMOVUPS(Mem{Base: self, Index: at, Scale: 1, Disp: disp}, y)
@@ -408,10 +366,10 @@ func startRows(v vector.ISA, weighted bool, columns int) {
 }
 
 // addRows: sum[i] += weight * rows[i] where hop < hops[i].
-func addRows(v vector.ISA, columns int) {
-	name := "addRows" + suffix(v, columns)
+func addRows(v vector.ISA) {
+	name := "addRows" + v.Name
 	TEXT(name, NOSPLIT, "func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)")
-	Doc(name + " adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (" + lengths(columns) + ", without gaps).")
+	Doc(name + " adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (a multiple of 64, without gaps).")
 	sum := Load(Param("sum"), GP64())
 	rows := Load(Param("rows"), GP64())
 	hops := Load(Param("hops"), GP64())
@@ -426,7 +384,7 @@ func addRows(v vector.ISA, columns int) {
 		MOVWLZX(Mem{Base: hops}, h.As32())
 		CMPL(hop.As32(), h.As32())
 		JCC(LabelRef("next"))
-		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
+		v.EachRegister("column", bytes, func(at Register, disp int) {
 			y := v.Reg()
 			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, w, y)
 			VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: disp}, y, y)
@@ -441,10 +399,10 @@ func addRows(v vector.ISA, columns int) {
 }
 
 // addWeighed: sum[i] += weights[counts[i]] * rows[i] where that weight is not zero.
-func addWeighed(v vector.ISA, columns int) {
-	name := "addWeighed" + suffix(v, columns)
+func addWeighed(v vector.ISA) {
+	name := "addWeighed" + v.Name
 	TEXT(name, NOSPLIT, "func(sum, rows *float32, counts *uint16, weights *float32, n, bytes uintptr)")
-	Doc(name + " adds weights[counts[i]] times row i to row i of sum wherever that weight is not zero; n rows of bytes bytes (" + lengths(columns) + ", without gaps).")
+	Doc(name + " adds weights[counts[i]] times row i to row i of sum wherever that weight is not zero; n rows of bytes bytes (a multiple of 64, without gaps).")
 	sum := Load(Param("sum"), GP64())
 	rows := Load(Param("rows"), GP64())
 	counts := Load(Param("counts"), GP64())
@@ -458,7 +416,7 @@ func addWeighed(v vector.ISA, columns int) {
 		JEQ(LabelRef("next"))
 		w := v.Reg()
 		VBROADCASTSS(Mem{Base: weights, Index: count, Scale: 4}, w)
-		v.EachRegister("column", loop(columns, bytes), func(at Register, disp int) {
+		v.EachRegister("column", bytes, func(at Register, disp int) {
 			y := v.Reg()
 			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, w, y)
 			VADDPS(Mem{Base: sum, Index: at, Scale: 1, Disp: disp}, y, y)
@@ -526,22 +484,22 @@ func squareNorms(v vector.ISA) {
 
 // weightedSums: for the first columns, sums[c] += d*x and sums[16+c] += d*|x|, with the
 // degree plus one, or the strength plus one, as d.
-func weightedSums(v vector.ISA, weighted bool, columns int) {
-	name := "weightedSums" + suffix(v, columns)
+func weightedSums(v vector.ISA, weighted bool) {
+	name := "weightedSums" + v.Name
 	param, values, by := "degree", "uint32", "(degree+1)"
 	if weighted {
-		name = "strengthSums" + suffix(v, columns)
+		name = "strengthSums" + v.Name
 		param, values, by = "strength1", "float32", "(strength+1)"
 	}
 	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, "+param+" *"+values+", n, bytes uintptr)")
-	Doc(name + fmt.Sprintf(" adds, for the first %d columns of n rows of bytes bytes, %s·x to sums[0:%d] and %s·|x| to sums[16:%d], in float64.", columns, by, columns, by, 16+columns))
+	Doc(name + fmt.Sprintf(" adds, for the first 16 columns of n rows of bytes bytes, %s·x to sums[0:16] and %s·|x| to sums[16:32], in float64.", by, by))
 	sums := Load(Param("sums"), GP64())
 	rows := Load(Param("rows"), GP64())
 	degree := Load(Param(param), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
 	lanes := v.Lanes / 2
-	regs := columns / lanes // of signed sums
+	regs := 16 / lanes // of signed sums
 	// AVX2 has 16 registers: 4 signed, 4 absolute, and a few to work with.
 	signed, absolute := make([]VecVirtual, regs), make([]VecVirtual, regs)
 	for i := range signed {

@@ -24,8 +24,6 @@ func main() {
 			}
 		}
 	}
-	sumCSR(vector.HalfPanel, vector.Precisions[0], 8)
-	gather(vector.HalfPanel, vector.Precisions[0], 8)
 	Generate()
 }
 

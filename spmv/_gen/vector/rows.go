@@ -39,12 +39,8 @@ func EachPanel(label string, bytes Register, panel func(at GPVirtual)) {
 }
 
 // EachRegister writes such a loop, a register at a time: each gets where the columns of a
-// register are. Where bytes is nil a row is one register, and there is no loop.
+// register are.
 func (v ISA) EachRegister(label string, bytes Register, each func(at Register, disp int)) {
-	if bytes == nil {
-		each(nil, 0)
-		return
-	}
 	EachPanel(label, bytes, func(at GPVirtual) {
 		for c := 0; c < 16; c += v.Lanes {
 			each(at, c*4)

@@ -21,9 +21,6 @@ var ISAs = []ISA{
 	{"AVX2", 8, YMM},
 }
 
-// HalfPanel is the one in which a register has the 8 columns of half a panel.
-var HalfPanel = ISAs[1]
-
 // Precision is the type of the rows that are summed.
 type Precision struct {
 	Name  string
