@@ -23,7 +23,7 @@ const (
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
 
 // gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of the same columns form one gang, which has
-// a name (gangName).
+// a name, the first panel of its columns.
 //
 // The members of a gang stop together. If a lease ends without a report, all other leases of the gang end, so that its members come back
 // and form another gang; an idle worker takes the place of a lost one. A worker that reports the failure of another one does not know
@@ -47,14 +47,11 @@ type phaseTasks []*task
 // together reports whether the tasks belong to gangs.
 func (p phaseTasks) together() bool { return len(p) > 0 && p[0].Shares() }
 
-// gangName names the gang of a task by the first panel of its columns.
-func gangName(t *task) int { return t.FirstPanel }
-
 // gangOf returns all tasks of the gang of a task.
 func (p phaseTasks) gangOf(t *task) []*task {
 	var gang []*task
 	for _, x := range p {
-		if gangName(x) == gangName(t) {
+		if x.FirstPanel == t.FirstPanel {
 			gang = append(gang, x)
 		}
 	}
@@ -79,8 +76,8 @@ func places(gang []*task) (taken, free int) {
 func (p phaseTasks) gangs(yield func([]*task) bool) {
 	seen := map[int]bool{}
 	for _, t := range p {
-		if !seen[gangName(t)] {
-			seen[gangName(t)] = true
+		if !seen[t.FirstPanel] {
+			seen[t.FirstPanel] = true
 			if !yield(p.gangOf(t)) {
 				return
 			}
@@ -104,7 +101,7 @@ func (l *leases) suits(now time.Time, worker string, t *task) bool {
 		return true
 	}
 	taken, _ := places(l.tasks.gangOf(t))
-	waits := l.broken[gangName(t)] && taken > 0
+	waits := l.broken[t.FirstPanel] && taken > 0
 	return !waits && l.fit(now, worker, t)
 }
 
@@ -170,11 +167,11 @@ func (t *task) pieces() (list []piece) {
 // endGang ends all leases of the gang of a task.
 func (l *leases) endGang(t *task) {
 	for _, x := range l.byNumber() {
-		if gangName(x.task) == gangName(t) {
+		if x.task.FirstPanel == t.FirstPanel {
 			l.drop(x, "stopped")
 		}
 	}
-	delete(l.broken, gangName(t))
+	delete(l.broken, t.FirstPanel)
 }
 
 // leave ends or keeps the leases of the other members when the lease of a member ends without a report.
@@ -187,11 +184,11 @@ func (l *leases) leave(t *task, worker string, o control.Outcome) {
 		return
 	}
 	if taken, _ := places(l.tasks.gangOf(t)); taken > 0 {
-		l.broken[gangName(t)] = true
+		l.broken[t.FirstPanel] = true
 		return
 	}
-	delete(l.broken, gangName(t))
-	if l.breaks[gangName(t)]++; l.breaks[gangName(t)] >= breakBudget {
+	delete(l.broken, t.FirstPanel)
+	if l.breaks[t.FirstPanel]++; l.breaks[t.FirstPanel] >= breakBudget {
 		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("failed: its workers could not reach each other %d times, last: %s", breakBudget, o.Reason)}
 	}
 }
@@ -202,7 +199,7 @@ func (l *leases) resetLosses(of *task) {
 	if !l.tasks.together() {
 		return
 	}
-	delete(l.breaks, gangName(of))
+	delete(l.breaks, of.FirstPanel)
 	for _, t := range l.tasks.gangOf(of) {
 		t.losses, t.lostWith, t.failures = 0, nil, 0
 	}

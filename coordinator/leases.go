@@ -202,7 +202,7 @@ func (l *leases) put(of control.Task) *task {
 func (l *leases) lend(now time.Time, t *task, worker string, fencing uint64) *lease {
 	lease := &lease{task: t, worker: worker, fencing: fencing, since: now, renewed: now, saved: now, deadline: now.Add(l.ttl)}
 	if taken, _ := places(l.tasks.gangOf(t)); taken == 0 {
-		delete(l.broken, gangName(t))
+		delete(l.broken, t.FirstPanel)
 	}
 	t.leases = append(t.leases, lease)
 	l.open[fencing], l.with[worker] = lease, lease

@@ -28,7 +28,7 @@ import (
 // change replaces a text that occurs exactly once in a file of the repository.
 type change struct{ file, from, to string }
 
-// way is what is measured: the same job by the program as it is, or with some changes, and without the way.
+// way describes a measurement: the same job by the program with the way, and without it.
 type way struct {
 	name string
 	// edges is the number of edges of the graph for each node, features its number of features.
