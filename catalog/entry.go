@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-
 )
 
 // Types of the values of a tile.

@@ -4,14 +4,15 @@
 // # Model
 //
 // A [Matrix] has a number of rows for each interval, at most the nodes of the interval, because a matrix may store only some of them.
-// Workers that share the rows of a matrix write parts of tiles: some rows of a panel. [Matrix.Join] joins them. A committed tile or part is never written again: with the same plan its bytes would be the same.
+// Workers that share the rows of a matrix write parts of tiles: some rows of a panel. [Matrix.Join] joins them. A committed tile or part is
+// never written again: with the same plan its bytes would be the same.
 //
 // # Format
 //
 // [shards.TilePath] and [shards.EncodeTile] define the name and the bytes of a tile. The name of a part is the name of the tile, followed
-// by its rows. The entries of the catalogue say which rows and columns a file
-// holds, and whether its values are float32 or float16. [Features] is the matrix of a graph's features. A matrix may store rows in another
-// form ([Layout.Encode]), which its writer decodes ([Matrix.Pieces]).
+// by its rows. The entries of the catalogue say which rows and columns a file holds, and whether its values are float32 or float16.
+// [Features] is the matrix of a graph's features. A matrix may store rows in another form ([Layout.Encode]), which its writer decodes
+// ([Matrix.Pieces]).
 //
 // # Memory
 //

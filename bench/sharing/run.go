@@ -75,8 +75,10 @@ func (s *settings) run(ctx context.Context, l *lan, w way, base string, workers 
 	processes, ctx := errgroup.WithContext(ctx)
 	processes.Go(func() error {
 		boss := &l.hosts[0]
-		args := append([]string{"coordinator", "--run", run, "--keys", keys, "--workers", strconv.Itoa(workers), "--lease", "60s",
-			"--listen", boss.free(), "--gossip-listen", boss.free()}, s.job(w)...)
+		args := append([]string{
+			"coordinator", "--run", run, "--keys", keys, "--workers", strconv.Itoa(workers), "--lease", "60s",
+			"--listen", boss.free(), "--gossip-listen", boss.free(),
+		}, s.job(w)...)
 		return command(ctx, boss, k.program, append(args, k.share...)...)
 	})
 	for _, h := range l.hosts[1:] {
