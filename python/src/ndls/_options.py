@@ -33,7 +33,6 @@ class RunOptions(TypedDict, total=False):
     epochs: int | None
     epsilon: float | None
     features: Literal["none"] | None
-    group_columns: int | None
     group_size: int | None
     hidden: int | None
     hidden_norm: Literal["none", "layer"] | None
