@@ -33,99 +33,14 @@ func TestPlannedIsMeasured(t *testing.T) {
 	checkPlanned(t, dir)
 }
 
-// TestPlannedWithWeightsIsMeasured does so for edges with weights, sorted in memory and on disk.
-func TestPlannedWithWeightsIsMeasured(t *testing.T) {
-	whole(t)
-	ofUsers(t)
-	for _, memory := range []string{"144MiB", "512MiB"} {
-		t.Run(memory, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			run(t, "run", "--dataset", "synthetic:nodes=200000,edges=2500000,features=32,classes=8,seed=1,weights=6", "--run", dir,
-				"--memory", memory, "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--label-kmax", "3", "--quiet")
-			checkPlanned(t, dir)
-		})
-	}
-}
-
-// TestPlannedWithClassesIsMeasured does so with few classes and with many. TestTenThousandClasses has
-// a row of probabilities that is longer than all else of a node.
-func TestPlannedWithClassesIsMeasured(t *testing.T) {
-	whole(t)
-	ofUsers(t)
-	for _, c := range []struct {
-		nodes, classes int
-		probabilities  string
-		more           []string
-	}{
-		{200_000, 2, "all", nil},
-		{60_000, 172, "all", nil},
-		{60_000, 172, "best", nil},
-		{200_000, 172, "best", []string{"--keep-features=false", "--shards", "none", "--smoothed-precision", "float16", "--label-depth", "2"}},
-		{200_000, 172, "best", []string{"--keep-features=false", "--label-depth", "0", "--precision", "float16"}},
-		{60_000, 172, "best", []string{"--label-columns", "2"}},
-		{200_000, 2, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
-		{200_000, 172, "all", []string{"--label-rule", "cs", "--cs-correct-hops", "2"}},
-	} {
-		t.Run(fmt.Sprint(c.nodes, " ", c.classes, " ", c.probabilities, c.more), func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			run(t, append([]string{
-				"run", "--dataset", fmt.Sprintf("synthetic:nodes=%d,edges=400000,features=32,classes=%d,seed=1", c.nodes, c.classes), "--run", dir,
-				"--memory", "480MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--probabilities", c.probabilities, "--quiet",
-			}, c.more...)...)
-			checkPlanned(t, dir, "partition") // with many classes a synthetic graph has fewer edges
-		})
-	}
-}
-
-// TestPlannedHopsIsMeasured does so where hops are written as they are, and with columns of
-// labels.
-func TestPlannedHopsIsMeasured(t *testing.T) {
-	whole(t)
-	ofUsers(t)
-	for _, options := range []string{
-		"--keep-hops 1,2 --targets labelled --precision float16",
-		"--rule sign --hops 2 --label-columns 2 --precision float16",
-		"--rule sign --hops 2 --depth node",
-		"--rule nafs --hops 3 --depth node --targets labelled",
-	} {
-		t.Run(options, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			run(t, append([]string{
-				"run", "--dataset", "synthetic:nodes=200000,edges=800000,features=40,classes=8,seed=1", "--run", dir,
-				"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet",
-			}, strings.Fields(options)...)...)
-			checkPlanned(t, dir)
-		})
-	}
-}
-
-// TestPlannedInductiveIsMeasured does so where models are trained on rows of other run directories,
-// of which there are fewer than the run has.
-func TestPlannedInductiveIsMeasured(t *testing.T) {
-	whole(t)
-	ofUsers(t)
-	dir := filepath.Join(t.TempDir(), "run")
-	run(t, "run", "--dataset", "synthetic:nodes=100000,edges=400000,features=64,classes=8,seed=1", "--run", dir, "--inductive", "--split", "share:0.1,0.1",
-		"--memory", "256MiB", "--threads", "2", "--epsilon", "0.1", "--probes", "16", "--runs", "1", "--epochs", "1", "--hidden", "16", "--label-kmax", "2", "--quiet")
-	checkPlanned(t, dir)
-}
-
-// TestPlannedByWorkersIsMeasured does so for a partition by two workers, without and with
-// weights, and the least of the stage that follows; and for one with features.
+// TestPlannedByWorkersIsMeasured does so for a partition of edges with weights by two workers, and the least of the stage that follows.
 func TestPlannedByWorkersIsMeasured(t *testing.T) {
 	whole(t)
 	ofUsers(t)
-	for _, c := range []struct{ graph, args string }{
-		{"nodes=400000,edges=4000000,seed=1", "run --features none --probes 16 --kmax 2"},
-		{"nodes=400000,edges=4000000,seed=1,weights=6", "run --features none --probes 16 --kmax 2"},
-		{"nodes=400000,edges=1000000,features=100,seed=1", "run --probes 16 --kmax 2 --targets labelled --runs 1 --epochs 2 --label-kmax 2"},
-	} {
-		t.Run(c.graph, func(t *testing.T) {
-			dir := filepath.Join(t.TempDir(), "run")
-			run(t, append(strings.Fields(c.args), "--dataset", "synthetic:"+c.graph, "--run", dir, "--workers", "2", "--memory", "512MiB", "--threads", "2", "--quiet")...)
-			checkPlanned(t, dir, "smooth", "train", "predict", "label-depth", "smooth-labels", "evaluate")
-		})
-	}
+	dir := filepath.Join(t.TempDir(), "run")
+	run(t, "run", "--dataset", "synthetic:nodes=400000,edges=4000000,seed=1,weights=6", "--run", dir, "--features", "none", "--probes", "16", "--kmax", "2",
+		"--workers", "2", "--memory", "512MiB", "--threads", "2", "--quiet")
+	checkPlanned(t, dir)
 }
 
 // checkPlanned compares the record of a run with what was planned. Of stages that plan by
@@ -200,30 +115,25 @@ func comparePlanned(t *testing.T, dir string, plans map[string]*figures, unstate
 }
 
 // TestPlannedTablesIsMeasured compares the partition of tables with text ids with what is
-// planned for them: with memory for all, and with so little that ids and edges are sorted in
-// files.
+// planned for them, with so little memory that ids and edges are sorted in files.
 func TestPlannedTablesIsMeasured(t *testing.T) {
 	whole(t)
 	ofUsers(t)
 	const nodes, edges = 400_000, 1_200_000
 	dir := t.TempDir()
 	uri := "table:" + writeTextTables(t, dir, nodes, edges)
-	for _, memory := range []string{"192MiB", "640MiB"} {
-		t.Run(memory, func(t *testing.T) {
-			options := []string{"--dataset", uri, "--memory", memory, "--threads", "2", "--quiet"}
-			var planned struct {
-				figures
-				Stage string `json:"name"`
-			}
-			first, _, _ := strings.Cut(run(t, append([]string{"plan", "--json"}, options...)...), "\n")
-			if err := json.Unmarshal([]byte(first), &planned); err != nil || planned.Stage != "partition" {
-				t.Fatalf("%s: %v", first, err)
-			}
-			dir := filepath.Join(t.TempDir(), "run")
-			run(t, append([]string{"partition", "--run", dir}, options...)...)
-			comparePlanned(t, dir, map[string]*figures{"partition": &planned.figures})
-		})
+	options := []string{"--dataset", uri, "--memory", "192MiB", "--threads", "2", "--quiet"}
+	var planned struct {
+		figures
+		Stage string `json:"name"`
 	}
+	first, _, _ := strings.Cut(run(t, append([]string{"plan", "--json"}, options...)...), "\n")
+	if err := json.Unmarshal([]byte(first), &planned); err != nil || planned.Stage != "partition" {
+		t.Fatalf("%s: %v", first, err)
+	}
+	dir = filepath.Join(dir, "run")
+	run(t, append([]string{"partition", "--run", dir}, options...)...)
+	comparePlanned(t, dir, map[string]*figures{"partition": &planned.figures})
 }
 
 // writeTextTables writes a random graph as CSV with text ids, and returns what a table: URI

@@ -74,7 +74,7 @@ func (lsiStage) Shares(plan.Options) bool { return true }
 
 // Cost implements estimate.Stage.
 func (lsiStage) Cost(s *estimate.Sheet) {
-	s.ReadNodes(1) // degrees
+	s.ReadNodes(2) // degrees, and ids for the table
 	looser := len(loosersOf(s.Plan, s.Facts(s.Plan), s.Epsilons))
 	findsK(s, s.Plan.LSI.Epsilon, s.Plan.LSI.Kmax, int64(looser)*(2*s.Part+4096), true)
 	for range 1 + looser {

@@ -79,6 +79,7 @@ func Execute(ctx context.Context, cat *catalog.Catalog, task control.Task) (cont
 	}
 	defer env.Close()
 	err = stage.Execute(ctx, env)
+	env.Report.PlannedPeak = mem.Total(budget.Peak())
 	return env.Report, err
 }
 
