@@ -453,10 +453,6 @@ scaling-measured: ## bench/scaling/measured.json: real runs that the simulation 
 bench-sharing: ## seconds of lsi and smooth with each way to share rows and without it, over cables of three speeds; an hour on a machine of its own, as root (SHARING=-ways=relay for one)
 	$(GO) run -C bench ./sharing $(SHARING)
 
-.PHONY: plan
-plan: ## seconds that ndls plan gives beside those that stages take: three scales of papers100m:, cora and coauthor_cs (NDLS_DATA; half an hour on a machine of its own; PLAN=-only=cora for one)
-	$(GO) run -C bench ./plan -data "$(abspath $(NDLS_DATA))" $(PLAN)
-
 .PHONY: papers100m
 papers100m: build ## stage by stage figures on graphs of the shape of ogbn-papers100M
 	$(GO) run -C bench ./papers100m

@@ -161,8 +161,7 @@ type PlanConfig struct {
 	// GroupSize is the number of workers that share the rows of a block of columns with "grid"; 0
 	// chooses it.
 	GroupSize int
-	// Measure takes the speeds of this machine for seconds, in place of those of a reference
-	// machine. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
+	// Measure takes the speeds of this machine for seconds, in place of usual ones. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
 	Measure bool
 }
 
@@ -283,9 +282,7 @@ func (c PlanConfig) counts(ctx context.Context, opts Options) (counts Counts, er
 		return counts, failure.Of(ErrOption, "%d nodes and %d edges: a run takes at most %d nodes, since node ids have 32 bits, and %d edges; plan for a part of the graph",
 			counts.Nodes, counts.Edges, int64(mostNodes), int64(mostEdges))
 	}
-	if counts.Hops == 0 {
-		counts.Hops = counts.ExpectedHops(opts.LSI)
-	}
+	counts.Hops = cmp.Or(counts.Hops, opts.LSI.Kmax)
 	if lack := stage.LacksDirection(opts, counts.Directed); lack != "" {
 		return counts, failure.Of(ErrOption, "%s", lack)
 	}

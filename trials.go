@@ -517,7 +517,7 @@ func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err e
 // counts returns the counts of the graph.
 func (t *Trials) counts(plan Options) estimate.Counts {
 	counts := stage.CountsOf(t.cat, t.summary)
-	counts.Hops = counts.ExpectedHops(plan.LSI)
+	counts.Hops = plan.LSI.Kmax
 	return counts
 }
 

@@ -37,9 +37,7 @@ func (j forecast) counts(ctx context.Context, rec *Record) (estimate.Counts, err
 		c.Hops, c.TrainOn = hops, on
 	}
 	c.Epsilons = j.Inputs.LabelEpsilons
-	if c.Hops == 0 {
-		c.Hops = c.ExpectedHops(j.Plan.LSI)
-	}
+	c.Hops = cmp.Or(c.Hops, j.Plan.LSI.Kmax)
 	for _, x := range rec.Stages {
 		if x.State == Complete {
 			stage.Learn(&c, x.StageReport)
@@ -174,8 +172,7 @@ func (j forecast) sharedFigures(ctx context.Context, c estimate.Counts, s contro
 	return &planned[0], estimate.CheckDisk(c, j.Plan, most.Resources(), workers, 0, held, free, stage.Costs(s)...)
 }
 
-// measureFrom is the number of planned seconds, on the reference machine, from which this machine is measured first. A measurement takes a
-// second.
+// measureFrom is the number of seconds, planned with usual speeds, from which this machine is measured first. A measurement takes a second.
 const measureFrom = 60
 
 // estimate plans stages as workers will share them. If they take long, it uses the measured speeds of the machine.
@@ -195,7 +192,7 @@ func (j forecast) estimate(ctx context.Context, c estimate.Counts, held int64, s
 	j.Measure = nil
 	if j.Resources.Speeds, err = measure(ctx); err != nil {
 		j.Resources.Speeds = control.Speeds{}
-		j.Log.Warn("cannot measure the machine; seconds are planned as on another one", "because", err)
+		j.Log.Warn("cannot measure the machine; seconds are planned with usual speeds", "because", err)
 		return list, ctx.Err()
 	}
 	s := j.Resources.Speeds

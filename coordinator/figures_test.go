@@ -13,7 +13,6 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
-	"ndls/shards"
 	"ndls/stage"
 )
 
@@ -131,22 +130,6 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		alone, err := estimate.Run(counts, j.Plan, o.workers[1].Resources(), 0, stage.Costs(control.Partition)...)
 		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
 			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
-		}
-	}
-}
-
-// TestFewHopsOfAPartition: a stage that is run by itself is planned with what the partition has
-// recorded of the graph, as it is in a whole run.
-func TestFewHopsOfAPartition(t *testing.T) {
-	j, _ := setup(t, storage.NewMem(), labelled)
-	j.Plan.LSI.Kmax = 200
-	for _, few := range []bool{false, true} {
-		if err := shards.WriteSummary(t.Context(), j.Catalog, shards.Summary{Nodes: 1 << 20, Edges: 1 << 24, Components: 1, FewHops: few}); err != nil {
-			t.Fatal(err)
-		}
-		c, err := j.forecast().counts(t.Context(), &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}})
-		if err != nil || (c.Hops < 30) != few {
-			t.Errorf("few hops %v: planned with %d hops, %v", few, c.Hops, err)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func (g *papers) dataset(o Options) *papersDataset {
 	d := &papersDataset{g: g, counted: &counted{
 		info: Info{
 			Name: "papers100m", Identity: g.identity(), NumNodes: g.nodes,
-			HasLabels: true, HasSplits: true, FewHops: g.tails == 0 && !g.slow, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
 		},
 		nodes: g.nodes, rows: g.edges, edge: g.edge,
 	}}

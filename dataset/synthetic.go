@@ -132,9 +132,6 @@ func (g *synthetic) identity() string {
 	return text
 }
 
-// denseEdges is the number of edges for each node from which on a synthetic graph has no chains that need many hops.
-const denseEdges = 4
-
 func openSynthetic(_ context.Context, rest string, o Options) (Dataset, error) {
 	g, err := parseSynthetic(rest)
 	if err != nil {
@@ -151,7 +148,7 @@ func (g *synthetic) dataset(o Options) *counted {
 	c := &counted{
 		info: Info{
 			Name: "synthetic", Identity: g.identity(), NumNodes: g.nodes, NumFeatures: g.features,
-			HasLabels: true, HasSplits: true, FewHops: g.edges >= denseEdges*g.nodes, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
 		},
 		nodes: g.nodes, rows: g.edges,
 		edge:  g.edge,

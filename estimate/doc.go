@@ -4,12 +4,12 @@
 // # Model
 //
 // Memory, disk, bytes, passes and columns follow from the choices that the stages make for the same
-// counts (how column blocks are laid out, what is spilled). The number of hops is unknown at first.
-// Until the K table gives it, the field Hops of [Counts] stands for it ([Counts.ExpectedHops]).
+// counts (how column blocks are laid out, what is spilled). The number of hops is unknown until the
+// K table gives it: the field Hops of [Counts] is Kmax until then, or what the user expects.
 //
-// Seconds are amounts of work divided by the rates of one machine. All threads share edges, rows,
-// values, float operations and bytes; one thread reads the rows of tables. rates.go lists the rates
-// and the measurement of each. For another machine the rates are only scaled.
+// Seconds are amounts of work divided by the measured speeds of a machine ([control.Speeds]): edges past
+// rows, keys that are put in order, float operations, bytes read and written. All threads share
+// them; one thread reads the rows of tables. Usual speeds stand for those that were not measured.
 //
 // Bytes read and written count the run directory and scratch files, without the dataset's own
 // files.

@@ -44,16 +44,13 @@ type Counts struct {
 	Training   int64 `json:"training"`
 	Validation int64 `json:"validation"`
 	Labelled   int64 `json:"labelled"`
-	// Hops is the largest K, found or expected. LabelledHops is the largest K of the labelled nodes
+	// Hops is the largest K, found or assumed: Kmax before it is known. LabelledHops is the largest K of the labelled nodes
 	// if it was found, else 0.
 	Hops         int `json:"hops"`
 	LabelledHops int `json:"labelled_hops"`
-	// Plain is the number of hops after which polynomials found K of rows that moved then, and MovingShare the share of the edges that lead
-	// into such rows. Both are 0 if that is not known, or no row was left out.
-	Plain       int     `json:"plain,omitempty"`
+	// MovingShare is the share of the edges that lead into rows that moved when polynomials found their K, 0 if that is not known, or no row
+	// was left out.
 	MovingShare float64 `json:"moving_share,omitempty"`
-	// FewHops says that the graph is generated without chains, and mixes fast.
-	FewHops bool `json:"few_hops,omitempty"`
 	// ValidationHops is the largest K of a labelled validation node, if it was found.
 	ValidationHops int `json:"validation_hops,omitempty"`
 	// Epsilons lists, separated by commas, further distances for which the LSI stage finds K.
@@ -190,20 +187,20 @@ type Sheet struct {
 	// Teams is the number of blocks, of the columns added last, that a worker smooths side by side.
 	Teams int
 
-	sharing int64     // workers that share the rows, 1 if none share them
-	members int       // of a group
-	groups  int       // number of groups, which share the columns
-	spilled bool      // not all rows of a column block are in memory
-	runtime int64     // memory beside the budget's
-	seconds float64   // of computing on all threads, and of reading during passes
-	each    float64   // of computing that each worker repeats, whatever its share
-	readers int64     // memory of further threads that read tables, beyond what the stage needs at least
-	needs   int64     // least memory of the stage, without the runtime's
-	passed  int64     // part of BytesRead that is read while threads compute
-	scratch int64     // part of BytesWritten in scratch files
-	piped   bool      // bytes are read and written while threads compute
-	pieces  int       // pieces that workers share, 0 if one worker does all
-	width   float64   // computing time of a pass as a multiple of the time for 16 float32 columns
+	sharing int64   // workers that share the rows, 1 if none share them
+	members int     // of a group
+	groups  int     // number of groups, which share the columns
+	spilled bool    // not all rows of a column block are in memory
+	runtime int64   // memory beside the budget's
+	seconds float64 // of computing on all threads, and of reading during passes
+	each    float64 // of computing that each worker repeats, whatever its share
+	readers int64   // memory of further threads that read tables, beyond what the stage needs at least
+	needs   int64   // least memory of the stage, without the runtime's
+	passed  int64   // part of BytesRead that is read while threads compute
+	scratch int64   // part of BytesWritten in scratch files
+	pieces  int     // pieces that workers share, 0 if one worker does all
+	lines   float64 // of 64 bytes in a row of a column block
+	speeds  control.Speeds
 	way     group.Way // in which workers exchange rows
 	ahead   int64     // bytes of rows that one of two workers can hold while it adds its own
 	swaps   swaps     // of workers that share the stage
@@ -217,12 +214,9 @@ func newSheet(c Counts, p plan.Options, r control.Resources) *Sheet {
 		c.InputRows = c.Edges
 	}
 	c.Components = max(c.Components, 1)
-	if c.FewHops && c.LabelledHops == 0 {
-		c.LabelledHops, c.ValidationHops = c.hopsOf(c.Labelled, p.LSI.Epsilon), c.hopsOf(c.Validation, p.LSI.Epsilon)
-	}
 	return &Sheet{
 		Counts: c, Plan: p, Resources: r, Threads: max(r.Threads, 1), Workers: 1, sharing: 1, members: 1, groups: 1,
-		Part: c.Nodes, runtime: runtimeUse, swaps: swaps{network: swappedBytes, delay: swapDelay},
+		Part: c.Nodes, runtime: runtimeUse, speeds: withUsual(r.Speeds), swaps: swaps{network: swappedBytes, delay: swapDelay},
 	}
 }
 
@@ -238,13 +232,8 @@ func (s *Sheet) figures(of Stage) control.Figures {
 		f.PeakBytes = max(f.PeakBytes, s.needs+s.readers+s.runtime)
 	}
 	f.PeakBytes = min(f.PeakBytes, max(s.Resources.Memory, f.LeastBytes))
-	moving := float64(f.BytesRead-s.passed)/s.reads() + float64(s.scratch)/s.scratches() + float64(f.BytesWritten-s.scratch)/s.commits()
-	together := s.seconds + moving
-	if s.piped {
-		together = max(s.seconds, moving)
-	}
-	together += pieceSeconds*float64(s.pieces)/float64(max(s.Teams, 1)) + s.swaps.seconds(float64(s.members), float64(s.Threads))
-	f.Seconds = stageSeconds + s.each + s.share()*together
+	moving := float64(f.BytesRead-s.passed)/s.speeds.Read + float64(f.BytesWritten)/s.speeds.Write
+	f.Seconds = s.each + s.share()*(s.seconds+moving+s.swaps.seconds(float64(s.members), float64(s.Threads)))
 	return f
 }
 
@@ -320,7 +309,7 @@ func (s *Sheet) readsTable(times, rows, stored, decoded int64) {
 	bytes := shards.ReaderBytes(rows, stored, decoded)
 	readers := shards.NumReaders(s.Threads, rows, bytes, s.Budget())
 	s.readers = max(s.readers, int64(readers-1)*bytes)
-	s.each += float64(times*rows) / s.rate(readNodes) / readsAtOnce(readers)
+	s.each += float64(times*rows) / s.speeds.Values
 }
 
 // kRow is the approximate size of a row of the K table on disk, in bytes.
@@ -330,7 +319,7 @@ const kRow = 5
 func (s *Sheet) WriteK() {
 	s.DiskBytes += kRow * s.Nodes
 	s.BytesWritten += kRow * s.Nodes
-	s.each += float64(s.Nodes) / s.rate(readNodes)
+	s.each += float64(s.Nodes) / s.speeds.Values
 }
 
 // Records says that the stage reads the node table while its rows are in memory.
@@ -344,28 +333,11 @@ func (s *Sheet) Encodes() {
 	}
 }
 
-// Computes adds an amount of work that all threads share, at a rate a second and thread.
-func (s *Sheet) Computes(amount float64, rate Rate) {
-	s.seconds += amount / s.rate(rate) / float64(s.Threads)
-}
-
-// Streams adds work whose input of so many bytes is read ahead: the slower of the two decides.
-func (s *Sheet) Streams(bytes int64, work func()) {
-	before := s.seconds
-	work()
-	s.BytesRead += bytes
-	s.passed += bytes
-	s.seconds = before + max(s.seconds-before, float64(bytes)/s.reads())
-}
-
 // Scratches adds bytes written to scratch files.
 func (s *Sheet) Scratches(bytes int64) {
 	s.BytesWritten = min(s.BytesWritten+bytes, hops.MostBytes)
 	s.scratch = min(s.scratch+bytes, hops.MostBytes)
 }
-
-// Piped says that the stage reads and writes while it computes.
-func (s *Sheet) Piped() { s.piped = true }
 
 // ReadK adds reading the K table, which each worker does.
 func (s *Sheet) ReadK() {

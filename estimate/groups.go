@@ -32,9 +32,9 @@ func GroupSeconds(c Counts, p plan.Options, r control.Resources, s Stage, worker
 	}
 	members := float64(size)
 	passes := float64(x.Passes)
-	seconds := passes * x.width * float64(x.OnGraph().edgesOfPass()) / members / rates.Edges
+	seconds := passes * x.lines * float64(x.OnGraph().edgesOfPass()) / members / rates.Edges
 	if rates.Store > 0 && x.BytesPerPass > 0 {
-		seconds = overlap * max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
+		seconds = max(seconds, passes*float64(x.BytesPerPass)/members/rates.Store)
 	}
 	together := 0.0
 	if size > 1 {
@@ -46,7 +46,7 @@ func GroupSeconds(c Counts, p plan.Options, r control.Resources, s Stage, worker
 	if rates.Store > 0 {
 		moved = float64(x.BytesRead-x.passed+x.BytesWritten-x.scratch) / float64(workers) / rates.Store
 	}
-	return x.each + part*(seconds+float64(x.scratch)/scratchBytes) + moved + together
+	return x.each + part*(seconds+float64(x.scratch)/x.speeds.Write) + moved + together
 }
 
 const (

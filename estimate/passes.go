@@ -1,8 +1,6 @@
 package estimate
 
 import (
-	"math"
-
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/packed"
@@ -127,11 +125,8 @@ func (s OnGraph) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies boo
 		scratch += s.copies()
 	}
 	s.ScratchBytes = max(s.ScratchBytes, scratch)
-	width := 1 + nextLine*max(float64(int64(l.Columns)*l.Precision.Bytes())/lineBytes-1, 0)
-	if l.Precision == spmv.Float16 && int64(l.Columns)*l.Precision.Bytes() >= lineBytes {
-		width *= widened
-	}
-	s.width = width
+	rowBytes := int64(l.Columns) * l.Precision.Bytes()
+	s.lines = max(float64(rowBytes)/lineBytes, 1)
 	share := 1.0
 	s.way = group.Direct
 	if l.Relays(s.Part) {
@@ -153,44 +148,24 @@ func (s OnGraph) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies boo
 		s.ahead = l.Ahead()
 	}
 	s.spilled = s.spilled || l.Residency != spmv.Resident
-	edges, rows := float64(s.edgesOfPass())/float64(s.sharing), float64(s.Part)
-	rate := s.edgeRate(s.Nodes * int64(l.Columns) * l.Precision.Bytes())
-	seconds := width * ((float64(w.Passes)-spared)*edges/rate + float64(w.Passes)*rows/s.rate(passedRows)) / float64(s.Threads)
+	passes := float64(w.Passes) - spared
+	moved := float64(s.edgesOfPass())/float64(s.sharing) + finishedRow*float64(s.Part)
+	seconds := s.lines * passes * moved / s.edgeRate(s.Nodes*rowBytes) / float64(s.Threads)
 	if r.Resident {
 		s.BytesRead += s.stream()
 	} else {
 		read := int64(w.Passes) * s.stream()
 		s.BytesPerPass = s.stream()
-		seconds = overlap * max(seconds, (float64(w.Passes)-spared)*float64(s.stream())/float64(s.sharing)/s.reads())
+		seconds = max(seconds, passes*float64(s.stream())/float64(s.sharing)/s.speeds.Read)
 		s.BytesRead += read
 		s.passed += read
 	}
 	s.seconds += seconds
 }
 
-const (
-	// lineBytes is the number of bytes that a processor reads from memory at a time: the size of
-	// the rows of [passedEdges].
-	lineBytes = 64
-	// nextLine is the time of each further line of a row, relative to the first one. Measured with
-	// 2M rows of 32 and of 16 columns: bench/papers100m/RESULTS.md.
-	nextLine = 0.77
-	// widened is the time of edges with float16 rows relative to float32 rows of as many bytes.
-	// Measured by ndls bench kernel with --columns 32, with and without --precision float16.
-	widened = 1.12
-)
-
-// edgeRate returns the edges a second and thread for rows of so many bytes together.
-func (s OnGraph) edgeRate(bytes int64) float64 {
-	between := func(small, large Rate, from, to float64) float64 {
-		beyond := math.Log(max(float64(bytes), from)/from) / math.Log(to/from)
-		return s.rate(small) * math.Pow(s.rate(large)/s.rate(small), min(beyond, 1))
-	}
-	if bytes < cacheBytes {
-		return between(cachedEdges, sharedEdges, coreBytes, cacheBytes)
-	}
-	return between(sharedEdges, passedEdges, cacheBytes, memoryBytes)
-}
+// lineBytes is the number of bytes that a processor reads from memory at a time: the size of the rows of measured edges. A pass reads each
+// finished row, adds it to a sum and stores it, which moves as many rows as finishedRow edges.
+const lineBytes, finishedRow = 64, 3
 
 // copies returns the scratch space for copies of edges.
 func (s OnGraph) copies() int64 {
@@ -216,12 +191,7 @@ func (s OnGraph) FindLSI(width int, sketch bool, epsilon, tolerance float64, kma
 	}
 	w := o.Work(s.Part, lsi.MostOpen(s.Part, s.Nodes), width, sketch, min(s.Hops, kmax))
 	s.streams(r, w, o.Layout, o.FewExpected(s.Hops), 0)
-	s.Computes(float64(s.Part)*float64(width), filledValues)
-	if o.FewExpected(s.Hops) {
-		s.Computes(o.FewValues(s.Part, width), combinedValues)
-		w.Passes = hops.Blocks(width, o.Layout) * o.PlainHops()
-	}
-	s.Computes(float64(w.Passes)*float64(s.Part)*float64(o.Layout.Columns), observedValues)
+	s.Moves(float64(s.Part) * float64(width))
 }
 
 // FindDirections adds finding so many slow directions of the graph beside random columns, and held bytes.
@@ -242,7 +212,7 @@ func (s OnGraph) FindDirections(directions, random int, held int64) {
 	w.Move(5*rows, 3*rows) // saved and made orthonormal twice, multiplied
 	w.Disk = l.Disk(s.Part) + rows
 	s.streams(r, w, l, false, 0)
-	s.Computes(float64(s.Part)*float64(directions)*float64(2*directions+random), observedValues)
+	s.Multiplies(2 * float64(s.Part) * float64(directions) * float64(2*directions+random))
 }
 
 // ShareLSI adds one run of the LSI engine in which workers, or groups of them, share the panels of
@@ -270,18 +240,16 @@ func (s OnGraph) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Op
 	}
 	squares := int64(longest) * 8 * n * int64(l.Columns/packed.PanelColumns)
 	w.Move(int64(len(ends))*squares, int64(len(ends))*squares)
-	observed, products := w.Passes, int64(0)
+	products := int64(0)
 	if o.PlainHops() > 0 {
 		var kept int64
 		kept, products = o.FewWork(&w, n, lsi.MostOpen(n, s.Nodes), panels)
 		squares = max(lsi.Longest*8*n*int64(l.Columns/packed.PanelColumns), kept) // hops may be made one by one after all
 		products *= int64(panels) * int64(s.sharing)
-		s.Computes(o.FewValues(n, panels*packed.PanelColumns), combinedValues)
 	}
 	w.Disk = l.Disk(n) + squares
 	s.streams(r, w, l, o.PlainHops() > 0, 0)
-	s.Computes(float64(n)*float64(panels*packed.PanelColumns), filledValues)
-	s.Computes(float64(observed)*float64(n)*float64(l.Columns), observedValues)
+	s.Moves(float64(n) * float64(panels*packed.PanelColumns))
 	// Rows after each stretch, and squared distances: those of the first stretch are most of them.
 	rows := int64(panels) * s.Nodes * packed.PanelColumns * l.Precision.Bytes()
 	found := int64(ends[0]+1) * 8 * s.Nodes * int64(panels)
@@ -315,7 +283,6 @@ func (s OnGraph) Spectrum(held int64) {
 	w.Pass(l, s.Part, lsi.SpectrumHops, false)
 	w.Disk = l.Disk(s.Part)
 	s.streams(r, w, l, false, 0)
-	s.Computes(5*lsi.SpectrumHops*float64(s.Part)*packed.PanelColumns, observedValues)
 }
 
 // Columns adds smoothing some columns, read from tiles, beside held bytes.
@@ -334,7 +301,7 @@ func (s OnGraph) Labels(o smooth.Options, columns, last int, held int64) {
 	reads, blocks := s.smooths(o, columns, last, held)
 	bytes := partition.NodeBytes(s.Partitioned())
 	s.BytesRead += reads * blocks * bytes
-	s.each += float64(reads*blocks*s.Nodes) / s.rate(readNodes) // by one reader, beside hops
+	s.each += float64(reads*blocks*s.Nodes) / s.speeds.Values // by one reader, beside hops
 }
 
 // smooths adds smoothing some columns. It returns the number of blocks, and the number of times
@@ -363,7 +330,7 @@ func (s OnGraph) smooths(o smooth.Options, columns, last int, held int64) (reads
 	if len(o.Keep) > 0 && o.Keep[0] == 0 {
 		reads += int64(outputs)
 	}
-	s.Computes(float64(reads)*float64(s.Part)*float64(columns), filledValues)
+	s.Moves(float64(reads) * float64(s.Part) * float64(columns))
 	return reads, int64(hops.Blocks(whole, o.Layout))
 }
 
@@ -371,11 +338,11 @@ func (s OnGraph) smooths(o smooth.Options, columns, last int, held int64) (reads
 // stand.
 func (s OnGraph) passesOf(o smooth.Options, hops int) (passes, moves int) {
 	passes = o.Passes(hops)
-	if s.MovingShare == 0 || o.Standing == 0 || passes == hops {
+	if s.MovingShare == 0 || o.Standing == 0 || passes == hops || hops <= smooth.PlainHops {
 		return passes, 0
 	}
-	moves = o.Passes(hops - s.Plain)
-	return s.Plain + moves, moves
+	moves = o.Passes(hops - smooth.PlainHops)
+	return smooth.PlainHops + moves, moves
 }
 
 // spared returns the number of passes, of so many blocks with so many hops, that are expected to
@@ -390,5 +357,17 @@ func (s OnGraph) spared(o smooth.Options, blocks, last, moves int) float64 {
 	if moves > 0 {
 		return max(float64(blocks*moves)*(1-s.MovingShare)-findPasses, 0)
 	}
-	return max(float64(blocks)*s.needless(o.Targets.Len(), last)-findPasses, 0)
+	return max(float64(blocks)*s.needless(last)-findPasses, 0)
+}
+
+// needless returns the number of passes, as a sum over the last hops of a block, whose edges lead into rows that these hops do not need. One
+// row counts the last hop. Each step back from it multiplies the needed edges by the neighbours of a row, until all edges are needed.
+func (s OnGraph) needless(last int) (passes float64) {
+	edges := max(float64(s.edgesOfPass()), 1)
+	needed := 1.0
+	for range min(last, hops.MostEarly) {
+		passes += max(1-needed/edges, 0)
+		needed *= max(edges/float64(s.Nodes), 1)
+	}
+	return passes
 }

@@ -69,12 +69,6 @@ func (o Options) FewWork(w *hops.Work, n, open int64, panels int) (disk, committ
 	return keptBytes(most, o.mostKept(), l) + most*s.unitBytes(), int64(8*s.products()) * (n / openShare)
 }
 
-// FewValues returns the number of values that are added in memory for the hops after PlainHops of a probe of that width, of n rows of a
-// graph with as many open nodes as there may be, if these rows have their share of them.
-func (o Options) FewValues(n int64, width int) float64 {
-	return float64(n/openShare) * float64(width) * float64(o.most().terms())
-}
-
 // work is [Options.Work] with windows that end as end says after the first block has run, and so many
 // units of open nodes after plainHops; there is disk space for most.
 func (o Options) work(n int64, width int, sketch bool, last int, units, most int64, end func(*tracker) int) (w hops.Work) {

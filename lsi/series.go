@@ -197,14 +197,6 @@ func (s *series) square(h int, products []float64) (sum float64) {
 	return max(sum, 0)
 }
 
-// terms returns the number of rows that are added in memory for a node and panel.
-func (s *series) terms() (n int64) {
-	for parity, rows := range s.basis {
-		n += int64(len(rows)) * int64((s.degree-parity)/2+1)
-	}
-	return n + int64(s.products())
-}
-
 // PlainHops is the least number of hops after which the options replace hops by polynomials if that pays, 0 if they never do.
 func (o Options) PlainHops() int {
 	if o.most().degree == 0 {

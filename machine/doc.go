@@ -7,12 +7,11 @@
 // products, values that a thread handles, bytes read and written. The seconds that follow
 // depend on the machine, by a factor of four among those that were tried. [Measure] times
 // one short loop for each kind of work, with the kernels that the stages use, on all
-// threads at the same time. Package estimate takes the speeds in place of those of its
-// reference machine.
+// threads at the same time. Package estimate divides work by these speeds.
 //
 // # Memory
 //
-// RowBytes of rows, or a quarter of what the budget has free if that is less, a sixteenth of that
+// control.FarBytes of rows, or a quarter of what the budget has free if that is less, a sixteenth of that
 // for edges, 2 MiB for each thread, and FileBytes in a file that is removed at the end.
 //
 // # Determinism

@@ -23,9 +23,6 @@ import (
 )
 
 const (
-	// RowBytes is the size of the rows that edges are passed over: more than the caches of
-	// most processors hold.
-	RowBytes = 256 << 20
 	// FileBytes is the size of the file that is written and read.
 	FileBytes = 128 << 20
 
@@ -34,9 +31,8 @@ const (
 	// rounds is the number of times that a thread runs each loop. A round takes at least span, and the
 	// median of the rounds counts.
 	rounds = 3
-	// gap is the mean distance of the sources of a strip, in rows: that of a graph of 15 million
-	// nodes with 30 edges each.
-	gap = 16
+	// degree is the number of edges of a row.
+	degree = 16
 	// fillings is the number of parts in which threads fill the rows.
 	fillings = 64
 	// sortedKeys is the number of keys that are sorted at a time. The second-level cache holds
@@ -55,7 +51,7 @@ type Options struct {
 	Threads int
 	// Kernel is "auto", "avx512", "avx2" or "go".
 	Kernel string
-	// Rows is the size of the rows that edges are passed over, 0 for RowBytes.
+	// Rows is the size of the rows that edges are passed over, 0 for control.FarBytes.
 	Rows int64
 }
 
@@ -63,6 +59,11 @@ type Options struct {
 // not the space, and with [mem.ErrBudget] if b has not 64 MiB free.
 func Measure(ctx context.Context, b *mem.Budget, o Options) (s control.Speeds, err error) {
 	if s.Edges, err = EdgeRate(ctx, b, o); err != nil {
+		return s, err
+	}
+	near := o
+	near.Rows = control.NearBytes
+	if s.Near, err = EdgeRate(ctx, b, near); err != nil {
 		return s, err
 	}
 	if s.Flops, err = flops(ctx, o); err != nil {
@@ -108,9 +109,12 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n := min(cmp.Or(o.Rows, RowBytes), b.Free()/4) / (4 * packed.PanelColumns)
-	if least := int64(4 * packed.PanelColumns * packed.StripRows); n < packed.StripRows {
-		return 0, fmt.Errorf("machine: measuring needs %s, %s are free; %s: %w", mem.Bytes(4*least), mem.Bytes(b.Free()), b.Would(4*least-b.Free()), mem.ErrBudget)
+	const rowBytes = 4 * packed.PanelColumns
+	wanted := cmp.Or(o.Rows, control.FarBytes) / rowBytes
+	n := min(wanted, b.Free()/4/rowBytes)
+	if least := min(wanted, packed.StripRows); n < least {
+		least *= 4 * rowBytes
+		return 0, fmt.Errorf("machine: measuring needs %s, %s are free; %s: %w", mem.Bytes(least), mem.Bytes(b.Free()), b.Would(least-b.Free()), mem.ErrBudget)
 	}
 	rows, err := mem.Alloc[float32](b, n*packed.PanelColumns, "measured rows")
 	if err != nil {
@@ -125,7 +129,8 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	}); err != nil {
 		return 0, err
 	}
-	words, err := mem.Alloc[byte](b, n*packed.Wide+1, "measured edges") // a byte follows the last word
+	strip := min(n, packed.StripRows)
+	words, err := mem.Alloc[byte](b, max(n, strip*degree)*packed.Wide+1, "measured edges") // a byte follows the last word
 	if err != nil {
 		return 0, err
 	}
@@ -136,7 +141,7 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	}
 	all := spmv.Rows{Stride: packed.PanelColumns, S: rows.S}
 	return each(ctx, o.Threads, func(t int) func() int {
-		sums := make([]float32, packed.StripRows*packed.PanelColumns)
+		sums := make([]float32, strip*packed.PanelColumns)
 		var decoded spmv.Decoded
 		at := t * len(frames) / o.Threads
 		return func() int {
@@ -148,9 +153,8 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	})
 }
 
-// draw makes n edges from rows spread over n, of as many strips as that takes, with their words in words.
-// All threads have the same edges, at different places: by the time a row is read again, as many
-// have passed as there are rows, so that no cache has it.
+// draw puts the words of the first strips of a graph of n nodes into words: as many as have n edges, and at least one. Nodes lie in the order
+// of their degrees, which fall as the root of the place. All threads have the same edges, at different places.
 func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	e := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
 		f.Words = words[:copy(words, f.Words)]
@@ -158,14 +162,13 @@ func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 		frames = append(frames, f)
 		return nil
 	})
-	made := int64(0)
-	for strip := uint32(0); made < n; strip++ {
-		for src := int64(0); made < n; made++ {
-			drawn := rng.Hash(uint64(strip), uint64(made))
-			if src += int64(drawn % (2 * gap)); src >= n {
-				break
-			}
-			if err := e.Add(uint32(src), strip<<packed.StripShift|uint32(drawn>>32)%packed.StripRows); err != nil {
+	rows := min(n, packed.StripRows)
+	edges := rows * degree
+	for strip := range uint32(max(n/edges, 1)) {
+		for i := range edges {
+			drawn := rng.Hash(uint64(strip), uint64(i))
+			at := (float64(i) + float64(drawn>>40)/(1<<24)) / float64(edges)
+			if err := e.Add(uint32(float64(n)*at*at), strip<<packed.StripShift|uint32(drawn)%uint32(rows)); err != nil {
 				return nil, err
 			}
 		}
@@ -176,7 +179,7 @@ func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	return frames, nil
 }
 
-// flops returns the float32 operations of matrix products a second and thread.
+// flops returns the float32 operations of matrix products a second and thread, where both matrices are packed for each product as in training.
 func flops(ctx context.Context, o Options) (float64, error) {
 	k, err := dense.Select(o.Kernel)
 	if err != nil {
@@ -188,9 +191,9 @@ func flops(ctx context.Context, o Options) (float64, error) {
 			a[i] = float32(i&7) / 8
 		}
 		left, right := make([]float32, k.LeftSize(side, side)), make([]float32, k.RightSize(side, side))
-		k.PackLeft(left, a, 0, side, side, side)
-		k.PackRight(right, a, side, 0, side, side, side)
 		return func() int {
+			k.PackLeft(left, a, 0, side, side, side)
+			k.PackRight(right, a, side, 0, side, side, side)
 			clear(c)
 			k.Add(c, dense.Area{Bottom: side, Right: side}, side, side, left, right)
 			return 2 * side * side * side

@@ -410,7 +410,7 @@ func (j nodeTable) summarise() (shards.Summary, error) {
 		Labelled: j.ordered.Labelled, Splits: j.ordered.Splits, Blanked: j.ordered.Blanked,
 		Classes: j.info.Classes, HasSplits: j.info.HasSplits || j.split != nil,
 		BlockRows: BlockRows, IntervalRows: j.intervalRows(), IDs: j.named.Type.Name(), Weighted: j.info.Weighted,
-		Directed: j.info.Directed, FewHops: j.info.FewHops,
+		Directed: j.info.Directed,
 	}
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32

@@ -47,7 +47,7 @@ func naiveRun(f *fake, o Options) naive {
 	s := shards.Summary{
 		Name: info.Name, InputRows: int64(len(f.edges)), Classes: info.Classes, Splits: map[string]int64{},
 		BlockRows: BlockRows, IntervalRows: int64(cmp.Or(o.IntervalBlocks, DefaultIntervalBlocks)) * BlockRows,
-		HasSplits: info.HasSplits || o.Split != "", FewHops: info.FewHops,
+		HasSplits: info.HasSplits || o.Split != "",
 	}
 	nodes := map[uint32]bool{}
 	for id := range info.NumNodes {
@@ -413,7 +413,7 @@ func TestEqualsTwin(t *testing.T) {
 // randomGraph has skewed degrees, each edge several times in both directions,
 // self-loops, and features.
 func randomGraph(nodes, edges, width int) *fake {
-	f := &fake{info: dataset.Info{NumNodes: int64(nodes), NumFeatures: width, Classes: []string{"even", "odd"}, FewHops: true}}
+	f := &fake{info: dataset.Info{NumNodes: int64(nodes), NumFeatures: width, Classes: []string{"even", "odd"}}}
 	s := rng.New(5)
 	pick := func() uint32 { return uint32(s.Intn(1+s.Intn(nodes)) * 7919 % nodes) }
 	for range edges {

@@ -142,7 +142,7 @@ func TestShareProbe(t *testing.T) {
 		p := plan.Default()
 		p.LSI.Probes = n
 		w := work(control.LSI, p, sum, 0)
-		w.Counts.Hops = w.Counts.ExpectedHops(p.LSI)
+		w.Counts.Hops = p.LSI.Kmax
 		return w
 	}
 	share(t, probes(32), []shared{
@@ -172,7 +172,7 @@ func TestShareModels(t *testing.T) {
 		p := plan.Default()
 		p.Train.Runs, p.Train.Hidden = n, 256
 		w := work(control.Train, p, sum, 0)
-		w.Counts.Hops = w.Counts.ExpectedHops(p.LSI)
+		w.Counts.Hops = p.LSI.Kmax
 		return w
 	}
 	share(t, models(1, large), []shared{

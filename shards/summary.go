@@ -43,8 +43,6 @@ type Summary struct {
 	Weighted bool `json:"weighted,omitempty"`
 	// Directed says that edges have directions.
 	Directed bool `json:"directed,omitempty"`
-	// FewHops says that the graph is generated without chains and mixes fast, so that few hops reach all of it.
-	FewHops bool `json:"few_hops,omitempty"`
 	// IDs is the type of the input ids if they are numbered (inputid.Type), else "".
 	IDs string `json:"ids,omitempty"`
 	// Warnings holds what a user should know of the graph before trusting a result.

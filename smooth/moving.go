@@ -12,8 +12,8 @@ import (
 	"ndls/spmv"
 )
 
-// plainHops and mostPlainHops bound the number of hops that are made before rows that stand are left out.
-const plainHops, mostPlainHops = 8, 24
+// PlainHops and mostPlainHops bound the number of hops that are made before rows that stand are left out.
+const PlainHops, mostPlainHops = 8, 24
 
 // stands reports whether rows that stand may be left out.
 func (o Options) stands() bool {
@@ -32,7 +32,7 @@ func (s leaving) findMoving(ctx context.Context, most int) (err error) {
 	}
 	last := min(mostPlainHops, most-3)
 	s.moving, s.finding, err = s.g.FindMoving(ctx, hops.Standing{
-		Amount: s.o.Standing, First: plainHops, Last: last, Share: s.sharesAfter(plainHops, last),
+		Amount: s.o.Standing, First: PlainHops, Last: last, Share: s.sharesAfter(PlainHops, last),
 		All: s.o.Passes(most - 1), Later: func(hop int) int {
 			weights, finals := s.weightsAfter(hop)
 			return degree(weights, finals, slices.Repeat([]bool{true}, len(weights)+1), s.o.Tolerance)

@@ -62,7 +62,7 @@ func TestMoving(t *testing.T) {
 				off, all := 0.0, 0.0
 				for col := range width {
 					a, b := float64(got[i*width+col]), float64(exact[i*width+col])
-					if k[i] <= plainHops && math.Abs(a-b) > rounding {
+					if k[i] <= PlainHops && math.Abs(a-b) > rounding {
 						t.Fatalf("%s %+v: row %d with K %d, column %d: %g, not %g", name, c, i, k[i], col, a, b)
 					}
 					off, all = off+(a-b)*(a-b), all+b*b
@@ -80,12 +80,12 @@ func TestShares(t *testing.T) {
 	g, k := withPath()
 	for _, name := range []string{"ndls", "gbp" + byNode} {
 		s, free := engine(t, g, config{r: 0.5, threads: 1, columns: 16}, mustRule(t, name, 0.005, 150), k)
-		share := s.leaving().sharesAfter(plainHops, mostPlainHops)
+		share := s.leaving().sharesAfter(PlainHops, mostPlainHops)
 		for i := range k {
-			for hop := plainHops; hop <= mostPlainHops; hop++ {
+			for hop := PlainHops; hop <= mostPlainHops; hop++ {
 				want := float64(max(k[i]-hop, 0)) / float64(k[i]+1)
 				got := share(int64(i), hop)
-				if name == "ndls" && math.Abs(got-want) > 1e-12 || got < 0 || (got > 0) != (want > 0) || hop > plainHops && got > share(int64(i), hop-1) {
+				if name == "ndls" && math.Abs(got-want) > 1e-12 || got < 0 || (got > 0) != (want > 0) || hop > PlainHops && got > share(int64(i), hop-1) {
 					t.Fatalf("%s: hops after %d are %g of the sum of row %d with K %d, want %g", name, hop, got, i, k[i], want)
 				}
 			}
@@ -126,7 +126,7 @@ func TestMovingDoesNotShow(t *testing.T) {
 				t.Fatalf("%s %+v: other bits", name, from)
 			}
 			for at, s := range states {
-				if at%every != i%every && s.hop != plainHops && s.hop != plainHops+1 {
+				if at%every != i%every && s.hop != PlainHops && s.hop != PlainHops+1 {
 					continue
 				}
 				clear(out)

@@ -117,8 +117,8 @@ func (o Options) Work(n int64, columns, last, outputs int) (w hops.Work) {
 	if o.Rule.Repeats() {
 		outputs *= len(o.Keep) // the hops are read from the sums
 	}
-	if o.stands() && last > plainHops {
-		hops.MovingWork(&w, n, plainHops, l)
+	if o.stands() && last > PlainHops {
+		hops.MovingWork(&w, n, PlainHops, l)
 	}
 	for range hops.Blocks(columns, l) {
 		w.External(l, n, 2, 1)                  // filled, added and summed

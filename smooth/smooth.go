@@ -33,7 +33,7 @@ type Options struct {
 	Tolerance float64
 	// Standing is the largest amount by which rows that stand may change the sum of a row, in units of the distance from the stationary
 	// row. Where it is above 0, the rows of a rule with a depth for each node are made of polynomials, and few edges lead into rows that
-	// still move after plainHops to mostPlainHops hops, polynomials take the place of later hops alone, and leave out the rows that stand
+	// still move after PlainHops to mostPlainHops hops, polynomials take the place of later hops alone, and leave out the rows that stand
 	// ([hops.Graph.FindMoving]).
 	Standing float64
 	// Layout is the layout of a column block. SpilledSums says that the running sums are on disk.

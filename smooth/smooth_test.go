@@ -62,7 +62,7 @@ func smoothedStats(t testing.TB, g testgraph.Graph, c config, rule Rule, x []flo
 		}
 		all.Add(stats)
 		found := stats.Passes - s.Hops() // to find rows that stand
-		if found != 0 && !(c.standing > 0 && first == 0 && plainHops <= found && found <= mostPlainHops) {
+		if found != 0 && !(c.standing > 0 && first == 0 && PlainHops <= found && found <= mostPlainHops) {
 			t.Fatalf("%d passes for %d hops", stats.Passes, s.Hops())
 		}
 		// In two parts, as where files are written a few at a time.

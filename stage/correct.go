@@ -564,7 +564,7 @@ func correctionCost(s *estimate.Sheet) {
 	s.BytesRead += 2 * bytes // soft labels, for the sizes of errors and for the correction
 	s.BytesRead += 2 * bytes // errors, for scales and for the correction
 	s.BytesWritten += 2 * bytes
-	s.Computes(float64(bytes)/2, estimate.StoredValues)
+	s.Moves(float64(bytes))
 	beside := int64(float64(bytes) * float64(interval) / float64(max(s.Nodes, 1)))
 	s.PeakDiskBytes = max(s.PeakDiskBytes, s.DiskBytes+s.ScratchBytes+bytes+beside)
 	s.ScratchBytes = scratch

@@ -74,7 +74,7 @@ func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
 	return estimate.Counts{
 		StatedNodes: s.IDs != "", IDs: partition.IDBytes(cat, s), Nodes: s.Nodes, Edges: s.Edges, Weighted: s.Weighted, Directed: s.Directed, InputRows: s.InputRows, Components: s.Components,
 		Features: s.Features, Half: s.HalfFeatures(), Classes: len(s.Classes),
-		Training: s.Splits["train"], Validation: s.Splits["valid"], Labelled: s.Labelled, FewHops: s.FewHops,
+		Training: s.Splits["train"], Validation: s.Splits["valid"], Labelled: s.Labelled,
 	}
 }
 

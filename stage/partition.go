@@ -89,25 +89,17 @@ func (partitionStage) Cost(s *estimate.Sheet) {
 	s.BytesRead, s.BytesWritten = partition.Traffic(c, s.Workers, s.Budget())
 	s.BytesWritten += splits * s.Nodes
 	if s.IDs > 0 {
-		s.Computes(float64(2*s.InputRows+3*s.Nodes), estimate.PartitionedIDs)
+		s.Sorts(textKeys * float64(2*s.InputRows+3*s.Nodes)) // ids of edges are looked up; those of nodes are sorted, looked up and written
 	}
-	shared := 1 - orderShare
-	if c.Weighted && s.Workers > 1 {
-		shared += turnShare
-	}
-	s.Computes(float64(s.InputRows)*(shared/float64(s.Workers)+orderShare), estimate.PartitionedRows)
+	s.Sorts(4 * float64(s.InputRows) / float64(s.Workers)) // as a pair; then in both directions; then it is written
 	if s.Plan.Answers() {
 		importsRows(s, estimate.TileBytes(s.Nodes, s.Classes, false))
 	}
-	panels := packed.Panels(s.Features)
-	values := float64(s.Nodes) * float64(panels*packed.PanelColumns)
-	s.Computes(values/float64(s.Workers), estimate.PartitionedValues)
+	s.Moves(2 * float64(s.Nodes) * float64(packed.Panels(s.Features)*packed.PanelColumns) / float64(s.Workers)) // read and stored
 }
 
-// orderShare is the share of steps that a single worker executes in the time of the edges. Workers share the rest; run files count as
-// bytes. turnShare is their further share in a graph with weights, for turning edges and adding strengths. Measured:
-// bench/cluster/RESULTS.md.
-const orderShare, turnShare = 0.01, 0.1
+// textKeys is the number of numbers that a thread puts in order while it sorts one text id or looks it up.
+const textKeys = 15
 
 // PartitionOptions returns the options of package partition under a plan, without resources.
 func PartitionOptions(p plan.Options) partition.Options {

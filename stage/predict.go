@@ -68,11 +68,8 @@ func (predictStage) Cost(s *estimate.Sheet) {
 	if !smoothsLabels(s.Plan) {
 		s.BytesRead += 16 * shape.Rows // ids again, to find degrees and K
 	}
-	s.Computes(float64(times)*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
-	s.Computes(float64(models)*train.PredictFlops(shape, o), estimate.PredictedFlops)
-	s.Computes(float64(models)*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
-	s.Computes(float64(row*shape.Rows)/4, estimate.AssembledValues)
-	s.Piped()
+	s.Multiplies(float64(models) * train.PredictFlops(shape, o))
+	s.Moves(float64(models)*float64(shape.Rows)*float64(s.Classes) + float64(row*shape.Rows)/4)
 	s.Pieces(int((s.Nodes-1)/s.Interval(s.Nodes)) + 1)
 }
 

@@ -162,9 +162,7 @@ func (smoothStage) Cost(s *estimate.Sheet) {
 	}
 	s.BytesRead += tiles
 	s.BytesWritten += tiles + rows
-	values := float64(stored) * float64(s.Features)
-	s.Computes(values, estimate.StoredValues)
-	s.Computes(values, estimate.AssembledValues)
+	s.Moves(3 * float64(stored) * float64(s.Features)) // into tiles, out of them, and into rows
 	s.DiskBytes = rows
 	// Rows replace tiles, interval by interval.
 	share := float64(s.Interval(stored)) / float64(max(stored, 1))

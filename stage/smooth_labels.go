@@ -167,8 +167,7 @@ func (smoothLabelsStage) Cost(s *estimate.Sheet) {
 		s.BytesRead += tiles / int64(labelRuns(s.Plan))
 	}
 	s.BytesWritten += tiles + rows + 8*smoothedScores(s) + countBytes(s, sets)
-	s.Computes(float64(tiles)/4, estimate.StoredValues)
-	s.Computes(float64(rows)/4, estimate.AssembledValues)
+	s.Moves(float64(2*tiles+rows) / 4)
 	// One interval has tiles and rows at the same time.
 	share := float64(interval) / float64(max(s.Nodes, 1))
 	columns := tiles // left by hops for predictions

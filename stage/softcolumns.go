@@ -129,11 +129,9 @@ func predictsColumns(s *estimate.Sheet, block int, apart, once bool) {
 	s.BytesRead -= estimate.TileBytes(s.Nodes, passed*packed.PanelColumns, false)
 	s.BytesRead += times * modelBytes(s)
 	part := float64(times) * float64(s.Part) / float64(s.Nodes)
-	s.Streams(times*s.RowBytes(), func() {
-		s.Computes(part*float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
-		s.Computes(part*train.PredictFlops(shape, o), estimate.PredictedFlops)
-		s.Computes(part*float64(shape.Rows)*float64(s.Classes), estimate.SoftenedValues)
-	})
+	s.BytesRead += times * s.RowBytes()
+	s.Multiplies(part * train.PredictFlops(shape, o))
+	s.Moves(part * float64(shape.Rows) * float64(s.Classes))
 }
 
 // modelColumns yields the soft labels of the run's models as columns. Models compute rows of all classes, but a block of columns needs some

@@ -92,7 +92,7 @@ func Learn(c *estimate.Counts, r control.StageReport) {
 	if x := r.LSI; x != nil {
 		c.Hops, c.LabelledHops, c.ValidationHops = x.Max, x.LabelledMax, x.ValidationMax
 		if p := r.Polynomials; p != nil && p.Share < 1 {
-			c.Plain, c.MovingShare = p.Plain, p.Share
+			c.MovingShare = p.Share
 		}
 	}
 	if x := r.LabelDepth; x != nil {

@@ -96,7 +96,6 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	s.DiskBytes = int64(models) * modelBytes(s)
 	s.BytesWritten = s.DiskBytes
 	s.BytesRead += 8*shape.Rows + rowBytes
-	s.Computes(float64(shape.Rows)*float64(shape.Width), estimate.CheckedValues)
 	if s.Plan.Ridge() {
 		ridgeCost(s, shape, streamed, rowBytes)
 		return
@@ -105,7 +104,7 @@ func (trainStage) Cost(s *estimate.Sheet) {
 	if streamed {
 		s.BytesRead += int64(epochs) * rowBytes
 	}
-	s.Computes(epochs*train.EpochFlops(shape, o), estimate.TrainedFlops)
+	s.Multiplies(epochs * train.EpochFlops(shape, o))
 	if steps, bytes := train.Swapped(shape, o); s.Members() > 1 {
 		s.Swaps(epochs*float64(steps), bytes, train.NumWeights(shape, o))
 	}
@@ -118,7 +117,7 @@ func ridgeCost(s *estimate.Sheet, shape train.Shape, streamed bool, rowBytes int
 	if streamed {
 		s.BytesRead += int64(models) * 2 * (1 + train.Penalties) * rowBytes
 	}
-	s.Computes(float64(models)*train.RidgeFlops(shape, trainOptions(s.Plan)), estimate.SolvedFlops)
+	s.Multiplies(float64(models) * train.RidgeFlops(shape, trainOptions(s.Plan)))
 	s.Pieces(models)
 }
 

@@ -33,6 +33,8 @@ const (
 	featureSeconds = 0.8 / 2 / (2e6 * 16)
 	// saveRate is bytes of a checkpoint a second, before the store.
 	saveRate = 1.6e9
+	// plannedRead and plannedWrite are the bytes a second of the disk in a plan of a machine that was not measured.
+	plannedRead, plannedWrite = 1e9, 0.5e9
 	// delay is the seconds until something small has gone to another worker: assumed.
 	delay = 0.15e-3
 )
@@ -492,7 +494,7 @@ func (j job) training() []phase {
 	p.part, p.tasks = control.Models, evenly(n*size, n*size)
 	p.piece.written /= int64(size)
 	computes := func(size int) float64 { // beside what a worker reads
-		return estimate.GroupSeconds(j.Counts, j.plan, r, stages[0], n*size, size, n, rates) - float64(p.piece.read)/estimate.ReadBytes
+		return estimate.GroupSeconds(j.Counts, j.plan, r, stages[0], n*size, size, n, rates) - float64(p.piece.read)/plannedRead
 	}
 	p.piece.unit *= computes(size) / computes(1)
 	end.piece = work{units: 1}
@@ -541,7 +543,7 @@ func (j job) whole(s control.Stage) phase {
 	}
 	f, _ := estimate.Run(j.Counts, j.plan, r, 0, stage.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
-	moved := float64(f[0].BytesRead)/estimate.ReadBytes + float64(f[0].BytesWritten)/estimate.CommittedBytes
+	moved := float64(f[0].BytesRead)/plannedRead + float64(f[0].BytesWritten)/plannedWrite
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
 	return p
 }
@@ -557,7 +559,7 @@ func plannedTraining(speeds control.Speeds) float64 {
 // trainedSpeeds returns the speeds of a machine for which the planner expects so many seconds for
 // the measured training: those of package estimate, except for products.
 func trainedSpeeds(seconds float64) control.Speeds {
-	s := control.Speeds{Edges: 87e6, Flops: 75e9, Values: 15e6, Write: 0.42e9, Read: 0.82e9}
+	s := control.Speeds{Flops: 80e9, Write: plannedWrite, Read: plannedRead}
 	slow, flops := plannedTraining(s), s.Flops
 	s.Flops *= 2
 	products := 2 * (slow - plannedTraining(s)) // at the first speed

@@ -27,7 +27,7 @@ with which it runs, what it adds to the run directory, what run directory and
 temporary files take together at the peak, bytes read and written, passes and
 seconds. How many hops the nodes need is not known before lsi: --expect-hops says
 how many to count. Nor is it known when training stops early. The line "assumed" says
-what the plan takes for these. Seconds are those of one kind of machine. A plan that does not fit --memory is refused with status 3,
+what the plan takes for these. Seconds follow from speeds of this machine. A plan that does not fit --memory is refused with status 3,
 naming a --memory that is enough. A dataset that does not state its size is read
 once, and so is one of which --only takes a part; without one, --half-features says
 that every feature is exactly a float16.`,
@@ -58,7 +58,7 @@ that every feature is exactly a float16.`,
 	f.IntVar(&c.Counts.Classes, "classes", 0, "classes")
 	f.Int64Var(&c.Counts.Training, "training", 0, "training nodes")
 	f.BoolVar(&c.Counts.Half, "half-features", false, "every feature is exactly a float16")
-	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 stands for --kmax, which nodes of published graphs reach, and for graphs that are generated without chains for the hops that graphs of their size needed")
+	f.IntVar(&c.Counts.Hops, "expect-hops", 0, "hops until the last node settles, at most --kmax. 0 stands for --kmax, which nodes of published graphs reach")
 	f.IntVar(&c.Workers, "workers", 1, "workers, each with --memory: they share partition, and other stages as --parallel says")
 	f.BoolVar(&c.Measure, "measure", true, "measure this machine for the seconds of the plan")
 	parallelFlag(cmd, &c.Parallel, "columns")
@@ -138,7 +138,7 @@ func printGroups(w io.Writer, list []ndls.Figures) {
 
 // printAssumed says what the times of a plan rest on.
 func printAssumed(w io.Writer, x ndls.Assumed) {
-	fmt.Fprintf(w, "\nassumed: the last node settles after %d hops; --expect-hops N plans for others\n", x.Hops)
+	fmt.Fprintf(w, "\nassumed: the last node settles after %d hops, and no row stands before; --expect-hops N plans for others\n", x.Hops)
 	if x.Epochs < x.MostEpochs {
 		fmt.Fprintf(w, "         a model trains for %d of at most %d epochs, of which --patience are the last\n", x.Epochs, x.MostEpochs)
 	}

@@ -60,9 +60,6 @@ type Info struct {
 	AddRepeated bool
 	// Directed is true where edges have directions: U of an [Edge] is where it begins.
 	Directed bool
-	// FewHops is true for a graph that is generated without chains and mixes fast: its nodes come close to
-	// their stationary state within some 20 hops, which the nodes of published graphs do not.
-	FewHops bool
 	// EdgeHint and SizeHint estimate edge rows and input bytes for the
 	// progress display; 0 when unknown.
 	EdgeHint, SizeHint int64

@@ -27,15 +27,20 @@ type Resources struct {
 // Speeds holds the speeds of a machine for the work of stages. They affect only the planned
 // seconds. The zero value stands for speeds that were not measured.
 type Speeds struct {
-	// Edges, Flops and Values count the work of one thread while all compute: edges a second with
-	// rows of 64 bytes, float32 operations of matrix products, and values that are put in order.
+	// Edges, Near, Flops and Values count the work of one thread while all compute: edges a second
+	// with FarBytes of rows of 64 bytes, and with NearBytes of them, float32 operations of matrix
+	// products, and values that are put in order.
 	Edges  float64 `json:"edges_per_second"`
+	Near   float64 `json:"near_edges_per_second"`
 	Flops  float64 `json:"flops"`
 	Values float64 `json:"values_per_second"`
 	// Write and Read are the bytes a second of the disk, of all threads together.
 	Write float64 `json:"bytes_written_per_second"`
 	Read  float64 `json:"bytes_read_per_second"`
 }
+
+// FarBytes is more than the caches of most processors hold, NearBytes what the cache of one core holds.
+const FarBytes, NearBytes = 256 << 20, 1 << 20
 
 // Task is a part of one stage of a plan.
 type Task struct {
