@@ -107,24 +107,14 @@ type Stage interface {
 // [mem.ErrBudget] and names a sufficient --memory. A stage that exceeds r.Disk leaves out temporary
 // files that only save time; [CheckDisk] tells whether it fits then.
 func Run(c Counts, p plan.Options, r control.Resources, held int64, stages ...Stage) ([]control.Figures, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	return run(r, held, stages, func(s Stage, r control.Resources) control.Figures { return newSheet(c, p, r).figures(s) })
+	return RunCut(c, p, r, 1, held, stages...)
 }
 
 // RunCut is [Run] for so many workers with r each, which share the columns or pieces of a stage.
 // Work that one worker does alone does not change. Memory and temporary files count one worker;
 // other figures count all workers together.
 func RunCut(c Counts, p plan.Options, r control.Resources, workers int, held int64, stages ...Stage) ([]control.Figures, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	return run(r, held, stages, func(s Stage, r control.Resources) control.Figures {
-		x := newSheet(c, p, r)
-		x.Workers = max(workers, 1)
-		return x.figures(s)
-	})
+	return RunShared(c, p, r, workers, []int{1}, held, stages...)
 }
 
 func run(r control.Resources, held int64, stages []Stage,

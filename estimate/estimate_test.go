@@ -50,7 +50,7 @@ func TestNeedless(t *testing.T) {
 func TestSpeeds(t *testing.T) {
 	speeds := control.Speeds{Edges: 1e8, Near: 4e8, Flops: 1e9, Values: 1e6, Write: 1e8, Read: 2e8}
 	s := newSheet(Counts{Nodes: 1, Edges: 1}, plan.Default(), control.Resources{Threads: 2, Speeds: speeds})
-	for bytes, want := range map[int64]float64{0: 4e8, control.NearBytes: 4e8, 16 << 20: 2e8, control.FarBytes: 1e8, 1 << 40: 1e8} {
+	for bytes, want := range map[int64]float64{0: 4e8, control.NearBytes: 4e8, 32 << 20: 4e8 * math.Exp2(-8./7), control.FarBytes: 1e8, 1 << 40: 1e8} {
 		if got := s.edgeRate(bytes); math.Abs(got-want) > 1 {
 			t.Errorf("%.0f edges a second with %d bytes of rows, want %.0f", got, bytes, want)
 		}

@@ -163,9 +163,10 @@ func (s OnGraph) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies boo
 	s.seconds += seconds
 }
 
-// lineBytes is the number of bytes that a processor reads from memory at a time: the size of the rows of measured edges. A pass reads each
-// finished row, adds it to a sum and stores it, which moves as many rows as finishedRow edges.
-const lineBytes, finishedRow = 64, 3
+// lineBytes is the number of bytes that a processor reads from memory at a time: the size of the rows of measured edges. A pass takes
+// each finished row from where it was added up, clears that place, scales the row, stores it, and reads and writes a sum: as many moves of a row
+// as of finishedRow edges.
+const lineBytes, finishedRow = 64, 6
 
 // copies returns the scratch space for copies of edges.
 func (s OnGraph) copies() int64 {

@@ -8,7 +8,7 @@ import (
 )
 
 // usual holds the speeds of a machine that was not measured: a thread of a server of 2023, and its disk.
-var usual = control.Speeds{Edges: 110e6, Near: 280e6, Flops: 80e9, Values: 15e6, Write: 0.5e9, Read: 1e9}
+var usual = control.Speeds{Edges: 110e6, Near: 270e6, Flops: 80e9, Values: 15e6, Write: 0.5e9, Read: 1e9}
 
 // withUsual returns s with usual speeds in place of those that were not measured.
 func withUsual(s control.Speeds) control.Speeds {

@@ -39,8 +39,8 @@ type Speeds struct {
 	Read  float64 `json:"bytes_read_per_second"`
 }
 
-// FarBytes is more than the caches of most processors hold, NearBytes what the cache of one core holds.
-const FarBytes, NearBytes = 256 << 20, 1 << 20
+// FarBytes is more than the caches of most processors hold, NearBytes about what the cache of one core holds.
+const FarBytes, NearBytes = 256 << 20, 2 << 20
 
 // Task is a part of one stage of a plan.
 type Task struct {
