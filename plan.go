@@ -161,7 +161,8 @@ type PlanConfig struct {
 	// GroupSize is the number of workers that share the rows of a block of columns with "grid"; 0
 	// chooses it.
 	GroupSize int
-	// Measure takes the speeds of this machine for seconds, in place of usual ones. It takes a second, and 128 MiB in Resources.Scratch, or else in the current folder.
+	// Measure takes the speeds of this machine for seconds, in place of usual ones. It takes a second,
+	// and 128 MiB in Resources.Scratch, or else in the current folder.
 	Measure bool
 }
 

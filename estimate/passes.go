@@ -164,8 +164,8 @@ func (s OnGraph) streams(r hops.Capacity, w hops.Work, l spmv.Layout, copies boo
 }
 
 // lineBytes is the number of bytes that a processor reads from memory at a time: the size of the rows of measured edges. A pass takes
-// each finished row from where it was added up, clears that place, scales the row, stores it, and reads and writes a sum: as many moves of a row
-// as of finishedRow edges.
+// each finished row from where it was added up, clears that place, scales the row, stores it, and reads and writes a sum: as many moves of
+// a row as of finishedRow edges.
 const lineBytes, finishedRow = 64, 6
 
 // copies returns the scratch space for copies of edges.
@@ -361,8 +361,8 @@ func (s OnGraph) spared(o smooth.Options, blocks, last, moves int) float64 {
 	return max(float64(blocks)*s.needless(last)-findPasses, 0)
 }
 
-// needless returns the number of passes, as a sum over the last hops of a block, whose edges lead into rows that these hops do not need. One
-// row counts the last hop. Each step back from it multiplies the needed edges by the neighbours of a row, until all edges are needed.
+// needless returns the number of passes, as a sum over the last hops of a block, whose edges lead into rows that these hops do not need.
+// One row counts the last hop. Each step back from it multiplies the needed edges by the neighbours of a row, until all edges are needed.
 func (s OnGraph) needless(last int) (passes float64) {
 	edges := max(float64(s.edgesOfPass()), 1)
 	needed := 1.0

@@ -30,8 +30,8 @@ func (s *Sheet) Moves(values float64) { s.Sorts(values / movedValues) }
 // Multiplies adds float32 operations of matrix products.
 func (s *Sheet) Multiplies(flops float64) { s.seconds += flops / s.speeds.Flops / float64(s.Threads) }
 
-// edgeRate returns the edges a second and thread for rows of so many bytes together: between the two sizes that are measured the rate falls by
-// the same factor with each doubling.
+// edgeRate returns the edges a second and thread for rows of so many bytes together: between the two sizes that are measured the rate falls
+// by the same factor with each doubling.
 func (s *Sheet) edgeRate(bytes int64) float64 {
 	beyond := math.Log(float64(max(bytes, control.NearBytes))/control.NearBytes) / math.Log(control.FarBytes/control.NearBytes)
 	return s.speeds.Near * math.Pow(s.speeds.Edges/s.speeds.Near, min(beyond, 1))

@@ -153,8 +153,8 @@ func EdgeRate(ctx context.Context, b *mem.Budget, o Options) (float64, error) {
 	})
 }
 
-// draw puts the words of the first strips of a graph of n nodes into words: as many as have n edges, and at least one. Nodes lie in the order
-// of their degrees, which fall as the root of the place. All threads have the same edges, at different places.
+// draw puts the words of the first strips of a graph of n nodes into words: as many as have n edges, and at least one. Nodes lie in the
+// order of their degrees, which fall as the root of the place. All threads have the same edges, at different places.
 func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	e := packed.NewEncoder(func(f packed.Frame, _ []byte) error {
 		f.Words = words[:copy(words, f.Words)]
@@ -179,7 +179,8 @@ func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	return frames, nil
 }
 
-// flops returns the float32 operations of matrix products a second and thread, where both matrices are packed for each product as in training.
+// flops returns the float32 operations of matrix products a second and thread, where both matrices are packed for each product as in
+// training.
 func flops(ctx context.Context, o Options) (float64, error) {
 	k, err := dense.Select(o.Kernel)
 	if err != nil {
