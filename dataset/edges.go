@@ -18,11 +18,6 @@ import (
 	"ndls/dataset/table"
 )
 
-// labelNames are headers of a label column, in order of preference.
-var labelNames = []string{"label", "class", "target", "page_type", "community", "faction", "y"}
-
-var splitNames = []string{"split", "set", "part"}
-
 // edgeFiles is a dataset of an edge file and files beside it.
 type edgeFiles struct {
 	source.Files
@@ -40,7 +35,7 @@ type edgeFiles struct {
 type edgesURI struct {
 	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
-	ends                                   ends
+	ends                                   [2]string
 	weight                                 string // the column of weights, "" for none
 	repeated                               string // what is done with weights of repeated edges
 	nodes                                  int64
@@ -84,7 +79,7 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			}
 		}
 		if file, _, named := strings.Cut(p.Value, "#"); named && p.Key == "splits" {
-			return u, graph.BadURI("splits=%s: leave out what follows %s; the column is found by its name, which is %s (a # in the name of a file is written %%23)", p.Value, file, strings.Join(splitNames, ", "))
+			return u, graph.BadURI("splits=%s: leave out what follows %s; the column is found by its name, which is %s (a # in the name of a file is written %%23)", p.Value, file, strings.Join(table.SplitNames, ", "))
 		}
 		if slices.Contains(source.FormKeys, p.Key) {
 			if err := u.text.Set(p.Key, p.Value, headed); err != nil {
@@ -98,9 +93,9 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 		}
 		switch p.Key {
 		case "src":
-			u.ends.src = value
+			u.ends[0] = value
 		case "dst":
-			u.ends.dst = value
+			u.ends[1] = value
 		case "weight":
 			u.weight = value
 		case "repeated":
@@ -135,7 +130,7 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 	if err != nil {
 		return u, err
 	}
-	return u, u.ends.check()
+	return u, table.CheckEnds(u.ends, u.weight)
 }
 
 // form is the text form of graphs that the edge file has, "" for none. A MatrixMarket file
@@ -158,8 +153,8 @@ func (u edgesURI) identity(noFeatures bool) string {
 			keys = append(keys, key+"="+graph.EscapePath(filepath.Base(path))+more)
 		}
 	}
-	if u.ends.given() {
-		keys = append(keys, "src="+graph.EscapePath(u.ends.src), "dst="+graph.EscapePath(u.ends.dst))
+	if u.ends[0] != "" {
+		keys = append(keys, "src="+graph.EscapePath(u.ends[0]), "dst="+graph.EscapePath(u.ends[1]))
 	}
 	if u.weight != "" {
 		keys = append(keys, "weight="+graph.EscapePath(u.weight))
@@ -220,7 +215,7 @@ func openForm(kind string) func(ctx context.Context, rest string, o Options) (Da
 			return nil, err
 		}
 		u.kind = kind
-		if u.ends.given() {
+		if u.ends[0] != "" {
 			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
 		}
 		return openFiles(ctx, u, o)
@@ -298,18 +293,6 @@ func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
 }
 
 func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
-	if table.IsColumnar(ext) {
-		f, err := openColumnarFeatures(ctx, src, ext, u.limit(), u.nulls != "")
-		if err != nil {
-			return err
-		}
-		d.Note(f.Note)
-		d.features, d.info.NumFeatures, d.info.RowMemory = f, f.Width, f.Memory
-		return nil
-	}
-	if u.nulls != "" {
-		return graph.BadURI("nulls= says what null features of Parquet and Arrow are; %s is neither", filepath.Base(src.Name))
-	}
 	switch ext {
 	case ".npy", ".pt":
 		v, shape, err := d.openArray(ctx, src, ext)
@@ -336,14 +319,24 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 		}
 		d.features, d.info.NumFeatures, d.info.SparseFeatures = f, f.width, true
 	default:
-		f, err := openTextFeatures(ctx, src, &u.text, u.limit())
+		n, err := u.table(ctx, src, ext, table.Text{Part: "features", List: true, Advice: "each line is a node id and its values"})
 		if err != nil {
 			return err
 		}
-		d.Note(f.note)
-		d.features, d.info.NumFeatures = f, f.width
+		f, err := n.Features(ctx, u.nulls != "")
+		if err != nil {
+			return err
+		}
+		d.Note(f.Note)
+		d.features, d.info.NumFeatures, d.info.RowMemory = f, f.Width, f.Memory
 	}
 	return nil
+}
+
+// table opens a file of Parquet, Arrow or text.
+func (u *edgesURI) table(ctx context.Context, src *source.Source, ext string, t table.Text) (*table.Numbered, error) {
+	t.Form = u.text
+	return table.OpenNumbered(ctx, ext, t, u.limit(), src)
 }
 
 // openArray opens an array of NumPy of numbers or text, or the one tensor in a file of torch.
@@ -359,9 +352,6 @@ func (d *edgeFiles) openArray(ctx context.Context, src *source.Source, ext strin
 func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string,
 	names []string,
 ) (column.Column, error) {
-	if table.IsColumnar(ext) {
-		return d.openColumnarColumn(u, src, ext, what, want, names)
-	}
 	switch ext {
 	case ".npy", ".pt":
 	case ".npz":
@@ -370,14 +360,7 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 		return nil, graph.BadData(src.Name, "labels and splits are read from text, .parquet, .arrow, .npy, .npz and .pt files: write the table as CSV with the columns id and %s (in pandas, read_parquet(…).to_csv('%s.csv', index=False))",
 			names[0], graph.Stem(src.Name))
 	default:
-		if err := u.oneSplit(what, src.Name); err != nil {
-			return nil, err
-		}
-		c, err := column.OpenText(ctx, src, u.text, column.Wanted{Name: want, Part: what, Known: names}, u.limit())
-		if err == nil {
-			d.Note(c.Note(what))
-		}
-		return c, err
+		return d.openTableColumn(ctx, u, src, ext, what, want, names)
 	}
 	v, shape, err := d.openArray(ctx, src, ext)
 	if err != nil {
@@ -396,22 +379,26 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.states(u, src.Name, v.N))
 }
 
-// openColumnarColumn opens labels or splits in a table of Parquet or Arrow.
-func (d *edgeFiles) openColumnarColumn(u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
+// openTableColumn opens labels or splits in a table of Parquet or Arrow, or in text.
+func (d *edgeFiles) openTableColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
 	if err := u.oneSplit(what, src.Name); err != nil {
 		return nil, err
 	}
-	f, err := table.OpenNumbered(src, ext)
+	t := table.Text{Part: what, Known: slices.Concat(names, column.IDNames), Advice: table.QuoteValues}
+	if want != "" {
+		t.Known = append(t.Known, want)
+	}
+	n, err := u.table(ctx, src, ext, t)
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.Column(what, want, names, u.limit())
+	c, err := n.Column(what, want, names)
 	if err != nil {
 		return nil, err
 	}
-	d.Note(c.Note())
-	if !c.HasIDs() {
-		return c, d.states(u, src.Name, f.Rows())
+	d.Note(c.Note)
+	if !c.HasIDs() && n.Rows() >= 0 {
+		return c, d.states(u, src.Name, n.Rows())
 	}
 	return c, nil
 }
@@ -443,7 +430,7 @@ func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (c
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
-	c, err := d.openColumn(ctx, u, src, ext, "labels", u.label, labelNames)
+	c, err := d.openColumn(ctx, u, src, ext, "labels", u.label, table.LabelNames)
 	if err != nil {
 		return err
 	}
@@ -452,7 +439,7 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 	}
 	d.info.Classes, d.info.HasLabels = d.labels.Classes, true
 	d.Note(d.labels.Notes()...)
-	if t, ok := c.(*column.Text); ok && t.ID < 0 {
+	if t, ok := c.(*table.Column); ok && !t.HasIDs() {
 		return d.states(u, src.Name, d.labels.Rows)
 	}
 	return nil
@@ -463,7 +450,7 @@ func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Sou
 	if ext == ".npz" {
 		return d.openSplitArchive(ctx, u, src)
 	}
-	c, err := d.openColumn(ctx, u, src, ext, "splits", "", splitNames)
+	c, err := d.openColumn(ctx, u, src, ext, "splits", "", table.SplitNames)
 	d.splits = column.SplitColumn{Column: c}
 	return err
 }
@@ -489,7 +476,7 @@ func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *sour
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	if slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
 		switch {
-		case u.ends.given():
+		case u.ends[0] != "":
 			return graph.BadURI("src= and dst= name columns of text, Parquet and Arrow files; %s has none", filepath.Base(src.Name))
 		case u.weight != "" && ext != ".npy" && ext != ".npz":
 			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files, and from arrays")
@@ -497,15 +484,6 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	}
 	if form := u.form(); form != "" {
 		return d.openTextGraph(ctx, u, src, textgraph.Forms[form])
-	}
-	if table.IsColumnar(ext) {
-		e, err := openColumnarEdges(src, ext, u.limit(), u.ends, u.weight)
-		if err != nil {
-			return err
-		}
-		d.Note(e.notes...)
-		d.edges, d.info.EdgeHint = e.NumberedEdges, e.rows
-		return d.refuseEmpty(u, src, e.rows == 0)
 	}
 	var empty bool
 	switch ext {
@@ -529,12 +507,16 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	case ".json":
 		return graph.BadData(src.Name, "edges: reads no %s files: write table:FILE in place of edges:FILE, or write the edges as Parquet or CSV", ext)
 	default:
-		e, err := openTextEdges(ctx, src, &u.text, u.limit(), u.ends, u.weight)
+		n, err := u.table(ctx, src, ext, table.Text{Part: "edges", List: true, Advice: "an edge list has one edge a line (write adjacency lists as pairs)"})
 		if err != nil {
 			return err
 		}
-		d.Note(e.notes...)
-		d.edges, empty = e, e.empty
+		e, err := n.Edges(ctx, u.ends, u.weight)
+		if err != nil {
+			return err
+		}
+		d.Note(e.Notes...)
+		d.edges, d.info.EdgeHint, empty = e, max(e.Rows, 0), e.IsEmpty
 	}
 	return d.refuseEmpty(u, src, empty)
 }

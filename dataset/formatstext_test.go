@@ -56,10 +56,7 @@ func TestFormatsTellAll(t *testing.T) {
 	for _, key := range edgesKeys {
 		tells("edges", "`"+key+"=")
 	}
-	for _, pair := range endpointNames {
-		tells("edges", "`"+pair[0]+"`", "`"+pair[1]+"`")
-	}
-	for _, names := range [][]string{column.IDNames, labelNames, splitNames} {
+	for _, names := range [][]string{column.IDNames, table.LabelNames, table.SplitNames} {
 		for _, name := range names {
 			tells("edges", "`"+name+"`")
 		}

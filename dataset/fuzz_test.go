@@ -99,7 +99,7 @@ func FuzzNamedEnds(f *testing.F) {
 			}
 			return
 		}
-		if u.ends != (ends{src, dst}) {
+		if u.ends != [2]string{src, dst} {
 			t.Errorf("src=%q dst=%q became %+v", src, dst, u.ends)
 		}
 		fuzzFile(t, "e.csv", u.identity(false), data)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
-	"strings"
 
 	"ndls/dataset/array"
 	"ndls/dataset/column"
@@ -39,10 +37,15 @@ func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
 	if ext == ".npy" {
 		return l, l.openVector(ctx, src)
 	}
-	if table.IsColumnar(ext) {
-		return l, l.openColumnar(ctx, src, ext)
+	n, err := table.OpenNumbered(ctx, ext, table.Text{Known: column.IDNames, Advice: table.QuoteValues}, graph.AnyID, src)
+	if err != nil {
+		return nil, err
 	}
-	return l, l.openText(ctx, src)
+	ids, err := n.IDs(ctx)
+	if err == nil {
+		l.next, l.Closer = ids.Next, ids
+	}
+	return l, err
 }
 
 func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
@@ -58,43 +61,6 @@ func (l *IDs) openVector(ctx context.Context, src *source.Source) error {
 		return err
 	}
 	l.next, l.Closer = ints.Next, ints
-	return nil
-}
-
-func (l *IDs) openColumnar(ctx context.Context, src *source.Source, ext string) error {
-	f, err := table.OpenNumbered(src, ext)
-	if err != nil {
-		return err
-	}
-	ids, err := f.IDs(ctx, graph.AnyID)
-	if err != nil {
-		return err
-	}
-	l.next, l.Closer = ids.Next, ids
-	return nil
-}
-
-func (l *IDs) openText(ctx context.Context, src *source.Source) error {
-	c, err := column.OpenText(ctx, src, source.Form{}, column.Wanted{Known: column.IDNames}, graph.IDLimit{N: math.MaxInt64})
-	if err != nil {
-		return err
-	}
-	r, err := c.Open(ctx)
-	if err != nil {
-		return err
-	}
-	l.Closer = r
-	l.next = func() (int64, error) {
-		_, value, err := r.NextValue()
-		if err != nil {
-			return 0, err
-		}
-		id, problem := graph.AnyID.Parse([]byte(strings.TrimSpace(value)))
-		if problem != "" {
-			return 0, graph.BadData(r.Position(), "%s", problem)
-		}
-		return int64(id), nil
-	}
 	return nil
 }
 

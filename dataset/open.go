@@ -15,7 +15,6 @@ import (
 	"ndls/dataset/layout/ogb"
 	"ndls/dataset/layout/planetoid"
 	"ndls/dataset/layout/pyg"
-	"ndls/dataset/source"
 	"ndls/dataset/table"
 	"ndls/internal/meant"
 )
@@ -38,11 +37,11 @@ var schemes = []scheme{
 	{"npz", "npz:FILE?split=N&weight=NAME", npz.Open, aboutNPZ},
 	{"graphsaint", "graphsaint:DIR?weight=value", graphsaint.Open, aboutGraphSAINT},
 	{"pyg", "pyg:FILE?split=N&weight=NAME", pyg.Open, aboutPyG},
-	{"dgl", "dgl:DIR?relation=R", dgl.Open(parquetPairs, nodeData), aboutDGL},
+	{"dgl", "dgl:DIR?relation=R", dgl.Open, aboutDGL},
 	{"graphbolt", "graphbolt:DIR", graphbolt.Open, aboutGraphBolt},
 	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
 	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
-	{"ogb", "ogb:DIR", ogb.Open(textPairs), aboutOGB},
+	{"ogb", "ogb:DIR", ogb.Open, aboutOGB},
 	{"planetoid", "planetoid:DIR/NAME", planetoid.Open, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},
 	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic, aboutSynthetic},
@@ -93,13 +92,4 @@ func (s scheme) openDirected(ctx context.Context, rest string, o Options) (Datas
 		withDirections(ds, key)
 	}
 	return ds, err
-}
-
-// nodeData opens data of nodes in files of Parquet.
-func nodeData(ctx context.Context, files *source.Files, paths []string) (dgl.NodeData, int64, error) {
-	d, err := table.OpenNodeData(ctx, files, paths)
-	if err != nil {
-		return nil, 0, err
-	}
-	return d, d.Rows(), nil
 }

@@ -149,11 +149,8 @@ func (p *partRows) Position() string {
 	return graph.RowOf(p.name, p.row-1)
 }
 
-// Readers of files know where they are: position names the file and the row, from 0,
-// or the line, from 1, that was read last; readsFrom names the file alone.
-
-func (r *textFeatureReader) Position() string  { return r.lines.Where() }
-func (r *textFeatureReader) ReadsFrom() string { return r.src.Name }
+// Readers of files know where they are: Position names the file and the row, from 0,
+// or the line, from 1, that was read last; ReadsFrom names the file alone.
 
 func (r *jsonReader) Position() string  { return r.src.Name + " line " + strconv.FormatInt(r.line, 10) }
 func (r *jsonReader) ReadsFrom() string { return r.src.Name }

@@ -8,7 +8,6 @@ import (
 
 	"ndls/dataset/array"
 	"ndls/dataset/graph"
-	"ndls/dataset/source"
 )
 
 // RangeReader is a Dataset whose edge list can be read from the middle.
@@ -149,26 +148,4 @@ func (d *edgeFiles) CutsFeatures() bool { return array.CutsFeatures(d.features) 
 // FeatureRange implements FeatureRangeReader.
 func (d *edgeFiles) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
 	return d.features.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
-}
-
-// CanCut implements cuttable.
-func (e *textEdges) CanCut() bool { return e.src.Cuttable() }
-
-// openShare implements cuttable: a line is in the part in which it begins.
-func (e *textEdges) OpenShare(ctx context.Context, s graph.Share) (EdgeReader, error) {
-	lo, hi := s.Bounds(e.src.Size - e.begin)
-	lo, hi = lo+e.begin, hi+e.begin
-	// A line that begins at lo ends the one before at lo-1.
-	before := min(lo-e.begin, 1)
-	l, err := source.OpenLinesAt(ctx, e.src, lo-before)
-	if err != nil {
-		return nil, err
-	}
-	if before > 0 {
-		if _, err := l.Next(); err != nil && !errors.Is(err, io.EOF) {
-			return nil, errors.Join(err, l.Close())
-		}
-	}
-	l.Stop = hi
-	return &textEdgeReader{textEdges: e, lines: l}, nil
 }

@@ -1,14 +1,12 @@
 package column
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +14,6 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/graph"
 	"ndls/dataset/npy"
-	"ndls/dataset/source"
-	"ndls/internal/meant"
 )
 
 // MaxClasses is the largest number of classes of a label column. More mean that the column holds
@@ -130,254 +126,8 @@ func (r *vectorReader) NextValue() (uint32, string, error) {
 	return uint32(r.row - 1), value, nil
 }
 
-// Text is a CSV file with a column of ids, or a text file with one value a
-// line.
-type Text struct {
-	src       *source.Source
-	form      source.Form
-	separator byte
-	stated    bool // by a line before the first one
-	header    bool
-	ID, value int // columns; id is -1 where the line number counts
-	titles    []string
-	width     int // columns of the first line
-	limit     graph.IDLimit
-}
-
 // IDNames are headers of a column of node ids.
 var IDNames = []string{"id", "node", "node_id", "nodeid", "node id", "node_idx"}
-
-// Wanted says which column is looked for: the one named Name, or else the first of Known that the header has, or the
-// only one there is besides the ids. Part is the file as the key header= of a URI has it.
-type Wanted struct {
-	Name, Part string
-	Known      []string
-}
-
-// OpenText finds a column.
-func OpenText(ctx context.Context, src *source.Source, form source.Form, want Wanted, limit graph.IDLimit) (_ *Text, err error) {
-	l, err := source.OpenLines(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	line, separator, stated, err := l.First()
-	if err != nil {
-		if err == io.EOF {
-			err = graph.BadData(src.Name, "holds no rows: is this the file that is meant?")
-		}
-		return nil, err
-	}
-	c := &Text{src: src, form: form, ID: -1, limit: limit, separator: source.TableSeparator(line, " ")}
-	if stated {
-		c.separator, c.stated = separator.Byte(), true
-	}
-	r := c.records(l)
-	first, err := r.Fields(line)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(first))
-	for i, field := range first {
-		names[i] = string(field)
-	}
-	if err := c.choose(names, want); err != nil || len(names) > 1 || c.header || want.Part == "" {
-		return c, err
-	}
-	return c, c.checkFirst(r, names[0])
-}
-
-// sampled is the number of values that tell whether the first line is a header.
-const sampled = 1000
-
-// checkFirst refuses a first line of text over numbers, which may be a header that is not known. It is for files with
-// one value a line.
-func (c *Text) checkFirst(r *source.Records, first string) error {
-	if _, stated := c.form.Header(""); stated || noLabel(first) || graph.IsMissing(first) {
-		return nil
-	}
-	if _, number := graph.Number([]byte(first), 64); number {
-		return nil
-	}
-	where, found := r.Where(), false
-	for range sampled {
-		record, err := r.Record()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if _, number := graph.Number(record[0], 64); !number && !noLabel(string(record[0])) {
-			return nil
-		}
-		found = found || !noLabel(string(record[0]))
-	}
-	if !found {
-		return nil
-	}
-	return graph.BadData(where, "is %s, and numbers follow: if it is the name of the column, write header=true in the URI, and otherwise header=false", graph.Shorten([]byte(first)))
-}
-
-// records reads the records of the file.
-func (c *Text) records(l *source.Lines) *source.Records {
-	return &source.Records{Lines: l, Separator: c.separator, Plain: c.form.Plain, Comments: true}
-}
-
-// choose decides which columns to read from the first line.
-func (c *Text) choose(first []string, w Wanted) error {
-	want, names := w.Name, w.Known
-	c.width = len(first)
-	has, stated := c.form.Header(w.Part)
-	title := make([]string, len(first))
-	for i, name := range first {
-		title[i] = strings.ToLower(strings.TrimSpace(name))
-	}
-	known := func(wanted []string) int {
-		for _, name := range wanted {
-			if i := slices.Index(title, strings.ToLower(name)); i >= 0 {
-				return i
-			}
-		}
-		return -1
-	}
-	if stated && !has {
-		return c.chooseNumber(w)
-	}
-	c.value = known(names)
-	if want != "" {
-		if c.value = known([]string{want}); c.value < 0 {
-			return graph.BadData(c.src.Name, "has no column %q: the columns are %s%s", want, strings.Join(first, ", "), meant.Hint(want, first))
-		}
-	}
-	if len(first) == 1 {
-		c.value, c.header = 0, c.value == 0 || has
-		return nil
-	}
-	c.ID = max(known(IDNames), 0)
-	c.header = c.value >= 0 || has || !source.Separator(c.separator).StartsLikeNumber([]byte(first[c.ID]))
-	if c.header {
-		c.titles = first
-	}
-	for _, i := range []int{c.ID, c.value} {
-		if i >= 0 && c.header && slices.Contains(title[i+1:], title[i]) {
-			return graph.BadData(c.src.Name, "has two columns named %q: give each a name of its own", first[i])
-		}
-	}
-	switch {
-	case c.value < 0 && len(first) == 2:
-		c.value = 1 - c.ID
-	case c.value < 0:
-		return graph.BadData(c.src.Name, "which column is meant? Say so behind a #, for example labels=%s#%s; the columns are %s",
-			filepath.Base(c.src.Name), first[len(first)-1], strings.Join(first, ", "))
-	case known(IDNames) < 0 && len(first) == 2:
-		c.ID = 1 - c.value
-	case known(IDNames) < 0:
-		return graph.BadData(c.src.Name, "which column holds the node ids? Name it id; the columns are %s", strings.Join(first, ", "))
-	case c.value == c.ID:
-		return graph.BadData(c.src.Name, "column %q is taken for the node ids: name the column of the ids id", first[c.ID])
-	}
-	return nil
-}
-
-// chooseNumber chooses columns of a file without header, which have numbers from 1.
-func (c *Text) chooseNumber(w Wanted) error {
-	c.value = min(c.width, 2) - 1
-	if w.Name != "" {
-		n, err := strconv.Atoi(w.Name)
-		if err != nil || n < 1 || n > c.width {
-			return graph.BadData(c.src.Name, "has no column %q: without header, columns have numbers from 1 to %d", w.Name, c.width)
-		}
-		c.value = n - 1
-	}
-	switch {
-	case c.width == 1:
-	case c.value == 0:
-		return graph.BadData(c.src.Name, "column 1 holds the node ids of a file without header")
-	case c.width > 2 && w.Name == "":
-		return graph.BadData(c.src.Name, "which column is meant? Say so behind a #, for example labels=%s#%d; columns have numbers from 1 to %d", filepath.Base(c.src.Name), c.width, c.width)
-	default:
-		c.ID = 0
-	}
-	return nil
-}
-
-// Note says which columns were chosen, where their names decided.
-func (c *Text) Note(what string) graph.Note {
-	if c.ID < 0 || c.titles == nil {
-		return graph.Note{}
-	}
-	var others []string
-	for i, title := range c.titles {
-		if i != c.ID && i != c.value {
-			others = append(others, title)
-		}
-	}
-	n := graph.NoteOf(c.src.Name, "node ids are in column %q, %s in column %q", c.titles[c.ID], what, c.titles[c.value])
-	if len(others) > 0 {
-		n.Text += "; " + graph.Count(others, "column") + " not read"
-		if what == "labels" {
-			n.Text += fmt.Sprintf(" (to take another one, write labels=%s#COLUMN)", filepath.Base(c.src.Name))
-		}
-	}
-	return n
-}
-
-func (c *Text) Where() string { return c.src.Name }
-
-func (c *Text) Open(ctx context.Context) (Reader, error) {
-	l, err := source.OpenLines(ctx, c.src)
-	if err != nil {
-		return nil, err
-	}
-	r := &textColumnReader{c: c, records: c.records(l)}
-	if err := l.Pass(c.stated); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	if c.header {
-		if _, err := r.records.Record(); err != nil {
-			return nil, errors.Join(err, l.Close())
-		}
-	}
-	return r, nil
-}
-
-type textColumnReader struct {
-	c       *Text
-	records *source.Records
-	row     int64
-}
-
-func (r *textColumnReader) Close() error { return r.records.Close() }
-
-func (r *textColumnReader) Position() string { return r.records.Where() }
-
-func (r *textColumnReader) NextValue() (uint32, string, error) {
-	record, err := r.records.Record()
-	if err != nil {
-		return 0, "", err
-	}
-	if len(record) != r.c.width {
-		return 0, "", graph.BadData(r.Position(), "has %d columns, and the first line %d: correct the line, quote values that hold the separator", len(record), r.c.width)
-	}
-	field := bytes.TrimSpace(record[r.c.value])
-	if r.c.form.Missing(field) {
-		field = nil
-	}
-	value := string(field)
-	if r.c.ID < 0 {
-		r.row++
-		if r.row > r.c.limit.N {
-			return 0, "", graph.BadData(r.Position(), "is one more than there are nodes, %d (%s): remove it, or correct the number of nodes", r.c.limit.N, r.c.limit.Stated)
-		}
-		return uint32(r.row - 1), value, nil
-	}
-	id, problem := r.c.limit.Parse(bytes.TrimSpace(record[r.c.ID]))
-	if problem != "" {
-		return 0, "", graph.BadData(r.Position(), "%s", problem)
-	}
-	return id, value, nil
-}
 
 // Labels numbers the values of a column.
 type Labels struct {
@@ -415,7 +165,7 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 				l.missing[value]++
 			}
 		}
-		if _, known := l.Index[value]; known || noLabel(value) {
+		if _, known := l.Index[value]; known || NoLabel(value) {
 			continue
 		}
 		if graph.IsMissing(value) {
@@ -462,9 +212,9 @@ func (l *Labels) Notes() (notes []graph.Note) {
 	return notes
 }
 
-// noLabel reports whether a value stands for none: pandas writes NaN, and -1.0 in a
-// Column that holds NaN.
-func noLabel(value string) bool {
+// NoLabel reports whether a value stands for none: pandas writes NaN, and -1.0 in a
+// column that holds NaN.
+func NoLabel(value string) bool {
 	return value == "" || value == "-1" || value == "-1.0" || strings.EqualFold(value, "nan")
 }
 

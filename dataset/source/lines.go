@@ -85,6 +85,12 @@ func (l *Lines) Number() int64 {
 // Where names the current line.
 func (l *Lines) Where() string { return l.at(l.Number()) }
 
+// Read is how many lines were read.
+func (l *Lines) Read() int64 { return l.number }
+
+// WhereOf names a line by its number among those that were read, from 1.
+func (l *Lines) WhereOf(read int64) string { return l.at(l.Number() - l.number + read) }
+
 // at names a line.
 func (l *Lines) at(line int64) string { return l.Name() + " line " + strconv.FormatInt(line, 10) }
 

@@ -20,12 +20,22 @@ type Records struct {
 	Plain bool
 	// Comments says that lines that begin with # or % are no records.
 	Comments bool
+	// List says that a record is a line, which the separator cuts. A quote that does not begin a field, or has no
+	// second one in the line, is a letter.
+	List *Separator
 
 	line   int64 // where the record begins, of those that are read
 	fields [][]byte
+	raw    []byte // line of a list
 	text   []byte // of a record with quotes, without them
 	ends   []int  // of fields in text
 }
+
+// Begun is the line in which the record begins, of those that are read; see [Lines.WhereOf].
+func (r *Records) Begun() int64 { return r.line }
+
+// Raw is the line of a list from which the record is.
+func (r *Records) Raw() []byte { return r.raw }
 
 // Line is the line in which the record begins.
 func (r *Records) Line() int64 { return r.Number() - r.number + r.line }
@@ -57,6 +67,15 @@ func (r *Records) begin() ([]byte, error) {
 // Fields returns the fields of the record that begins with the current line.
 func (r *Records) Fields(line []byte) ([][]byte, error) {
 	r.line, r.fields = r.number, r.fields[:0]
+	if r.List != nil {
+		r.raw = line
+		for more := true; more; {
+			var field []byte
+			field, line, more = r.List.Cut(line)
+			r.fields = append(r.fields, graph.Unquote(field))
+		}
+		return r.fields, nil
+	}
 	if !r.Plain && bytes.IndexByte(line, '"') >= 0 {
 		return r.quoted(line)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
+	"ndls/dataset/source"
 	"ndls/internal/inputid"
 	"ndls/internal/meant"
 )
@@ -51,6 +52,8 @@ type vector struct {
 	list   []float32
 	width  int              // of lists, which all have the same length
 	values *columnar.Values // with the lists and vectors of Parquet and Arrow
+	// numbers are the numbers of nodes in a column of text, which are checked then; nil if it was read as something else.
+	numbers []uint32
 }
 
 func (v *vector) isNull(row int) bool { return v.null != nil && v.null[row] }
@@ -60,7 +63,8 @@ type batch struct {
 	file  *tableFile
 	part  string // of the file, in which rows are counted
 	first int64  // row of it
-	lines []int  // of text files, for each row
+	lines []int64 // of text files, for each row; among those that are read
+	text  *source.Lines
 	n     int
 	cols  []vector
 }
@@ -68,7 +72,7 @@ type batch struct {
 // where names a row.
 func (b *batch) where(row int) string {
 	if b.lines != nil {
-		return fmt.Sprintf("%s line %d", b.file.name, b.lines[row])
+		return b.text.WhereOf(b.lines[row])
 	}
 	return graph.RowOf(b.file.name+b.part, b.first+int64(row))
 }
@@ -202,6 +206,9 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 				to[i] = float32(math.NaN())
 			}
 		default:
+			if v.kind == fieldKind {
+				return "is " + graph.Shorten(v.text[row]) + ", which missing= makes no value: " + noFeatures
+			}
 			return "is null: " + noFeatures
 		}
 		return ""
@@ -222,6 +229,10 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 		}
 		copy(to, v.list[row*v.width:(row+1)*v.width])
 	default:
+		if text := v.text[row]; len(text) == 1 && text[0]-'0' <= 9 {
+			to[0] = float32(text[0] - '0')
+			break
+		}
 		f, ok := graph.Number(v.text[row], 32)
 		if !ok {
 			return fmt.Sprintf("is %s: features are finite float32 numbers, replace it before the import", graph.Shorten(v.text[row]))

@@ -22,7 +22,18 @@ type csvFile struct {
 	skip      int64 // lines before the first row
 	empty     bool
 	note      graph.Note
+	// comments says that lines that begin with # or % are no rows, wherever they are.
+	comments bool
+	// list is the separator of a list: each line of it is a row, so that it can be read from any line on.
+	list *source.Separator
+	// begin is the byte of a list from which on its rows begin.
+	begin int64
+	// advice says what to do where a row has other columns than the first one.
+	advice string
 }
+
+// QuoteValues is what to do where a row has more values than columns.
+const QuoteValues = "correct the line, quote values that hold the separator"
 
 // openCSV looks at the first lines. part is the name of the table in the key header= of a URI; it
 // is empty where a first line of numbers may be a header.
@@ -35,12 +46,12 @@ func openCSV(ctx context.Context, src *source.Source, form *source.Form, part st
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	c := &csvFile{cuts: cuts{src: src, quoted: !form.Plain}, plain: form.Plain}
+	c := &csvFile{cuts: cuts{src: src, quoted: !form.Plain}, plain: form.Plain, advice: QuoteValues}
 	first, comments, names, err := c.top(l)
 	if err != nil {
 		return nil, err
 	}
-	r := &source.Records{Lines: l, Separator: c.separator, Plain: c.plain}
+	r := c.recordsOf(l)
 	fields, err := r.Fields(first)
 	if err != nil {
 		return nil, err
@@ -53,10 +64,7 @@ func openCSV(ctx context.Context, src *source.Source, form *source.Form, part st
 		c.note = graph.NoteOf(src.Name, "the names of the columns are in the comment over the first row: %s", strings.Join(names, ", "))
 		return c, c.look(ctx)
 	case stated && !has:
-		c.headed, c.skip = false, r.Line()-1
-		for i := range c.header {
-			c.header[i] = strconv.Itoa(i + 1)
-		}
+		c.number(r)
 	case !stated && part != "" && allNumbers(c.header):
 		return nil, graph.BadData(r.Where(), "holds numbers where the names of the columns belong: write a first line such as src,dst, or header=false in the URI, which reads the line as a row (its columns are named 1, 2, …), or header=true if these are the names")
 	default:
@@ -66,6 +74,19 @@ func openCSV(ctx context.Context, src *source.Source, form *source.Form, part st
 		c.note = graph.NoteOf(src.Name, "%d lines at the top begin with #, and are not read", comments)
 	}
 	return c, c.look(ctx)
+}
+
+// number gives columns without names numbers from 1: the record that was read last is a row.
+func (c *csvFile) number(r *source.Records) {
+	c.headed, c.skip = false, r.Line()-1
+	for i := range c.header {
+		c.header[i] = strconv.Itoa(i + 1)
+	}
+}
+
+// recordsOf reads the records of lines.
+func (c *csvFile) recordsOf(l *source.Lines) *source.Records {
+	return &source.Records{Lines: l, Separator: c.separator, Plain: c.plain, Comments: c.comments, List: c.list}
 }
 
 // mostComments bounds the lines at the top of a file that begin with #.
@@ -161,7 +182,7 @@ func (c *csvFile) behindTop(l *source.Lines) (*source.Records, error) {
 			return nil, err
 		}
 	}
-	return &source.Records{Lines: l, Separator: c.separator, Plain: c.plain}, nil
+	return c.recordsOf(l), nil
 }
 
 func (c *csvFile) titles() (titles []title) {
@@ -180,8 +201,11 @@ func (c *csvFile) rows() int64 {
 
 func (c *csvFile) width(context.Context, *tableFile, int) (int, error) { return 1, nil }
 
-// records opens the records of a unit.
-func (c *csvFile) records(ctx context.Context, unit int) (*source.Records, error) {
+// records opens the records of a unit, or of those lines of a list that begin at bytes [lo, hi).
+func (c *csvFile) records(ctx context.Context, unit int, w want) (*source.Records, error) {
+	if w.hi > 0 {
+		return c.linesFrom(ctx, w.lo, w.hi)
+	}
 	l, err := c.cuts.open(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -193,30 +217,51 @@ func (c *csvFile) records(ctx context.Context, unit int) (*source.Records, error
 	return r, nil
 }
 
-func (c *csvFile) open(ctx context.Context, _ *tableFile, unit int, w want) (cursor, error) {
-	r, err := c.records(ctx, unit)
+// linesFrom opens the lines of a list that begin at bytes [lo, hi).
+func (c *csvFile) linesFrom(ctx context.Context, lo, hi int64) (*source.Records, error) {
+	// A line that begins at lo ends the one before at lo-1.
+	before := min(lo-c.begin, 1)
+	l, err := source.OpenLinesAt(ctx, c.src, lo-before)
 	if err != nil {
 		return nil, err
 	}
-	return &csvCursor{Records: r, columns: w.columns, width: len(c.header)}, nil
+	if before > 0 {
+		if _, err := l.Next(); err != nil && !errors.Is(err, io.EOF) {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	l.Stop = hi
+	return c.recordsOf(l), nil
+}
+
+func (c *csvFile) open(ctx context.Context, _ *tableFile, unit int, w want) (cursor, error) {
+	r, err := c.records(ctx, unit, w)
+	if err != nil {
+		return nil, err
+	}
+	return &csvCursor{Records: r, c: c, want: w, ids: make([][]uint32, w.ids)}, nil
 }
 
 type csvCursor struct {
 	*source.Records
-	columns []int
-	width   int
-	row     int64
-	ends    []int
-	text    []byte
-	lines   []int
+	want
+	c     *csvFile
+	ids   [][]uint32
+	row   int64
+	ends  []int
+	text  []byte
+	lines []int64
 }
 
 func (r *csvCursor) close() error { return r.Close() }
 
 func (r *csvCursor) next(b *batch) error {
 	r.ends, r.text, r.lines = r.ends[:0], r.text[:0], r.lines[:0]
+	for i := range r.ids {
+		r.ids[i] = r.ids[i][:0]
+	}
 	n := 0
-	for ; n < batchRows && len(r.text) < batchBytes; n++ {
+	for ; n < batchRows && len(r.text) < batchBytes && len(r.ends) < batchFields; n++ {
 		record, err := r.Record()
 		if err == io.EOF {
 			break
@@ -224,33 +269,52 @@ func (r *csvCursor) next(b *batch) error {
 		if err != nil {
 			return err
 		}
-		if len(record) != r.width {
-			return graph.BadData(r.Where(), "has %d columns, and the first line %d: correct the line, quote values that hold the separator", len(record), r.width)
+		if len(record) != len(r.c.header) {
+			return r.c.otherWidth(r.Records, record)
 		}
-		r.lines = append(r.lines, int(r.Line()))
-		for _, c := range r.columns {
-			r.text = append(r.text, bytes.TrimSpace(record[c])...)
+		r.lines = append(r.lines, r.Begun())
+		for i, at := range r.columns {
+			field := bytes.TrimSpace(record[at])
+			if i < len(r.ids) {
+				id, problem := r.limit.Parse(field)
+				if problem != "" {
+					return badNumber(r.Where(), r.c.header[at], problem)
+				}
+				r.ids[i] = append(r.ids[i], id)
+				continue
+			}
+			r.text = append(r.text, field...)
 			r.ends = append(r.ends, len(r.text))
 		}
 	}
 	if n == 0 {
 		return io.EOF
 	}
-	b.first, b.n, b.lines = r.row, n, r.lines
+	b.first, b.n, b.lines, b.text = r.row, n, r.lines, r.Lines
 	r.row += int64(n)
-	fillText(b, len(r.columns), r.text, r.ends, fieldKind)
+	for i, ids := range r.ids {
+		b.cols[i].kind, b.cols[i].null, b.cols[i].numbers = intKind, nil, ids
+	}
+	fillText(b.cols[len(r.ids):len(r.columns)], r.text, r.ends, fieldKind)
 	return nil
 }
 
+// otherWidth is the error for a row that has other columns than the first one.
+func (c *csvFile) otherWidth(r *source.Records, record [][]byte) error {
+	if c.list != nil && withData.Match(r.Raw()) {
+		return attributes(r.Where())
+	}
+	return graph.BadData(r.Where(), "has %d columns, and the first line %d: %s", len(record), len(c.header), c.advice)
+}
+
 // fillText spreads fields, which are one behind the other row by row, over columns.
-func fillText(b *batch, columns int, text []byte, ends []int, k kind) {
-	for c := range columns {
-		v := &b.cols[c]
-		v.kind, v.null, v.text = k, nil, v.text[:0]
+func fillText(cols []vector, text []byte, ends []int, k kind) {
+	for c := range cols {
+		cols[c].kind, cols[c].null, cols[c].text = k, nil, cols[c].text[:0]
 	}
 	start := 0
 	for i, end := range ends {
-		v := &b.cols[i%columns]
+		v := &cols[i%len(cols)]
 		v.text = append(v.text, text[start:end])
 		start = end
 	}

@@ -23,6 +23,7 @@ var unitBytes int64 = 8 << 20
 type cuts struct {
 	src    *source.Source
 	quoted bool // line ends may be in quotes
+	whole  bool // the file is one part
 
 	mu    sync.Mutex
 	parts []mark // nil until they are looked for
@@ -39,7 +40,7 @@ func (c *cuts) memory([]int) int64 { return 0 }
 
 // units returns the number of parts of the file: one if it cannot be read from the middle.
 func (c *cuts) units() int {
-	if !c.src.Cuttable() {
+	if c.whole || !c.src.Cuttable() {
 		return 1
 	}
 	return int(max(c.src.Size/unitBytes, 1))

@@ -36,10 +36,10 @@ var endNames = [][2]string{
 // idNames lists the names of a column of node ids.
 var idNames = append(slices.Clone(column.IDNames), "~id", ":ID")
 
-// labelNames and splitNames list the names of the values in tables of labels and splits.
+// LabelNames and SplitNames list the names of the values in tables of labels and splits.
 var (
-	labelNames = []string{"label", "class", "target", "y"}
-	splitNames = []string{"split", "set", "part"}
+	LabelNames = []string{"label", "class", "target", "y", "page_type", "community", "faction"}
+	SplitNames = []string{"split", "set", "part"}
 )
 
 // Names are the names of columns that are found where a URI names none.
@@ -47,7 +47,7 @@ func Names() (all []string) {
 	for _, pair := range endNames {
 		all = append(all, pair[:]...)
 	}
-	return slices.Concat(all, idNames, labelNames, splitNames)
+	return slices.Concat(all, idNames, LabelNames, SplitNames)
 }
 
 // Graph is a graph in tables.
@@ -125,7 +125,7 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 			return err
 		}
 	}
-	if g.labels, err = g.openValues(ctx, "label", s.labels, s.label, labelNames); err != nil {
+	if g.labels, err = g.openValues(ctx, "label", s.labels, s.label, LabelNames); err != nil {
 		return err
 	}
 	if g.labels.t != nil && o.Answers != graph.Classes {
@@ -133,11 +133,11 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 			return err
 		}
 	}
-	if g.splits, err = g.openValues(ctx, "split", s.splits, s.split, splitNames); err != nil {
+	if g.splits, err = g.openValues(ctx, "split", s.splits, s.split, SplitNames); err != nil {
 		return err
 	}
 	if g.labels.t != nil && g.info.Answers == graph.Classes {
-		if g.classes, err = column.OpenLabels(ctx, &valueColumn{g, g.labels}); err != nil {
+		if g.classes, err = column.OpenLabels(ctx, g.column(g.labels)); err != nil {
 			return err
 		}
 		g.info.Classes, g.info.HasLabels = g.classes.Classes, true
@@ -163,34 +163,46 @@ func name(path string) string {
 	return graph.Stem(strings.TrimRight(before, "/_-"))
 }
 
-// findEnds chooses the columns with the ends of an edge.
-func (g *Graph) findEnds() error {
-	t, s := g.edges, g.spec
-	switch {
-	case s.src != "":
-		g.ends = [2]string{s.src, s.dst}
-	default:
-		for _, pair := range endNames {
-			if find(t.titles, pair[0]) >= 0 && find(t.titles, pair[1]) >= 0 {
-				g.ends = pair
-				break
-			}
+// findEnds chooses the columns with the ends of an edge: those that are named, or those with well-known names, or the
+// only two there are, or else the only two among candidates.
+func (t *table) findEnds(ends [2]string, fits func(kind) bool, what string, candidates func() ([]int, error)) ([2]string, error) {
+	for _, pair := range endNames {
+		if ends[0] == "" && find(t.titles, pair[0]) >= 0 && find(t.titles, pair[1]) >= 0 {
+			ends = pair
 		}
-		if g.ends[0] == "" && len(t.titles) == 2 {
-			g.ends = [2]string{t.titles[0].name, t.titles[1].name}
+	}
+	if titles := t.top(); ends[0] == "" && len(titles) == 2 {
+		ends = [2]string(titles)
+	}
+	if ends[0] == "" {
+		found, err := candidates()
+		if err != nil {
+			return ends, err
 		}
-		if g.ends[0] == "" {
-			return graph.BadData(t.files[0].name, "which columns are the ends of an edge? Say so in the URI: src=COLUMN&dst=COLUMN; the columns are %s", list(t.titles))
+		if len(found) != 2 {
+			return ends, graph.BadData(t.leading.name, "which columns are the ends of an edge? Say so in the URI: src=COLUMN&dst=COLUMN; the columns are %s", list(t.titles))
 		}
+		ends = [2]string{t.titles[found[0]].name, t.titles[found[1]].name}
 	}
 	for i, key := range []string{"src", "dst"} {
-		if _, err := t.need(key, g.ends[i], kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles)); err != nil {
-			return err
+		if err := t.need(key, ends[i], fits, what+"; the columns are "+list(t.titles)); err != nil {
+			return ends, err
 		}
 	}
-	if s.weight != "" {
-		_, err := t.need("weight", s.weight, kind.holdsNumbers, "weights are numbers; the columns are "+list(t.titles))
+	if found := [2]string{t.known(ends[0]), t.known(ends[1])}; found[0] != found[1] {
+		return found, nil
+	}
+	return ends, graph.BadData(t.leading.name, "src=%s and dst=%s are the same column", ends[0], ends[1])
+}
+
+// findEnds chooses the columns of the edges.
+func (g *Graph) findEnds() (err error) {
+	none := func() ([]int, error) { return nil, nil }
+	if g.ends, err = g.edges.findEnds([2]string{g.spec.src, g.spec.dst}, kind.holdsIDs, "ids are whole numbers or text", none); err != nil {
 		return err
+	}
+	if g.spec.weight != "" {
+		return g.edges.need("weight", g.spec.weight, kind.holdsNumber, aWeight)
 	}
 	return nil
 }
@@ -234,8 +246,7 @@ func (g *Graph) findID(t *table, others ...string) (string, error) {
 }
 
 func (g *Graph) checkID(t *table, name string) error {
-	_, err := t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles))
-	return err
+	return t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles))
 }
 
 // openNodes opens the table of nodes.
@@ -257,20 +268,18 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	if g.id, err = g.findID(g.nodes, others...); err != nil {
 		return err
 	}
-	for _, name := range s.features {
+	if g.widths, err = g.nodes.featureWidths(ctx, "features", s.features, kind.holdsNamed); err != nil {
+		return err
+	}
+	for i, name := range s.features {
 		if strings.EqualFold(name, g.id) {
 			return graph.BadURI("features= names the column %s, which holds the ids", name)
-		}
-		width, err := g.nodes.featureWidth(ctx, "features", name, kind.holdsNamed)
-		if err != nil {
-			return err
 		}
 		if k, _ := g.nodes.kindOf(name); k == timeKind {
 			typ, _ := g.nodes.typeOf(name)
 			g.Note(graph.WarningOf(g.nodes.place.String(), "column %q is of type %s: its features are numbers of %s, rounded to float32", name, typ.Name, typ.Unit))
 		}
-		g.widths = append(g.widths, width)
-		g.info.NumFeatures += max(width, 1)
+		g.info.NumFeatures += max(g.widths[i], 1)
 	}
 	if len(s.features) > 0 {
 		if g.info.RowMemory, err = g.nodes.memory(append([]string{g.id}, s.features...)); err != nil {
@@ -281,12 +290,27 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	return nil
 }
 
-// featureWidth is the length of the lists in a column that a key of the URI names, 0 for a column of numbers.
-func (t *table) featureWidth(ctx context.Context, key, name string, fits func(kind) bool) (int, error) {
-	k, err := t.need(key, name, fits, "it takes numbers, or lists of numbers")
-	if err != nil || k != listKind && k != vectorKind {
-		return 0, err
+// featureWidths are the lengths of the lists in columns that a key of the URI names, 0 for columns of numbers.
+func (t *table) featureWidths(ctx context.Context, key string, names []string, fits func(kind) bool) ([]int, error) {
+	if err := t.needAll(key, names, fits, "it takes numbers, or lists of numbers"); err != nil {
+		return nil, err
 	}
+	widths, at := make([]int, len(names)), lookup(t.titles)
+	for i, name := range names {
+		place, _ := at(name)
+		if k := t.titles[place].kind; k != listKind && k != vectorKind {
+			continue
+		}
+		var err error
+		if widths[i], err = t.listWidth(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return widths, nil
+}
+
+// listWidth is the length of the lists in a column.
+func (t *table) listWidth(ctx context.Context, name string) (int, error) {
 	width, of := 0, ""
 	for _, f := range t.files {
 		if f.rows.rows() == 0 {
@@ -339,7 +363,7 @@ func (g *Graph) openValues(ctx context.Context, key string, own place, name stri
 	if key == "label" && g.spec.answers != nil {
 		return v, nil // openAnswers looks at them
 	}
-	_, err = v.t.need(key, v.names[0], kind.holdsValues, key+"s are whole numbers or text")
+	err = v.t.need(key, v.names[0], kind.holdsValues, key+"s are whole numbers or text")
 	if err != nil && key == "label" && strings.Contains(name, ",") {
 		err = graph.BadURI("label=%s: there is no column of this name; several columns are read with --task labels or --task regression", name)
 	}
@@ -347,14 +371,13 @@ func (g *Graph) openValues(ctx context.Context, key string, own place, name stri
 }
 
 // openAnswers finds the columns of answers.
-func (g *Graph) openAnswers(ctx context.Context, answers graph.Answers) error {
+func (g *Graph) openAnswers(ctx context.Context, answers graph.Answers) (err error) {
 	v := &g.labels
-	for _, name := range v.names {
-		width, err := v.t.featureWidth(ctx, "label", name, kind.holdsNumbers)
-		if err != nil {
-			return err
-		}
-		v.widths = append(v.widths, width)
+	if v.widths, err = v.t.featureWidths(ctx, "label", v.names, kind.holdsNumbers); err != nil {
+		return err
+	}
+	for at, name := range v.names {
+		width := v.widths[at]
 		for i := range max(width, 1) {
 			column := name
 			if width > 0 {

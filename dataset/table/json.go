@@ -284,7 +284,7 @@ type jsonCursor struct {
 	texts   [][]byte // of the columns, one text behind the other
 	ends    [][]int
 	found   []bool // columns of the row
-	numbers []int
+	numbers []int64
 }
 
 func (r *jsonCursor) next(b *batch) error {
@@ -306,7 +306,7 @@ func (r *jsonCursor) next(b *batch) error {
 		if err != nil {
 			return err
 		}
-		r.numbers = append(r.numbers, int(r.Number()))
+		r.numbers = append(r.numbers, r.Read())
 		size = 0
 		for c := range r.texts {
 			size += len(r.texts[c]) + 4*len(b.cols[c].list)
@@ -315,7 +315,7 @@ func (r *jsonCursor) next(b *batch) error {
 	if n == 0 {
 		return io.EOF
 	}
-	b.first, b.n, b.lines = r.row, n, r.numbers
+	b.first, b.n, b.lines, b.text = r.row, n, r.numbers, r.Lines
 	r.row += int64(n)
 	for c := range r.columns {
 		v := &b.cols[c]

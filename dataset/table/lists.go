@@ -59,10 +59,10 @@ func OpenIDs(ctx context.Context, path string, t inputid.Type) (_ *IDList, err e
 
 // checkIDsOf refuses a column whose ids are of another type.
 func checkIDsOf(t *table, name string, want inputid.Type) error {
-	k, err := t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles))
-	if err != nil {
+	if err := t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles)); err != nil {
 		return err
 	}
+	k, _ := t.kindOf(name)
 	got, stated := k.keyType()
 	if stated && got != want || k.isNumberText() && want == inputid.String {
 		return graph.BadData(t.files[0].name, "column %q holds %s, and the ids of the graph are %s: write the ids as they are in the graph", name, k, want)

@@ -8,26 +8,82 @@ import (
 	"ndls/dataset/graph"
 )
 
-// Edges implements graph.Dataset.
-func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) {
-	return g.EdgeRange(ctx, 0, 1, 1)
+// numbering gives the ids in rows the numbers of their nodes.
+type numbering struct {
+	g *Graph // that numbers its ids; nil where ids are the numbers
+	// limit bounds ids that are numbers.
+	limit graph.IDLimit
 }
 
-// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
-func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
-	if err := g.ready(ctx); err != nil {
-		return nil, err
+// of returns the numbers in a column of a batch, in to if they are not there yet. If one of them is none, it returns
+// those before it and what is wrong.
+func (n *numbering) of(b *batch, column int, name string, to *[batchRows]uint32) ([]uint32, error) {
+	v := &b.cols[column]
+	switch {
+	case n.g != nil:
+		var key []byte
+		for row := range b.n {
+			id, k, err := n.g.number(b, row, column, name, key)
+			if err != nil {
+				return to[:row], err
+			}
+			to[row], key = id, k
+		}
+	case v.numbers != nil:
+		return v.numbers, nil
+	default:
+		if row, problem := v.ids(to[:b.n], &n.limit); problem != "" {
+			return to[:row], badNumber(b.where(row), name, problem)
+		}
 	}
-	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.edges.units()))
-	return &edgeReader{g: g, rows: g.edges.rows(ctx, int(lo), int(hi), g.edgeNames(), nil)}, nil
+	return to[:b.n], nil
+}
+
+// badNumber is the error for a number of a node.
+func badNumber(where, name, problem string) error {
+	return graph.BadData(where, "column %q: %s", name, problem)
+}
+
+// read makes a reader give numbers of nodes in place of text in its first columns, where ids are numbers.
+func (n *numbering) read(r *rows, columns int) *rows {
+	if n.g == nil {
+		r.of.ids, r.of.limit = columns, &n.limit
+	}
+	return r
+}
+
+// edgeList is the edges in columns of a table: of both ends, and of weights if they are read.
+type edgeList struct {
+	t     *table
+	names []string
+	nodes numbering
+}
+
+// Open implements graph.EdgeSource.
+func (e *edgeList) Open(ctx context.Context) (graph.EdgeReader, error) {
+	return e.reader(e.t.all(ctx, e.names, nil)), nil
+}
+
+// CanCut reports whether the edges can be read from the middle, as graph.OpenShare asks.
+func (e *edgeList) CanCut() bool { return e.t.isCuttable() }
+
+// OpenShare reads a share of the edges.
+func (e *edgeList) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	return e.reader(e.t.share(ctx, s, e.names, nil)), nil
+}
+
+func (e *edgeList) reader(r *rows) *edgeReader {
+	return &edgeReader{edgeList: e, rows: e.nodes.read(r, 2)}
 }
 
 type edgeReader struct {
-	g    *Graph
+	*edgeList
 	rows *rows
 	b    *batch
-	at   int
-	key  []byte
+	at   int // of the batch
+	// us and vs are the ends of the edges of the batch, in ends or elsewhere.
+	us, vs []uint32
+	ends   [2][batchRows]uint32
 }
 
 func (r *edgeReader) Close() error { return r.rows.close() }
@@ -39,42 +95,67 @@ func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) { return r.Read
 func (r *edgeReader) ReadWeighted(edges []graph.Edge, weights []float32) (n int, err error) {
 	for n < len(edges) {
 		if r.b == nil || r.at == r.b.n {
-			if r.b, err = r.rows.next(); err == io.EOF && n > 0 {
-				r.b = nil
+			if err := r.next(); err == io.EOF && n > 0 {
 				return n, nil
-			}
-			if err != nil {
-				r.b = nil
+			} else if err != nil {
 				return 0, err
-			}
-			r.at = 0
-		}
-		for ; r.at < r.b.n && n < len(edges); r.at, n = r.at+1, n+1 {
-			if edges[n].U, r.key, err = r.g.number(r.b, r.at, 0, r.g.ends[0], r.key); err != nil {
-				return 0, err
-			}
-			if edges[n].V, r.key, err = r.g.number(r.b, r.at, 1, r.g.ends[1], r.key); err != nil {
-				return 0, err
-			}
-			if weights != nil {
-				var problem string
-				if weights[n], problem = r.b.cols[2].weight(r.at); problem != "" {
-					return 0, graph.BadData(r.b.where(r.at), "column %q: %s", r.g.spec.weight, problem)
-				}
 			}
 		}
+		some := min(r.b.n-r.at, len(edges)-n)
+		us, vs := r.us[r.at:r.at+some], r.vs[r.at:r.at+some]
+		for i, u := range us {
+			edges[n+i] = graph.Edge{U: u, V: vs[i]}
+		}
+		for i := 0; i < some && weights != nil; i++ {
+			var problem string
+			if weights[n+i], problem = r.b.cols[2].weight(r.at + i); problem != "" {
+				return 0, badNumber(r.b.where(r.at+i), r.names[2], problem)
+			}
+		}
+		n, r.at = n+some, r.at+some
 	}
 	return n, nil
 }
 
-// nodeRows goes over the rows of a table with a column of ids, which is the first of those
-// that are read.
+// next reads a batch, or returns io.EOF.
+func (r *edgeReader) next() (err error) {
+	b, err := r.rows.next()
+	r.b = nil
+	if err != nil {
+		return err
+	}
+	var other error
+	r.us, err = r.nodes.of(b, 0, r.names[0], &r.ends[0])
+	r.vs, other = r.nodes.of(b, 1, r.names[1], &r.ends[1])
+	if other != nil && (err == nil || len(r.vs) < len(r.us)) {
+		err = other
+	}
+	if err == nil {
+		r.b, r.at = b, 0
+	}
+	return err
+}
+
+// nodeRows goes over the rows of a table with a row for each node. The first column that is read has the ids, unless row
+// i belongs to node i.
 type nodeRows struct {
-	g    *Graph
-	rows *rows
-	b    *batch
-	at   int // the row that next moved to
-	key  []byte
+	rows  *rows
+	nodes *numbering
+	// byRow says that row i belongs to node i; then each node below nodes.limit has to have a row if all is true.
+	byRow, all bool
+	b          *batch
+	at         int   // the row that next moved to, of the batch
+	passed     int64 // rows
+	ids        []uint32
+	buffer     [batchRows]uint32
+}
+
+// newNodeRows begins before the first row.
+func newNodeRows(r *rows, nodes *numbering, byRow bool) nodeRows {
+	if !byRow {
+		nodes.read(r, 1)
+	}
+	return nodeRows{rows: r, nodes: nodes, byRow: byRow}
 }
 
 func (r *nodeRows) Close() error { return r.rows.close() }
@@ -82,27 +163,91 @@ func (r *nodeRows) Close() error { return r.rows.close() }
 // next moves to the next row, or returns io.EOF.
 func (r *nodeRows) next() (id uint32, err error) {
 	if r.at++; r.b == nil || r.at >= r.b.n {
+		r.at = 0
 		if r.b, err = r.rows.next(); err != nil {
 			r.b = nil
+			if limit := r.nodes.limit; err == io.EOF && r.all && r.passed < limit.N {
+				err = graph.BadData(r.ReadsFrom(), "has %d rows, one for each node, and there are %d nodes (%s): they do not belong together", r.passed, limit.N, limit.Stated)
+			}
 			return 0, err
 		}
-		r.at = 0
+		// Classes are looked for before ids have numbers.
+		if !r.byRow && (r.nodes.g == nil || r.nodes.g.find != nil) {
+			if r.ids, err = r.nodes.of(r.b, 0, r.rows.names[0], &r.buffer); err != nil {
+				return 0, err
+			}
+		}
 	}
-	if r.g.find == nil { // classes are looked for, before ids have numbers
-		return 0, nil
+	r.passed++
+	switch {
+	case !r.byRow && r.ids != nil:
+		return r.ids[r.at], nil
+	case r.byRow && r.passed > r.nodes.limit.N:
+		return 0, graph.BadData(r.Position(), "is one more than there are nodes, %d (%s): remove it, or correct the number of nodes", r.nodes.limit.N, r.nodes.limit.Stated)
 	}
-	id, r.key, err = r.g.number(r.b, r.at, 0, r.rows.names[0], r.key)
-	return id, err
+	return uint32(r.passed - 1), nil
 }
 
 // Position names the row.
-func (r *nodeRows) Position() string { return r.b.where(r.at) }
+func (r *nodeRows) Position() string {
+	if r.b == nil {
+		return r.ReadsFrom()
+	}
+	return r.b.where(r.at)
+}
 
-// NodeName is the id of the row's node.
-func (r *nodeRows) NodeName() string { return r.g.keyType.Quote(r.key) }
+// NodeName is the id of the row's node, "" where that is its number.
+func (r *nodeRows) NodeName() string {
+	if r.nodes.g == nil || r.b == nil {
+		return ""
+	}
+	key, _ := r.b.cols[0].appendKey(nil, r.nodes.g.keyType, r.at)
+	return r.nodes.g.keyType.Quote(key)
+}
 
 // ReadsFrom names the table.
 func (r *nodeRows) ReadsFrom() string { return r.rows.t.place.String() }
+
+// featureRows is the features in columns of a table, behind a column of ids unless row i belongs to node i.
+type featureRows struct {
+	t          *table
+	names      []string
+	widths     []int
+	width      int // of all features
+	nulls      nulls
+	nodes      numbering
+	byRow, all bool
+}
+
+// Open implements graph.FeatureSource.
+func (f *featureRows) Open(ctx context.Context) (graph.FeatureReader, error) {
+	return f.reader(f.t.all(ctx, f.names, f.widths)), nil
+}
+
+func (f *featureRows) reader(r *rows) *featureReader {
+	r.nulls = f.nulls
+	first := 1
+	if f.byRow {
+		first = 0
+	}
+	n := &featureReader{newNodeRows(r, &f.nodes, f.byRow), newFeatures(r, first, f.width)}
+	n.all = f.all
+	return n
+}
+
+// Edges implements graph.Dataset.
+func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) {
+	return g.EdgeRange(ctx, 0, 1, 1)
+}
+
+// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
+func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
+	if err := g.ready(ctx); err != nil {
+		return nil, err
+	}
+	e := &edgeList{g.edges, g.edgeNames(), numbering{g: g}}
+	return e.OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
+}
 
 // Features implements graph.Dataset.
 func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
@@ -121,13 +266,14 @@ func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.Fe
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(int64(g.nodes.units()))
-	names, widths := append([]string{g.id}, g.spec.features...), append([]int{0}, g.widths...)
-	rows := g.nodes.rows(ctx, int(lo), int(hi), names, widths)
-	if g.spec.nulls != "" {
-		rows.nulls = zeros
+	f := &featureRows{
+		t: g.nodes, names: append([]string{g.id}, g.spec.features...), widths: append([]int{0}, g.widths...),
+		width: g.info.NumFeatures, nodes: numbering{g: g},
 	}
-	return &featureReader{nodeRows: nodeRows{g: g, rows: rows}, features: newFeatures(rows, 1, g.info.NumFeatures)}, nil
+	if g.spec.nulls != "" {
+		f.nulls = zeros
+	}
+	return f.reader(f.t.share(ctx, graph.Share{First: first, Last: last, Of: of}, f.names, f.widths)), nil
 }
 
 type featureReader struct {
@@ -230,12 +376,21 @@ func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
 		return nil, err
 	}
 	v := g.labels
-	rows := v.t.all(ctx, append([]string{v.id}, v.names...), append([]int{0}, v.widths...))
-	rows.nulls = unknown
-	return &answerReader{featureReader{nodeRows: nodeRows{g: g, rows: rows}, features: newFeatures(rows, 1, len(g.info.Classes))}}, nil
+	f := &featureRows{
+		t: v.t, names: append([]string{v.id}, v.names...), widths: append([]int{0}, v.widths...),
+		width: len(g.info.Classes), nulls: unknown, nodes: numbering{g: g},
+	}
+	rows, err := f.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &answerReader{rows.(*featureReader), g.info}, nil
 }
 
-type answerReader struct{ featureReader }
+type answerReader struct {
+	*featureReader
+	info graph.Info
+}
 
 // Next implements graph.FeatureReader.
 func (r *answerReader) Next() (graph.FeatureRow, error) {
@@ -244,7 +399,7 @@ func (r *answerReader) Next() (graph.FeatureRow, error) {
 		if row.Indices != nil {
 			return row, graph.BadData(r.Position(), "has a vector: labels and numbers are columns of numbers, or lists of them")
 		}
-		err = r.g.info.Answers.Check(row.Dense, r.Position(), func(i int) string { return r.g.info.Classes[i] })
+		err = r.info.Answers.Check(row.Dense, r.Position(), func(i int) string { return r.info.Classes[i] })
 	}
 	return row, err
 }
@@ -257,13 +412,20 @@ func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	return column.SplitColumn{Column: &valueColumn{g, g.splits}}.Open(ctx)
+	return column.SplitColumn{Column: g.column(g.splits)}.Open(ctx)
 }
 
-// valueColumn is a column of labels or splits.
+// column is a column of labels or splits.
+func (g *Graph) column(v values) *valueColumn {
+	return &valueColumn{t: v.t, names: []string{v.id, v.names[0]}, nodes: numbering{g: g}}
+}
+
+// valueColumn is a column of labels or splits, behind a column of ids unless row i belongs to node i.
 type valueColumn struct {
-	g *Graph
-	values
+	t          *table
+	names      []string
+	nodes      numbering
+	byRow, all bool
 }
 
 // Where implements column.Column.
@@ -271,7 +433,9 @@ func (c *valueColumn) Where() string { return c.t.place.String() }
 
 // Open implements column.Column.
 func (c *valueColumn) Open(ctx context.Context) (column.Reader, error) {
-	return &valueReader{nodeRows{g: c.g, rows: c.t.all(ctx, []string{c.id, c.names[0]}, nil)}}, nil
+	r := &valueReader{newNodeRows(c.t.all(ctx, c.names, nil), &c.nodes, c.byRow)}
+	r.all = c.all
+	return r, nil
 }
 
 type valueReader struct{ nodeRows }
@@ -282,5 +446,5 @@ func (r *valueReader) NextValue() (uint32, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	return id, r.b.cols[1].value(r.at), nil
+	return id, r.b.cols[len(r.rows.names)-1].value(r.at), nil
 }

@@ -40,6 +40,11 @@ type want struct {
 	columns []int
 	kinds   []kind
 	widths  []int
+	// The first ids columns hold numbers of nodes below limit.
+	ids   int
+	limit *graph.IDLimit
+	// Those lines of a list are read that begin at bytes [lo, hi), all of a unit where hi is 0.
+	lo, hi int64
 }
 
 // cursor gives rows in batches.
@@ -49,10 +54,12 @@ type cursor interface {
 	close() error
 }
 
-// batchRows is the number of rows of a batch of text and Parquet. Text of more than batchBytes ends a batch earlier.
+// batchRows is the number of rows of a batch of text and Parquet. Text of more than batchBytes or batchFields ends a
+// batch earlier.
 const (
-	batchRows  = 1024
-	batchBytes = 4 << 20
+	batchRows   = 1024
+	batchBytes  = 1 << 20
+	batchFields = 1 << 16
 )
 
 // table is an open table.
@@ -92,12 +99,26 @@ func openTable(ctx context.Context, files *source.Files, p place, form *source.F
 			return nil, err
 		}
 	}
-	// A file without rows may not tell what its columns hold.
+	t.lead()
+	return t, nil
+}
+
+// lead takes the columns of the first file with rows: one without may not tell what they hold.
+func (t *table) lead() {
 	first := slices.IndexFunc(t.files, func(f *tableFile) bool { return f.rows.rows() != 0 })
 	t.leading = t.files[max(first, 0)]
 	t.titles = slices.Clone(t.leading.rows.titles())
 	t.settle()
-	return t, nil
+}
+
+// top are the names of the columns that lie in no struct.
+func (t *table) top() (names []string) {
+	for i, title := range t.titles {
+		if !t.isNested(i) {
+			names = append(names, title.name)
+		}
+	}
+	return names
 }
 
 // settle finds what those columns hold of which the first file has nothing but nulls.
@@ -120,10 +141,11 @@ func (t *table) settle() {
 // columns finds columns in a file by their names, and checks that they hold what they hold
 // in the first file.
 func (t *table) columns(f *tableFile, names []string) ([]int, error) {
-	found := make([]int, len(names))
-	titles := f.rows.titles()
+	titles, found := f.rows.titles(), make([]int, len(names))
+	inFile, inTable := lookup(titles), lookup(t.titles)
 	for i, name := range names {
-		at, of := find(titles, name), find(t.titles, name)
+		at, twice := inFile(name)
+		of, _ := inTable(name)
 		if at < 0 && f.rows.rows() == 0 {
 			return nil, io.EOF
 		}
@@ -133,7 +155,7 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 		if j, ok := f.rows.(*jsonFile); ok && titles[at].kind == mixedKind {
 			return nil, j.mixed[titles[at].name]
 		}
-		if twice(titles, name, at) {
+		if twice {
 			return nil, graph.BadData(f.name, "has two columns named %q: give each a name of its own; the columns are %s", name, list(titles))
 		}
 		if of >= 0 && titles[at].kind != t.titles[of].kind && titles[at].kind != nullKind && f.rows.rows() != 0 {
@@ -145,12 +167,22 @@ func (t *table) columns(f *tableFile, names []string) ([]int, error) {
 	return found, nil
 }
 
-// twice reports whether a name stands for two columns: the one at a place, which find has found, and another one behind it.
-func twice(titles []title, name string, at int) bool {
-	exact := titles[at].name == name
-	return slices.ContainsFunc(titles[at+1:], func(t title) bool {
-		return t.name == name || !exact && strings.EqualFold(t.name, name)
-	})
+// lookup returns find for many names; twice reports whether a name stands for several columns.
+func lookup(titles []title) func(name string) (at int, twice bool) {
+	first, times := make(map[string]int, len(titles)), make(map[string]int, len(titles))
+	for i, t := range slices.Backward(titles) {
+		first[t.name] = i
+		times[t.name]++
+	}
+	return func(name string) (at int, twice bool) {
+		if n := times[name]; n > 0 {
+			return first[name], n > 1
+		}
+		if at = find(titles, name); at < 0 {
+			return at, false
+		}
+		return at, slices.ContainsFunc(titles[at+1:], func(t title) bool { return strings.EqualFold(t.name, name) })
+	}
 }
 
 // kindOf returns the kind of a column; ok is false if there is none of that name.
@@ -162,21 +194,48 @@ func (t *table) kindOf(name string) (k kind, ok bool) {
 	return t.titles[at].kind, true
 }
 
-// need is kindOf for a column that has to be there, in all files.
-func (t *table) need(key, name string, fits func(kind) bool, what string) (kind, error) {
-	k, ok := t.kindOf(name)
-	if !ok {
-		return k, graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s%s", name, key, list(t.titles), hint(t.titles, name))
+// need checks that a column is there, in all files, and holds what it has to.
+func (t *table) need(key, name string, fits func(kind) bool, what string) error {
+	return t.needAll(key, []string{name}, fits, what)
+}
+
+// needAll is need for several columns.
+func (t *table) needAll(key string, names []string, fits func(kind) bool, what string) error {
+	at := lookup(t.titles)
+	for _, name := range names {
+		if i, _ := at(name); i >= 0 {
+			continue
+		}
+		if c, ok := t.leading.rows.(*csvFile); ok && !c.headed {
+			return graph.BadData(t.leading.name, "has no column %q for %s=: the file has no header, and its columns have numbers from 1 to %d", name, key, len(t.titles))
+		}
+		return graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s%s", name, key, list(t.titles), hint(t.titles, name))
 	}
 	for _, f := range t.files {
-		if _, err := t.columns(f, []string{name}); err != nil && err != io.EOF {
-			return k, err
+		if _, err := t.columns(f, names); err != nil && err != io.EOF { // a file without rows
+			return err
 		}
 	}
-	if !fits(k) {
-		return k, graph.BadData(t.leading.name, "column %q %s: %s%s", name, t.holds(name, k), what, k.cast())
+	for _, name := range names {
+		i, _ := at(name)
+		if k := t.titles[i].kind; !fits(k) {
+			return graph.BadData(t.leading.name, "column %q %s: %s%s", name, t.holds(name, k), what, k.cast())
+		}
 	}
-	return k, nil
+	for _, f := range t.files {
+		c, ok := f.rows.(*columnarFile)
+		if !ok || c.rows() == 0 {
+			continue
+		}
+		at := lookup(c.titles())
+		for _, name := range names {
+			i, _ := at(name)
+			if err := c.Check(i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // numRows is the number of rows of all files, -1 if that is not known.
@@ -222,6 +281,23 @@ func (t *table) rows(ctx context.Context, lo, hi int, names []string, widths []i
 	return &rows{t: t, ctx: ctx, unit: lo, end: hi, names: names, widths: widths}
 }
 
+// share reads a share of the rows: units, or lines of a list.
+func (t *table) share(ctx context.Context, s graph.Share, names []string, widths []int) *rows {
+	if c, ok := t.leading.rows.(*csvFile); ok && c.list != nil && len(t.files) == 1 && c.src.Cuttable() && !c.empty {
+		lo, hi := s.Bounds(c.src.Size - c.begin)
+		r := t.rows(ctx, 0, 1, names, widths)
+		if r.of.lo, r.of.hi = lo+c.begin, hi+c.begin; lo == hi {
+			r.end = 0
+		}
+		return r
+	}
+	lo, hi := s.Bounds(int64(t.units()))
+	return t.rows(ctx, int(lo), int(hi), names, widths)
+}
+
+// isCuttable reports whether the rows can be read from the middle.
+func (t *table) isCuttable() bool { return t.units() > 1 || t.leading.src.Cuttable() }
+
 // all reads all rows.
 func (t *table) all(ctx context.Context, names []string, widths []int) *rows {
 	return t.rows(ctx, 0, t.units(), names, widths)
@@ -237,6 +313,7 @@ type rows struct {
 	cursor    cursor
 	batch     batch
 	nulls     nulls
+	of        want // but for columns, kinds and widths
 }
 
 // next gives the next batch, or io.EOF.
@@ -312,11 +389,13 @@ func (r *rows) open() error {
 			for i := range r.batch.cols {
 				r.batch.cols[i].values = nil
 			}
-			kinds := make([]kind, len(columns))
+			r.of.columns, r.of.widths, r.of.kinds = columns, r.widths, make([]kind, len(columns))
+			find := lookup(r.t.titles)
 			for i, name := range r.names {
-				kinds[i], _ = r.t.kindOf(name)
+				at, _ := find(name)
+				r.of.kinds[i] = r.t.titles[at].kind
 			}
-			r.cursor, err = f.rows.open(r.ctx, f, unit, want{columns, kinds, r.widths})
+			r.cursor, err = f.rows.open(r.ctx, f, unit, r.of)
 			return err
 		}
 		unit -= f.rows.units()

@@ -175,12 +175,6 @@ func columns(part string) ([]string, error) {
 
 func (s *spec) check() error {
 	switch {
-	case (s.src == "") != (s.dst == ""):
-		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
-	case s.src != "" && s.src == s.dst:
-		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", s.src, s.dst)
-	case s.weight != "" && (s.weight == s.src || s.weight == s.dst):
-		return graph.BadURI("weight=%s: the column has the ends of edges", s.weight)
 	case s.nulls != "" && len(s.features) == 0:
 		return graph.BadURI("nulls=%s says what null features are: name their columns with features=", s.nulls)
 	case len(s.features) > 0 && !s.nodes.given():
@@ -190,7 +184,23 @@ func (s *spec) check() error {
 	case s.split != "" && !s.nodes.given() && !s.splits.given():
 		return graph.BadURI("split= names a column of the table of nodes or of splits: give it with nodes= or splits=")
 	}
+	if err := CheckEnds([2]string{s.src, s.dst}, s.weight); err != nil {
+		return err
+	}
 	return graph.CheckRepeated(s.repeated, s.weight)
+}
+
+// CheckEnds checks the columns with the ends of edges and their weights that a URI names.
+func CheckEnds(ends [2]string, weight string) error {
+	switch {
+	case (ends[0] == "") != (ends[1] == ""):
+		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
+	case ends[0] != "" && ends[0] == ends[1]:
+		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", ends[0], ends[1])
+	case weight != "" && slices.Contains(ends[:], weight):
+		return graph.BadURI("weight=%s: the column has the ends of edges", weight)
+	}
+	return nil
 }
 
 // identity spells the URI with base names, keys in fixed order.

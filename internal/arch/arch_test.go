@@ -51,7 +51,7 @@ var rules = []rule{
 	{"hops", []string{"group", "spmv", "internal"}},
 	{"group/remote", []string{"group", "internal"}},
 	{"group", []string{"internal/direct", "internal/packed"}},
-	{"dataset/layout", []string{"dataset/layout", "dataset/torch", "dataset/column", "dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle"}},
+	{"dataset/layout", []string{"dataset/layout", "dataset/table", "dataset/torch", "dataset/column", "dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle"}},
 	{"dataset/torch", []string{"dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle"}},
 	{"dataset/column", []string{"dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "internal/meant"}},
 	{"dataset/array", []string{"dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle", "internal/direct"}},

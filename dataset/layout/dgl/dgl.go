@@ -13,8 +13,8 @@ import (
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
-	"ndls/dataset/layout/textgraph"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
 )
 
 const form = "dgl:DIR?relation=NODES:EDGES:NODES"
@@ -31,19 +31,6 @@ var (
 		"test_mask": graph.Test,
 	}
 )
-
-// Parquet opens edges in a Parquet file.
-type Parquet func(src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error)
-
-// NodeData is data of nodes in tables, of which row i belongs to node i.
-type NodeData interface {
-	// Features takes all columns as features, Column the only one as labels or as a mask.
-	Features(ctx context.Context) (rows graph.FeatureSource, width int, err error)
-	Column() (column.Column, error)
-}
-
-// Tables opens data of nodes in files of Parquet, which state how many rows they have.
-type Tables func(ctx context.Context, files *source.Files, paths []string) (data NodeData, rows int64, err error)
 
 // metadata is the part of metadata.json that is read.
 type metadata struct {
@@ -70,35 +57,28 @@ type reader struct {
 	dir                        string
 	meta                       metadata
 	relation, features, labels string
-	parquet                    Parquet
-	tables                     Tables
 }
 
 // Open opens dgl:DIR.
-func Open(parquet Parquet, tables Tables) func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	return func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-		t, err := graph.ParseTarget(form, rest, Keys...)
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	t, err := graph.ParseTarget(form, rest, Keys...)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{dir: t.Path, Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}}}
+	for i, p := range t.Params {
+		value, err := graph.PathOf(p.Value)
 		if err != nil {
 			return nil, err
 		}
-		r := &reader{
-			dir: t.Path, parquet: parquet, tables: tables,
-			Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "dgl:" + t.Base}},
-		}
-		for i, p := range t.Params {
-			value, err := graph.PathOf(p.Value)
-			if err != nil {
-				return nil, err
-			}
-			*map[string]*string{"relation": &r.relation, "features": &r.features, "labels": &r.labels}[p.Key] = value
-			r.Known.Identity += []string{"?", "&"}[min(i, 1)] + p.Key + "=" + graph.EscapePath(value)
-		}
-		if err := r.open(ctx, o); err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-		r.Finish()
-		return r.Graph, nil
+		*map[string]*string{"relation": &r.relation, "features": &r.features, "labels": &r.labels}[p.Key] = value
+		r.Known.Identity += []string{"?", "&"}[min(i, 1)] + p.Key + "=" + graph.EscapePath(value)
 	}
+	if err := r.open(ctx, o); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.Finish()
+	return r.Graph, nil
 }
 
 func (r *reader) open(ctx context.Context, o graph.Options) error {
@@ -179,7 +159,6 @@ func (r *reader) nodes(path, kind string) (n int64, err error) {
 }
 
 func (r *reader) openEdges(ctx context.Context, path string) error {
-	limit := graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("metadata.json states %d nodes", r.Known.NumNodes)}
 	edges := r.meta.Edges[r.relation]
 	var chunks layout.EdgeChunks
 	for _, name := range edges.Data {
@@ -189,16 +168,17 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 		}
 		var e graph.EdgeSource
 		switch edges.Format.Name {
-		case "csv":
-			e, err = textgraph.OpenPairs(ctx, src, edges.Format.Delimiter, limit)
+		case "csv", "parquet":
+			var t *table.Numbered
+			if t, err = r.tableOf(ctx, edges, src); err == nil {
+				e, err = t.Edges(ctx, [2]string{}, "")
+			}
 		case "numpy":
 			var list *array.Edges
-			if list, err = array.OpenEdges(ctx, src, limit); err == nil {
+			if list, err = array.OpenEdges(ctx, src, r.limit()); err == nil {
 				e = list
 				r.Known.EdgeHint += list.M
 			}
-		case "parquet":
-			e, err = r.parquet(src, limit)
 		default:
 			err = graph.BadData(path, "edges %s are in format %s: csv, numpy and parquet are read", r.relation, graph.Shorten([]byte(edges.Format.Name)))
 		}
@@ -214,6 +194,20 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 		r.EdgeList = chunks[0]
 	}
 	return nil
+}
+
+// limit bounds the ids.
+func (r *reader) limit() graph.IDLimit {
+	return graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("metadata.json states %d nodes", r.Known.NumNodes)}
+}
+
+// tableOf opens files of Parquet, or of text without header.
+func (r *reader) tableOf(ctx context.Context, f files, parts ...*source.Source) (*table.Numbered, error) {
+	t := table.Text{List: true, Bare: true, Advice: "write the file again"}
+	if d := f.Format.Delimiter; len(d) == 1 && d != " " && d != "\t" {
+		t.Delimiter = d[0]
+	}
+	return table.OpenNumbered(ctx, "."+f.Format.Name, t, r.limit(), parts...)
 }
 
 // path is a file that the metadata names, relative to the folder unless it is absolute.
@@ -297,8 +291,12 @@ func (r *reader) openFeatures(ctx context.Context, f files) error {
 	if err != nil {
 		return err
 	}
-	r.FeatureRows, r.Known.NumFeatures, err = t.Features(ctx)
-	return err
+	rows, err := t.Matrix(ctx, false)
+	if err != nil {
+		return err
+	}
+	r.FeatureRows, r.Known.NumFeatures = rows, rows.Width
+	return nil
 }
 
 func (r *reader) openLabels(ctx context.Context, f files) (err error) {
@@ -313,7 +311,7 @@ func (r *reader) openLabels(ctx context.Context, f files) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := t.Column()
+	c, err := t.Single()
 	if err == nil {
 		r.Classes, err = column.OpenLabels(ctx, c)
 	}
@@ -321,30 +319,23 @@ func (r *reader) openLabels(ctx context.Context, f files) (err error) {
 }
 
 // table opens data of nodes in files of Parquet or CSV.
-func (r *reader) table(ctx context.Context, f files) (NodeData, error) {
-	var paths []string
+func (r *reader) table(ctx context.Context, f files) (*table.Numbered, error) {
+	var parts []*source.Source
 	for _, name := range f.Data {
-		paths = append(paths, r.path(name))
+		src, _, err := r.Files.Open(r.path(name))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, src)
 	}
-	if len(paths) == 0 {
+	if len(parts) == 0 {
 		return nil, graph.BadData(filepath.Join(r.dir, "metadata.json"), "names no files for data in %s: name one at least", f.Format.Name)
 	}
-	if f.Format.Name == "csv" {
-		var texts []*source.Source
-		for _, path := range paths {
-			src, _, err := r.Files.Open(path)
-			if err != nil {
-				return nil, err
-			}
-			texts = append(texts, src)
-		}
-		return openCSV(ctx, texts, f.Format.Delimiter, r.Known.NumNodes)
+	t, err := r.tableOf(ctx, f, parts...)
+	if err != nil || t.Rows() < 0 {
+		return t, err
 	}
-	t, rows, err := r.tables(ctx, &r.Files, paths)
-	if err != nil {
-		return nil, err
-	}
-	return t, r.RowsAreNodes(strings.Join(f.Data, ", "), rows)
+	return t, r.RowsAreNodes(strings.Join(f.Data, ", "), t.Rows())
 }
 
 func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.Split, f files) error {
@@ -353,7 +344,7 @@ func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.S
 		if err != nil {
 			return err
 		}
-		c, err := t.Column()
+		c, err := t.Single()
 		if err == nil {
 			lists.Parts = append(lists.Parts, column.MaskColumn(split, c))
 		}

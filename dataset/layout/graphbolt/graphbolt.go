@@ -13,7 +13,7 @@ import (
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
-	"ndls/dataset/layout/textgraph"
+	"ndls/dataset/table"
 )
 
 // metadata is the part of metadata.yaml that is read.
@@ -124,7 +124,10 @@ func (r *reader) openEdges(ctx context.Context, f file, limit graph.IDLimit) err
 	}
 	switch f.Format {
 	case "csv":
-		r.EdgeList, err = textgraph.OpenPairs(ctx, src, ",", limit)
+		var t *table.Numbered
+		if t, err = table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Delimiter: ',', Advice: "write the file again"}, limit, src); err == nil {
+			r.EdgeList, err = t.Edges(ctx, [2]string{}, "")
+		}
 	case "numpy":
 		var list *array.Edges
 		if list, err = array.OpenEdges(ctx, src, limit); err == nil {

@@ -1,11 +1,9 @@
 package ogb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,35 +22,27 @@ import (
 // or raw/edge.csv.gz, node-feat.csv.gz, node-label.csv.gz, num-node-list.csv.gz
 // and num-edge-list.csv.gz; in both cases split/NAME/train.csv.gz, valid.csv.gz
 // and test.csv.gz. Features, labels and splits may be missing.
-type folder struct {
-	*layout.Graph
-	text TextEdges
-}
-
-// TextEdges opens an edge list as text.
-type TextEdges func(ctx context.Context, src *source.Source, limit graph.IDLimit) (graph.EdgeSource, error)
+type folder struct{ *layout.Graph }
 
 // Open opens ogb:DIR.
-func Open(text TextEdges) func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-	return func(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
-		dir, err := graph.PathOf(rest)
-		if err != nil {
-			return nil, err
-		}
-		if dir == "" {
-			return nil, graph.BadURI("ogb: needs a folder: ogb:DIR")
-		}
-		if dir, err = filepath.Abs(dir); err != nil {
-			return nil, err
-		}
-		name := filepath.Base(dir)
-		g := &folder{&layout.Graph{Known: graph.Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}, text}
-		if err := g.open(ctx, dir, o); err != nil {
-			return nil, errors.Join(err, g.Close())
-		}
-		g.Finish()
-		return g.Graph, nil
+func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, error) {
+	dir, err := graph.PathOf(rest)
+	if err != nil {
+		return nil, err
 	}
+	if dir == "" {
+		return nil, graph.BadURI("ogb: needs a folder: ogb:DIR")
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	name := filepath.Base(dir)
+	g := &folder{&layout.Graph{Known: graph.Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}}
+	if err := g.open(ctx, dir, o); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	g.Finish()
+	return g.Graph, nil
 }
 
 func (g *folder) open(ctx context.Context, dir string, o graph.Options) error {
@@ -204,23 +194,6 @@ func (g *folder) openLabels(ctx context.Context, c column.Column) error {
 	return nil
 }
 
-// splits are the files of a split.
-type splits struct {
-	files []splitFile
-	limit graph.IDLimit
-}
-
-// Open implements [layout.SplitSource].
-func (s *splits) Open(ctx context.Context) (graph.SplitReader, error) {
-	return &splitReader{ctx: ctx, left: s.files, limit: s.limit}, nil
-}
-
-// splitFile is a file with one node id a line.
-type splitFile struct {
-	split graph.Split
-	src   *source.Source
-}
-
 // openSplits takes the one folder of split/, whatever its name.
 func (g *folder) openSplits(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -239,60 +212,20 @@ func (g *folder) openSplits(dir string) error {
 	if len(folders) != 1 {
 		return graph.BadData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
 	}
-	found := &splits{limit: g.limit()}
+	found := &column.Lists{Limit: g.limit()}
 	for _, s := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
 		src, _, err := g.Open(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
 		if err != nil {
 			return err
 		}
-		found.files = append(found.files, splitFile{s, src})
+		found.Parts = append(found.Parts, column.List{Split: s, Open: func(ctx context.Context) (column.IDs, error) {
+			t, err := g.table(ctx, src)
+			if err != nil {
+				return nil, err
+			}
+			return t.IDs(ctx)
+		}})
 	}
 	g.Membership = found
 	return nil
-}
-
-// splitReader reads the files of a split one after the other.
-type splitReader struct {
-	ctx   context.Context
-	left  []splitFile
-	lines *source.Lines
-	limit graph.IDLimit
-}
-
-// Position names the line that was read last.
-func (r *splitReader) Position() string { return r.lines.Where() }
-
-func (r *splitReader) Close() error {
-	if r.lines == nil {
-		return nil
-	}
-	return r.lines.Close()
-}
-
-func (r *splitReader) Next() (uint32, graph.Split, error) {
-	for len(r.left) > 0 {
-		if r.lines == nil {
-			l, err := source.OpenLines(r.ctx, r.left[0].src)
-			if err != nil {
-				return 0, graph.NoSplit, err
-			}
-			r.lines = l
-		}
-		line, err := r.lines.Data()
-		if err == nil {
-			id, problem := r.limit.Parse(bytes.TrimSpace(line))
-			if problem != "" {
-				return 0, graph.NoSplit, graph.BadData(r.lines.Where(), "%s", problem)
-			}
-			return id, r.left[0].split, nil
-		}
-		if err != io.EOF {
-			return 0, graph.NoSplit, err
-		}
-		if err := r.lines.Close(); err != nil {
-			return 0, graph.NoSplit, err
-		}
-		r.lines, r.left = nil, r.left[1:]
-	}
-	return 0, graph.NoSplit, io.EOF
 }

@@ -3,8 +3,8 @@ package ogb
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +12,7 @@ import (
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
 )
 
 // openText opens the layout of compressed text: tables without header, whose row
@@ -32,15 +33,21 @@ func (g *folder) openText(ctx context.Context, raw string, o graph.Options) erro
 	if err != nil {
 		return err
 	}
-	text, err := g.text(ctx, src, g.limit())
+	text, err := g.table(ctx, src)
 	if err != nil {
 		return err
 	}
-	g.EdgeList = &statedEdges{text, src.Name, edges}
+	list, err := text.Edges(ctx, [2]string{}, "")
+	if err != nil {
+		return err
+	}
+	g.EdgeList = &statedEdges{list, src.Name, edges}
 	if path := filepath.Join(raw, "node-feat.csv.gz"); !o.NoFeatures && source.Exists(path) {
-		if err := g.openTextFeatures(ctx, path); err != nil {
+		f, err := g.openMatrix(ctx, path, false)
+		if err != nil {
 			return err
 		}
+		g.FeatureRows, g.Known.NumFeatures = f, f.Width
 	}
 	return g.openTextLabels(ctx, filepath.Join(raw, "node-label.csv.gz"), o)
 }
@@ -103,91 +110,22 @@ func (r *statedEdgeReader) Read(batch []graph.Edge) (int, error) {
 	return n, err
 }
 
-// features is a matrix of features, or of answers, as text whose row i belongs to node i.
-type features struct {
-	src   *source.Source
-	width int
-	of    *folder
-	holes bool // values may be missing
+// table opens a table without header.
+func (g *folder) table(ctx context.Context, src *source.Source) (*table.Numbered, error) {
+	return table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Advice: "fetch the file again"}, g.limit(), src)
 }
 
-func (g *folder) openTextFeatures(ctx context.Context, path string) error {
-	f, err := g.openMatrix(ctx, path)
-	if err != nil {
-		return err
-	}
-	g.FeatureRows, g.Known.NumFeatures = f, f.width
-	return graph.CheckSize(path, 0, int64(f.width))
-}
-
-// openMatrix opens a matrix, whose first line tells its width.
-func (g *folder) openMatrix(ctx context.Context, path string) (*features, error) {
+// openMatrix opens a matrix of features, or of answers, whose row i belongs to node i.
+func (g *folder) openMatrix(ctx context.Context, path string, holes bool) (*table.Features, error) {
 	src, _, err := g.Files.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	l, err := source.OpenLines(ctx, src)
+	t, err := g.table(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	defer l.Close()
-	line, err := l.Data()
-	if err == io.EOF {
-		err = g.rowsDiffer(path, 0)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &features{src: src, width: len(source.Separator(',').Fields(line)), of: g}, nil
-}
-
-func (f *features) Open(ctx context.Context) (graph.FeatureReader, error) {
-	l, err := source.OpenLines(ctx, f.src)
-	return &featureReader{features: f, lines: l, row: make([]float32, f.width)}, err
-}
-
-type featureReader struct {
-	*features
-	lines *source.Lines
-	row   []float32
-	next  int64
-}
-
-func (r *featureReader) Close() error { return r.lines.Close() }
-
-func (r *featureReader) Next() (graph.FeatureRow, error) {
-	line, err := r.lines.Data()
-	if err == io.EOF && r.next < r.of.Known.NumNodes {
-		err = r.of.rowsDiffer(r.src.Name, r.next)
-	}
-	if err != nil {
-		return graph.FeatureRow{}, err
-	}
-	if r.next == r.of.Known.NumNodes {
-		return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "is one more than there are nodes (%d): fetch the file again", r.next)
-	}
-	column := 0
-	for more := true; more; column++ {
-		var field []byte
-		field, line, more = source.Separator(',').Cut(line)
-		if column >= r.width {
-			continue
-		}
-		if text := bytes.TrimSpace(field); r.holes && (len(text) == 0 || graph.IsMissing(string(text))) {
-			r.row[column] = float32(math.NaN())
-			continue
-		}
-		v, ok := graph.Number(field, 32)
-		if !ok || !graph.Finite(float32(v)) {
-			return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: finite float32 numbers are read, replace it before the import", column+1, graph.Shorten(field))
-		}
-		r.row[column] = float32(v)
-	}
-	if column != r.width {
-		return graph.FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: fetch the file again", column, r.width)
-	}
-	r.next++
-	return graph.FeatureRow{ID: uint32(r.next - 1), Dense: r.row}, nil
+	return t.Matrix(ctx, holes)
 }
 
 func (g *folder) openTextLabels(ctx context.Context, path string, o graph.Options) error {
@@ -195,33 +133,33 @@ func (g *folder) openTextLabels(ctx context.Context, path string, o graph.Option
 		return nil
 	}
 	if o.Answers != graph.Classes {
-		f, err := g.openMatrix(ctx, path)
+		f, err := g.openMatrix(ctx, path, true)
 		if err != nil {
 			return err
 		}
-		f.holes = true
-		return g.takeAnswers(o.Answers, f, path, f.width, g.Known.NumNodes)
+		return g.takeAnswers(o.Answers, f, path, f.Width, g.Known.NumNodes)
 	}
 	src, _, err := g.Files.Open(path)
 	if err != nil {
 		return err
 	}
-	c, err := column.OpenText(ctx, src, source.Form{}, column.Wanted{}, g.limit())
-	if err == nil && c.ID >= 0 {
-		err = graph.BadData(path, "has several columns: one class for each node is read; --task labels and --task regression read all of them")
-	}
+	t, err := g.table(ctx, src)
 	if err != nil {
 		return err
+	}
+	c, err := t.Single()
+	if err != nil {
+		return fmt.Errorf("%w; --task labels and --task regression read several columns", err)
 	}
 	return g.openLabels(ctx, wholeColumn{c})
 }
 
 // wholeColumn undoes what pandas does to integers in a column with gaps: 3.0 is
 // 3, and nan is nothing.
-type wholeColumn struct{ *column.Text }
+type wholeColumn struct{ column.Column }
 
 func (c wholeColumn) Open(ctx context.Context) (column.Reader, error) {
-	r, err := c.Text.Open(ctx)
+	r, err := c.Column.Open(ctx)
 	return wholeReader{r}, err
 }
 

@@ -2,115 +2,14 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
 
-	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 )
-
-// textFeatures is a feature matrix as text: a line is a node id and its values.
-type textFeatures struct {
-	src       *source.Source
-	form      *source.Form
-	separator source.Separator
-	stated    bool // by a line before the first one
-	header    bool
-	width     int
-	limit     graph.IDLimit
-	note      graph.Note
-}
-
-func openTextFeatures(ctx context.Context, src *source.Source, form *source.Form, limit graph.IDLimit) (*textFeatures, error) {
-	l, err := source.OpenLines(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	line, s, stated, err := l.First()
-	if err == io.EOF {
-		return nil, graph.BadData(src.Name, "holds no rows: is this the file that is meant?")
-	}
-	if err != nil {
-		return nil, err
-	}
-	f := &textFeatures{src: src, form: form, separator: s, stated: stated, width: len(s.Fields(line)) - 1, limit: limit}
-	if f.header, stated = form.Header("features"); !stated {
-		f.header = !s.StartsLikeNumber(line)
-	}
-	if f.header {
-		titles := s.Titles(line)
-		for i, title := range titles[1:] {
-			if isIDName(title) && !isIDName(titles[0]) {
-				return nil, graph.BadData(src.Name, "column %d is named %s, and the node ids are read from the first column: make it the first, and leave out what is no feature", i+2, title)
-			}
-		}
-		f.note = graph.NoteOf(src.Name, "node ids are in column %q, features in the %d others", titles[0], f.width)
-	}
-	return f, graph.CheckSize(src.Name, 0, int64(f.width))
-}
-
-func isIDName(title string) bool {
-	return slices.Contains(column.IDNames, strings.ToLower(strings.TrimSpace(title)))
-}
-
-func (f *textFeatures) Open(ctx context.Context) (FeatureReader, error) {
-	l, err := source.OpenLines(ctx, f.src)
-	if err != nil {
-		return nil, err
-	}
-	if err := l.Pass(f.stated, f.header); err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return &textFeatureReader{f, l, make([]float32, f.width)}, nil
-}
-
-type textFeatureReader struct {
-	*textFeatures
-	lines *source.Lines
-	row   []float32
-}
-
-func (r *textFeatureReader) Close() error { return r.lines.Close() }
-
-func (r *textFeatureReader) Next() (FeatureRow, error) {
-	line, err := r.lines.Data()
-	if err != nil {
-		return FeatureRow{}, err
-	}
-	field, line, more := r.separator.Cut(line)
-	id, problem := r.limit.Parse(field)
-	if problem != "" {
-		return FeatureRow{}, graph.BadData(r.lines.Where(), "%s", problem)
-	}
-	column := 0
-	for ; more; column++ {
-		field, line, more = r.separator.Cut(line)
-		if column >= r.width {
-			continue
-		}
-		if len(field) == 1 && field[0]-'0' <= 9 {
-			r.row[column] = float32(field[0] - '0')
-			continue
-		}
-		v, ok := graph.Number(graph.Unquote(field), 32)
-		if !ok && r.form.Missing(graph.Unquote(field)) {
-			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s, which missing= makes no value: give every node its features", column+2, graph.Shorten(field))
-		}
-		if !ok || !graph.Finite(float32(v)) {
-			return FeatureRow{}, graph.BadData(r.lines.Where(), "column %d is %s: features are finite float32 numbers, replace it before the import; of a table that has other columns, too, table: reads those that features= names", column+2, graph.Shorten(field))
-		}
-		r.row[column] = float32(v)
-	}
-	if column != r.width {
-		return FeatureRow{}, graph.BadData(r.lines.Where(), "has %d values, the first line has %d: each line is a node id and its values", column, r.width)
-	}
-	return FeatureRow{ID: id, Dense: r.row}, nil
-}
 
 // jsonFeatures is an object of node id → list of the columns that are 1.
 type jsonFeatures struct {
