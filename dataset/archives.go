@@ -42,9 +42,9 @@ func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *sourc
 	if err != nil {
 		return err
 	}
-	weights := layout.Weights{Name: u.weight, Sum: u.repeated != ""}
+	weights := layout.Weights{Name: u.Weight, Sum: u.Repeated != ""}
 	if a.IsMatrix() {
-		if err := d.openEdgeMatrix(ctx, u, a, weights); err != nil {
+		if err := d.openEdgeMatrix(ctx, a, weights); err != nil {
 			return err
 		}
 	} else {
@@ -56,7 +56,7 @@ func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *sourc
 		if err != nil {
 			return err
 		}
-		if d.edges, d.info.EdgeHint, err = layout.ArchiveList(ctx, a, member, weights, u.limit()); err != nil {
+		if d.EdgeList, d.Known.EdgeHint, err = layout.ArchiveList(ctx, a, member, weights, d.Limit()); err != nil {
 			return err
 		}
 	}
@@ -65,28 +65,21 @@ func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *sourc
 }
 
 // openEdgeMatrix takes the edges from a square matrix, whose rows are the nodes.
-func (d *edgeFiles) openEdgeMatrix(ctx context.Context, u *edgesURI, a *array.Archive, w layout.Weights) error {
+func (d *edgeFiles) openEdgeMatrix(ctx context.Context, a *array.Archive, w layout.Weights) error {
 	m, _, err := a.Matrix(ctx, []string{""}, false)
 	if err != nil {
 		return err
 	}
-	edges, note, err := layout.Adjacency(ctx, m, w)
-	if err != nil {
-		return err
+	if d.Known.NumNodes >= 0 && d.Known.NumNodes != m.Rows {
+		return graph.BadData(a.Name, "is a matrix of %d nodes, and %s: correct one of the two", m.Rows, d.Stated)
 	}
-	d.Note(note)
-	d.edges, d.info.EdgeHint = edges, m.Entries
-	if u.nodes >= 0 && u.nodes != m.Rows {
-		return graph.BadData(a.Name, "is a matrix of %d nodes, and %s: correct one of the two", m.Rows, u.stated)
-	}
-	u.nodes, d.info.NumNodes = m.Rows, m.Rows
-	u.stated = fmt.Sprintf("the matrix %s has %d rows", filepath.Base(a.Name), m.Rows)
-	return nil
+	d.Stated = fmt.Sprintf("the matrix %s has %d rows", filepath.Base(a.Name), m.Rows)
+	return d.SetAdjacency(ctx, m, w)
 }
 
 // openFeatureArchive takes the features from a matrix of SciPy, from a matrix under one of the
 // names that archives of datasets use, or from the only array there is.
-func (d *edgeFiles) openFeatureArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+func (d *edgeFiles) openFeatureArchive(ctx context.Context, src *source.Source) error {
 	a, err := d.openArchive(src)
 	if err != nil {
 		return err
@@ -101,21 +94,15 @@ func (d *edgeFiles) openFeatureArchive(ctx context.Context, u *edgesURI, src *so
 	if err != nil {
 		return err
 	}
-	rows := int64(0)
+	d.Note(graph.Unread(src.Name, a.Others()))
 	switch {
 	case sparse != nil:
-		if err := sparse.CheckFeatures(); err != nil {
-			return err
-		}
-		d.features, rows = graph.FeatureFunc(sparse.Features), sparse.Rows
-		d.info.NumFeatures, d.info.SparseFeatures = int(sparse.Cols), true
+		return d.SetSparse(sparse)
 	case dense != nil:
-		d.features, d.info.NumFeatures, rows = dense, dense.Width, dense.Rows()
-	default:
-		return graph.BadData(src.Name, "has no features: a matrix of scipy.sparse.save_npz, one array, or one named %s is needed; it has %s", strings.Join(npz.AttributeNames, ", "), strings.Join(a.Names(), ", "))
+		d.FeatureRows, d.Known.NumFeatures = dense, dense.Width
+		return d.RowsAreNodes(src.Name, dense.Rows())
 	}
-	d.Note(graph.Unread(src.Name, a.Others()))
-	return d.states(u, src.Name, rows)
+	return graph.BadData(src.Name, "has no features: a matrix of scipy.sparse.save_npz, one array, or one named %s is needed; it has %s", strings.Join(npz.AttributeNames, ", "), strings.Join(a.Names(), ", "))
 }
 
 // openLabelArchive takes the labels from the array that the URI names behind a #, from one under a
@@ -144,15 +131,15 @@ func (d *edgeFiles) openLabelArchive(ctx context.Context, u *edgesURI, src *sour
 		return nil, err
 	}
 	d.Note(graph.Unread(src.Name, a.Others()))
-	return d.labelArray(u, v, shape)
+	return d.labelArray(v, shape)
 }
 
 // labelArray takes the labels from an array.
-func (d *edgeFiles) labelArray(u *edgesURI, v array.Vector, shape []int64) (column.Column, error) {
+func (d *edgeFiles) labelArray(v array.Vector, shape []int64) (column.Column, error) {
 	c, rows, note, err := column.OfLabels(v, shape)
 	if err != nil {
 		return nil, err
 	}
 	d.Note(note)
-	return c, d.states(u, v.Name, rows)
+	return c, d.RowsAreNodes(v.Name, rows)
 }

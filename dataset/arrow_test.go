@@ -64,7 +64,7 @@ func readRows(path string) (ids []uint32, values []float32, err error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	f, err := r.Read(context.Background())
+	f, err := r.Features(context.Background())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,7 +77,7 @@ func readRows(path string) (ids []uint32, values []float32, err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if len(row.Dense) != r.Width() {
+		if len(row.Dense) != r.Info().NumFeatures {
 			return nil, nil, errors.New("a row of another width")
 		}
 		ids, values = append(ids, row.ID), append(values, row.Dense...)

@@ -122,13 +122,13 @@ func TestDGL(t *testing.T) {
 		with(meta(`[9, 4]`, `[9, 0]`), "0 nodes"),
 		with(meta(`"name": "csv", "delimiter": " "}, "data": ["e0.csv", "e1.csv"]`, `"name": "orc"}, "data": ["e0.csv"]`), `"orc"`, "csv, numpy and parquet"),
 		with(meta(`"data": ["e0.csv", "e1.csv"]`, `"data": []`), "no files"),
-		with(meta(`"feat": {"format": {"name": "numpy"`, `"feat": {"format": {"name": "parquet"`), "x0.npy", "no table"),
+		with(meta(`"feat": {"format": {"name": "numpy"`, `"feat": {"format": {"name": "parquet"`), "x0.npy", "no Parquet file"),
 		with(meta(`"feat": {"format": {"name": "numpy"}, "data": ["x0.npy", "x1.npy"]`, `"feat": {"format": {"name": "parquet"}, "data": []`), "metadata.json", "no files"),
 		with(meta(`"feat": {"format": {"name": "numpy"}, "data": ["x0.npy", "x1.npy"]`, `"feat": {"format": {"name": "parquet"}, "data": ["x0.parquet"]`), "x0.parquet", "3 rows", "4 nodes"),
 		with(meta(`"label": {"format": {"name": "numpy"}, "data": ["y0.npy", "y1.npy"]`, `"label": {"format": {"name": "parquet"}, "data": ["x0.parquet", "x1.parquet"]`), "x0.parquet", "feat", "one column of numbers or text"),
 		with(meta(`"train_mask": {"format": {"name": "numpy"}, "data": ["train.npy"]`, `"train_mask": {"format": {"name": "parquet"}, "data": ["y.parquet"]`), "y.parquet row 0", `"5"`, "mask"),
 		{"e1.csv", []byte("3 4\n"), []string{"e1.csv line 1", "node id 4", "states 4 nodes"}},
-		{"e1.csv", []byte("3\n"), []string{"e1.csv line 1", "1 columns"}},
+		{"e1.csv", []byte("3\n"), []string{"e1.csv", "has 1 columns"}},
 		{"x1.npy", npyArray(npy.Float32, []int64{1, 3}, make([]float32, 3)), []string{"x1.npy", "3 columns", "x0.npy has 2"}},
 		{"x1.npy", npyArray(npy.Float32, []int64{2, 2}, make([]float32, 4)), []string{"5 rows", "4 nodes"}},
 		{"y1.npy", vec[int64](1), []string{"y0.npy", "2 rows", "4 nodes"}},
@@ -139,15 +139,15 @@ func TestDGL(t *testing.T) {
 	texts["x.csv"] = []byte("1|0.5\n0|2\n-1|0\n3|4\n")
 	refuses(t, "dgl:%s", texts, []refusal{
 		{"x.csv", []byte("1|0.5\n0|2\n-1|0\n"), []string{"x.csv", "3 rows", "4 nodes"}},
-		{"x.csv", []byte("1|0.5\n0|2\n-1|0\n3|4\n5|6\n"), []string{"x.csv line 5", "one row more"}},
-		{"x.csv", []byte("a|b\n0|2\n-1|0\n3|4\n"), []string{"x.csv line 1", `column 1 is "a"`, "without header"}},
-		{"x.csv", []byte("1|0.5\n0|inf\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 2 is "inf"`}},
-		{"x.csv", []byte("1|0.5\n0|2|3\n-1|0\n3|4\n"), []string{"x.csv line 2", "has 3 columns, the first row has 2"}},
-		{"x.csv", []byte("1|0.5\n\n-1|0\n3|4\n"), []string{"x.csv line 2", `column 1 is ""`}},
+		{"x.csv", []byte("1|0.5\n0|2\n-1|0\n3|4\n5|6\n"), []string{"x.csv line 5", "one more than there are nodes, 4"}},
+		{"x.csv", []byte("a|b\n0|2\n-1|0\n3|4\n"), []string{"x.csv line 1", `column "1" is "a"`}},
+		{"x.csv", []byte("1|0.5\n0|inf\n-1|0\n3|4\n"), []string{"x.csv line 2", `column "2" is "inf"`}},
+		{"x.csv", []byte("1|0.5\n0|2|3\n-1|0\n3|4\n"), []string{"x.csv line 2", "has 3 columns, and the first line 2"}},
+		{"x.csv", []byte("1|0.5\n\n-1|0\n3|4\n"), []string{"x.csv", "has 3 rows", "4 nodes"}},
 		{"x.csv", []byte(""), []string{"x.csv", "is empty (0 bytes)"}},
 		{"x.csv", []byte("\n"), []string{"x.csv"}},
 		{"train.csv", []byte("1\n2\n0\n0\n"), []string{"train.csv line 2", `"2"`, "mask"}},
-		{"train.csv", []byte("1 0\n0 0\n"), []string{"train.csv", "has 2 columns"}},
+		{"train.csv", []byte("1 0\n0 0\n"), []string{"train.csv", "has the columns 1, 2"}},
 	})
 	dir := writeTree(t, good)
 	for query, want := range map[string]string{"?relation=a": `no edges "a"`, "?relation=author:writes:paper": "no edges join", "?features=z": `no data "z"`, "?labels=": "needs a value"} {

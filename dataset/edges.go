@@ -19,37 +19,19 @@ import (
 )
 
 // edgeFiles is a dataset of an edge file and files beside it.
-type edgeFiles struct {
-	source.Files
-	info     Info
-	edges    graph.EdgeSource
-	features graph.FeatureSource
-	labels   *column.Labels
-	splits   layout.SplitSource
-	// another opens one of several splits, nil where the URI names no file of splits or picks
-	// one.
-	another func(ctx context.Context, number int64) (layout.SplitSource, error)
-}
+type edgeFiles struct{ layout.Graph }
 
 // edgesURI is a parsed edges: URI.
 type edgesURI struct {
+	table.Keyed
 	kind                                   string // of the URI: edges, or a text form of graphs
 	edges, features, labels, label, splits string
-	ends                                   [2]string
-	weight                                 string // the column of weights, "" for none
-	repeated                               string // what is done with weights of repeated edges
 	nodes                                  int64
 	stated                                 string // where nodes is stated
-	directed                               bool
-	nulls                                  string // what null features are, "" where they are refused
 	pick                                   layout.Pick
-	text                                   source.Form
 }
 
-var edgesKeys = append([]string{
-	"src", "dst", "weight", "repeated", "features", "labels", "splits", "nodes", "directed", "split",
-	"nulls",
-}, source.FormKeys...)
+var edgesKeys = append(slices.Clone(table.SharedKeys), "features", "labels", "splits", "nodes", "split")
 
 // headed are the files that may have a header.
 var headed = []string{"edges", "features", "labels", "splits"}
@@ -81,8 +63,8 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 		if file, _, named := strings.Cut(p.Value, "#"); named && p.Key == "splits" {
 			return u, graph.BadURI("splits=%s: leave out what follows %s; the column is found by its name, which is %s (a # in the name of a file is written %%23)", p.Value, file, strings.Join(table.SplitNames, ", "))
 		}
-		if slices.Contains(source.FormKeys, p.Key) {
-			if err := u.text.Set(p.Key, p.Value, headed); err != nil {
+		if slices.Contains(table.SharedKeys, p.Key) {
+			if err := u.Set(p.Key, p.Value, headed); err != nil {
 				return u, err
 			}
 			continue
@@ -92,20 +74,8 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 			return u, err
 		}
 		switch p.Key {
-		case "src":
-			u.ends[0] = value
-		case "dst":
-			u.ends[1] = value
-		case "weight":
-			u.weight = value
-		case "repeated":
-			u.repeated = value
 		case "features":
 			u.features = value
-		case "nulls":
-			if u.nulls, err = value, graph.CheckNulls(value); err != nil {
-				return u, err
-			}
 		case "labels":
 			u.labels = value
 		case "splits":
@@ -115,22 +85,15 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 				return u, err
 			}
 			u.stated = "nodes=" + value + " in the URI"
-		case "directed":
-			if u.directed, err = graph.ParseBool(p.Key, value); err != nil {
-				return u, err
-			}
 		}
-	}
-	if err := graph.CheckRepeated(u.repeated, u.weight); err != nil {
-		return u, err
 	}
 	if u.pick, err = layout.ParsePick(params); err == nil && u.pick.Given && u.splits == "" {
 		err = graph.BadURI("%s picks one of the splits in a file: splits=FILE is missing", u.pick.Option())
 	}
-	if err != nil {
-		return u, err
+	if err == nil {
+		err = u.Check()
 	}
-	return u, table.CheckEnds(u.ends, u.weight)
+	return u, err
 }
 
 // form is the text form of graphs that the edge file has, "" for none. A MatrixMarket file
@@ -147,25 +110,16 @@ func (u edgesURI) form() string {
 
 // identity spells the URI with base names, keys in fixed order.
 func (u edgesURI) identity(noFeatures bool) string {
-	var keys []string
+	keys := u.Identity()
 	add := func(key, path, more string) {
 		if path != "" {
 			keys = append(keys, key+"="+graph.EscapePath(filepath.Base(path))+more)
 		}
 	}
-	if u.ends[0] != "" {
-		keys = append(keys, "src="+graph.EscapePath(u.ends[0]), "dst="+graph.EscapePath(u.ends[1]))
-	}
-	if u.weight != "" {
-		keys = append(keys, "weight="+graph.EscapePath(u.weight))
-	}
-	if u.repeated != "" {
-		keys = append(keys, "repeated="+u.repeated)
-	}
 	if !noFeatures {
 		add("features", u.features, "")
-		if u.nulls != "" {
-			keys = append(keys, "nulls="+u.nulls)
+		if u.Nulls != "" {
+			keys = append(keys, "nulls="+u.Nulls)
 		}
 	}
 	label := ""
@@ -177,26 +131,18 @@ func (u edgesURI) identity(noFeatures bool) string {
 	if u.nodes >= 0 {
 		keys = append(keys, fmt.Sprintf("nodes=%d", u.nodes))
 	}
-	if u.directed {
+	if u.Directed {
 		keys = append(keys, "directed=true")
 	}
 	if u.pick.Given {
 		keys = append(keys, u.pick.Option())
 	}
-	keys = append(keys, u.text.Identity()...)
+	keys = append(keys, u.Form.Identity()...)
 	text := u.kind + ":" + graph.EscapePath(filepath.Base(u.edges))
 	if len(keys) > 0 {
 		text += "?" + strings.Join(keys, "&")
 	}
 	return text
-}
-
-// limit bounds the ids of the files that are opened next.
-func (u edgesURI) limit() graph.IDLimit {
-	if u.nodes >= 0 {
-		return graph.IDLimit{N: u.nodes, Stated: u.stated}
-	}
-	return graph.AnyID
 }
 
 func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
@@ -215,7 +161,7 @@ func openForm(kind string) func(ctx context.Context, rest string, o Options) (Da
 			return nil, err
 		}
 		u.kind = kind
-		if u.ends[0] != "" {
+		if u.Ends[0] != "" {
 			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
 		}
 		return openFiles(ctx, u, o)
@@ -223,30 +169,32 @@ func openForm(kind string) func(ctx context.Context, rest string, o Options) (Da
 }
 
 func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
-	d := &edgeFiles{info: Info{
+	d := &edgeFiles{}
+	d.Known = Info{
 		Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes,
-		Weighted: u.weight != "", AddRepeated: u.repeated != "", Directed: u.directed,
-	}}
+		Weighted: u.Weight != "", AddRepeated: u.Repeated != "", Directed: u.Directed,
+	}
 	if o.NoFeatures {
 		u.features = ""
 	}
+	d.Stated = u.stated
 	if err := d.openAll(ctx, &u); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	d.info.SizeHint = d.Bytes()
+	d.Finish()
 	if u.splits != "" && !u.pick.Given {
-		d.another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
+		d.Another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
 			u := u
 			u.pick = layout.Pick{Number: number, Given: true}
 			src, ext, err := d.Open(u.splits)
 			if err != nil {
 				return nil, err
 			}
-			src.Encoding = u.text.Encoding
-			first := d.splits
-			defer func() { d.splits = first }()
+			src.Encoding = u.Form.Encoding
+			first := d.Membership
+			defer func() { d.Membership = first }()
 			err = d.openSplits(ctx, &u, src, ext)
-			return d.splits, err
+			return d.Membership, err
 		}
 	}
 	return d, nil
@@ -270,7 +218,7 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 		}
 		src, ext, err := d.Open(s.path)
 		if err == nil {
-			src.Encoding = u.text.Encoding
+			src.Encoding = u.Form.Encoding
 			err = s.open(ctx, u, src, ext)
 		}
 		if err != nil {
@@ -280,19 +228,10 @@ func (d *edgeFiles) openAll(ctx context.Context, u *edgesURI) error {
 	return nil
 }
 
-// states notes that a file has one row for each node.
-func (d *edgeFiles) states(u *edgesURI, name string, rows int64) error {
-	if u.nodes >= 0 && u.nodes != rows {
-		return graph.BadData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, u.nodes, u.stated)
-	}
-	if u.nodes < 0 {
-		u.stated = fmt.Sprintf("%s has %d rows, one for each node", filepath.Base(name), rows)
-	}
-	u.nodes, d.info.NumNodes = rows, rows
-	return nil
-}
-
 func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
+	if u.Nulls != "" && slices.Contains([]string{".npy", ".pt", ".npz", ".json"}, ext) {
+		return graph.BadURI("nulls= says what null features of tables are; %s is none", filepath.Base(src.Name))
+	}
 	switch ext {
 	case ".npy", ".pt":
 		v, shape, err := d.openArray(ctx, src, ext)
@@ -302,41 +241,36 @@ func (d *edgeFiles) openFeatures(ctx context.Context, u *edgesURI, src *source.S
 		if err != nil {
 			return err
 		}
-		rows, width, err := graph.CheckMatrix(src.Name, shape)
-		if err != nil {
-			return err
-		}
-		d.features, d.info.NumFeatures = &array.Dense{Vector: v, Width: width}, width
-		return d.states(u, src.Name, rows)
+		return d.SetDense(v, shape)
 	case ".npz":
-		return d.openFeatureArchive(ctx, u, src)
+		return d.openFeatureArchive(ctx, src)
 	case ".mtx":
 		return graph.BadData(src.Name, "features are not read from MatrixMarket files: save the matrix with scipy.sparse.save_npz(file, scipy.io.mmread(…).tocsr()), and name the .npz file")
 	case ".json":
-		f, err := openJSONFeatures(ctx, src, u.limit())
+		f, err := openJSONFeatures(ctx, src, d.Limit())
 		if err != nil {
 			return err
 		}
-		d.features, d.info.NumFeatures, d.info.SparseFeatures = f, f.width, true
+		d.FeatureRows, d.Known.NumFeatures, d.Known.SparseFeatures = f, f.width, true
 	default:
-		n, err := u.table(ctx, src, ext, table.Text{Part: "features", List: true, Advice: "each line is a node id and its values"})
+		n, err := d.table(ctx, u, src, ext, table.Text{Part: "features", List: true, Advice: "each line is a node id and its values"})
 		if err != nil {
 			return err
 		}
-		f, err := n.Features(ctx, u.nulls != "")
+		f, err := n.Features(ctx, u.Nulls != "")
 		if err != nil {
 			return err
 		}
 		d.Note(f.Note)
-		d.features, d.info.NumFeatures, d.info.RowMemory = f, f.Width, f.Memory
+		d.FeatureRows, d.Known.NumFeatures, d.Known.RowMemory = f, f.Width, f.Memory
 	}
 	return nil
 }
 
 // table opens a file of Parquet, Arrow or text.
-func (u *edgesURI) table(ctx context.Context, src *source.Source, ext string, t table.Text) (*table.Numbered, error) {
-	t.Form = u.text
-	return table.OpenNumbered(ctx, ext, t, u.limit(), src)
+func (d *edgeFiles) table(ctx context.Context, u *edgesURI, src *source.Source, ext string, t table.Text) (*table.Numbered, error) {
+	t.Form = u.Form
+	return table.OpenNumbered(ctx, ext, t, d.Limit(), src)
 }
 
 // openArray opens an array of NumPy of numbers or text, or the one tensor in a file of torch.
@@ -368,7 +302,7 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	}
 	switch {
 	case what == "labels":
-		return d.labelArray(u, v, shape)
+		return d.labelArray(v, shape)
 	case v.Type == npy.Bool:
 		return nil, graph.BadData(src.Name, "has dtype %s, so it is the mask of one part of a split: save the masks in one archive, numpy.savez(file, train_mask=…, val_mask=…, test_mask=…), and name the .npz file", v.Type)
 	case len(shape) == 2 && min(shape[0], shape[1]) > 1:
@@ -376,11 +310,13 @@ func (d *edgeFiles) openColumn(ctx context.Context, u *edgesURI, src *source.Sou
 	case len(shape) == 0 || v.N != slices.Max(shape):
 		return nil, graph.BadData(src.Name, "has shape %v: a vector with one number for each node is needed", shape)
 	}
-	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.states(u, src.Name, v.N))
+	return column.Vector{Values: v}, errors.Join(u.oneSplit(what, src.Name), d.RowsAreNodes(src.Name, v.N))
 }
 
 // openTableColumn opens labels or splits in a table of Parquet or Arrow, or in text.
-func (d *edgeFiles) openTableColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string, names []string) (column.Column, error) {
+func (d *edgeFiles) openTableColumn(ctx context.Context, u *edgesURI, src *source.Source, ext, what, want string,
+	names []string,
+) (column.Column, error) {
 	if err := u.oneSplit(what, src.Name); err != nil {
 		return nil, err
 	}
@@ -388,7 +324,7 @@ func (d *edgeFiles) openTableColumn(ctx context.Context, u *edgesURI, src *sourc
 	if want != "" {
 		t.Known = append(t.Known, want)
 	}
-	n, err := u.table(ctx, src, ext, t)
+	n, err := d.table(ctx, u, src, ext, t)
 	if err != nil {
 		return nil, err
 	}
@@ -398,7 +334,7 @@ func (d *edgeFiles) openTableColumn(ctx context.Context, u *edgesURI, src *sourc
 	}
 	d.Note(c.Note)
 	if !c.HasIDs() && n.Rows() >= 0 {
-		return c, d.states(u, src.Name, n.Rows())
+		return c, d.RowsAreNodes(src.Name, n.Rows())
 	}
 	return c, nil
 }
@@ -426,7 +362,7 @@ func (d *edgeFiles) severalSplits(u *edgesURI, v array.Vector, shape []int64) (c
 	}
 	note, err := u.pick.Note(v.Name, splits)
 	d.Note(note)
-	return c, errors.Join(err, d.states(u, v.Name, nodes))
+	return c, errors.Join(err, d.RowsAreNodes(v.Name, nodes))
 }
 
 func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
@@ -434,24 +370,24 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 	if err != nil {
 		return err
 	}
-	if d.labels, err = column.OpenLabels(ctx, c); err != nil {
+	if d.Classes, err = column.OpenLabels(ctx, c); err != nil {
 		return err
 	}
-	d.info.Classes, d.info.HasLabels = d.labels.Classes, true
-	d.Note(d.labels.Notes()...)
+	d.Known.Classes, d.Known.HasLabels = d.Classes.Classes, true
+	d.Note(d.Classes.Notes()...)
 	if t, ok := c.(*table.Column); ok && !t.HasIDs() {
-		return d.states(u, src.Name, d.labels.Rows)
+		return d.RowsAreNodes(src.Name, d.Classes.Rows)
 	}
 	return nil
 }
 
 func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
-	d.info.HasSplits = true
+	d.Known.HasSplits = true
 	if ext == ".npz" {
 		return d.openSplitArchive(ctx, u, src)
 	}
 	c, err := d.openColumn(ctx, u, src, ext, "splits", "", table.SplitNames)
-	d.splits = column.SplitColumn{Column: c}
+	d.Membership = column.SplitColumn{Column: c}
 	return err
 }
 
@@ -461,7 +397,7 @@ func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *sour
 	if err != nil {
 		return err
 	}
-	lists, note, err := layout.OpenSplits(ctx, a, u.nodes, u.pick)
+	lists, note, err := layout.OpenSplits(ctx, a, d.Known.NumNodes, u.pick)
 	if err != nil {
 		return err
 	}
@@ -469,16 +405,16 @@ func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *sour
 		return graph.BadData(src.Name, "has none of the arrays train_mask, train_masks, train_idx and train (it has %s): write the split so", strings.Join(a.Names(), ", "))
 	}
 	d.Note(note, graph.Unread(src.Name, a.Others()))
-	d.splits = lists
+	d.Membership = lists
 	return nil
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
 	if slices.Contains([]string{".npy", ".npz", ".bin", ".u32", ".u64"}, ext) {
 		switch {
-		case u.ends[0] != "":
+		case u.Ends[0] != "":
 			return graph.BadURI("src= and dst= name columns of text, Parquet and Arrow files; %s has none", filepath.Base(src.Name))
-		case u.weight != "" && ext != ".npy" && ext != ".npz":
+		case u.Weight != "" && ext != ".npy" && ext != ".npz":
 			return graph.NoWeight(src.Name, "holds the ends of edges alone, and weights are read from columns of text and Parquet files, and from arrays")
 		}
 	}
@@ -489,41 +425,41 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 	switch ext {
 	case ".npy":
 		var err error
-		if d.edges, d.info.EdgeHint, err = array.OpenList(ctx, src, u.weight, u.limit()); err != nil {
+		if d.EdgeList, d.Known.EdgeHint, err = array.OpenList(ctx, src, u.Weight, d.Limit()); err != nil {
 			return err
 		}
-		empty = d.info.EdgeHint == 0
+		empty = d.Known.EdgeHint == 0
 	case ".npz":
 		if err := d.openEdgeArchive(ctx, u, src); err != nil {
 			return err
 		}
-		empty = d.info.EdgeHint == 0
+		empty = d.Known.EdgeHint == 0
 	case ".bin", ".u32", ".u64":
-		e, err := array.OpenPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], u.limit())
+		e, err := array.OpenPairs(src, map[string]npy.Type{".bin": npy.Uint32, ".u32": npy.Uint32, ".u64": npy.Uint64}[ext], d.Limit())
 		if err != nil {
 			return err
 		}
-		d.edges, d.info.EdgeHint, empty = e, e.M, e.M == 0
+		d.EdgeList, d.Known.EdgeHint, empty = e, e.M, e.M == 0
 	case ".json":
 		return graph.BadData(src.Name, "edges: reads no %s files: write table:FILE in place of edges:FILE, or write the edges as Parquet or CSV", ext)
 	default:
-		n, err := u.table(ctx, src, ext, table.Text{Part: "edges", List: true, Advice: "an edge list has one edge a line (write adjacency lists as pairs)"})
+		n, err := d.table(ctx, u, src, ext, table.Text{Part: "edges", List: true, Advice: "an edge list has one edge a line (write adjacency lists as pairs)"})
 		if err != nil {
 			return err
 		}
-		e, err := n.Edges(ctx, u.ends, u.weight)
+		e, err := n.Edges(ctx, u.Ends, u.Weight)
 		if err != nil {
 			return err
 		}
 		d.Note(e.Notes...)
-		d.edges, d.info.EdgeHint, empty = e, max(e.Rows, 0), e.IsEmpty
+		d.EdgeList, d.Known.EdgeHint, empty = e, max(e.Rows, 0), e.IsEmpty
 	}
-	return d.refuseEmpty(u, src, empty)
+	return d.refuseEmpty(src, empty)
 }
 
 // refuseEmpty refuses a file without edges where nothing else has nodes.
-func (d *edgeFiles) refuseEmpty(u *edgesURI, src *source.Source, empty bool) error {
-	if empty && u.nodes < 0 && d.features == nil && d.labels == nil && d.splits == nil {
+func (d *edgeFiles) refuseEmpty(src *source.Source, empty bool) error {
+	if empty && d.Known.NumNodes < 0 && d.FeatureRows == nil && d.Classes == nil && d.Membership == nil {
 		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
 	}
 	return nil
@@ -531,55 +467,25 @@ func (d *edgeFiles) refuseEmpty(u *edgesURI, src *source.Source, empty bool) err
 
 // openTextGraph takes the edges from a file whose header may state the number of nodes.
 func (d *edgeFiles) openTextGraph(ctx context.Context, u *edgesURI, src *source.Source, open textgraph.Opener) error {
-	if u.weight != "" && u.weight != textgraph.WeightName {
-		return graph.BadData(src.Name, "has no columns with names, and at most one number for each edge: weight=%s reads that as the weight, not weight=%s", textgraph.WeightName, u.weight)
+	if u.Weight != "" && u.Weight != textgraph.WeightName {
+		return graph.BadData(src.Name, "has no columns with names, and at most one number for each edge: weight=%s reads that as the weight, not weight=%s", textgraph.WeightName, u.Weight)
 	}
-	e, err := open(ctx, src, u.limit(), u.weight != "")
+	e, err := open(ctx, src, d.Limit(), u.Weight != "")
 	if err != nil {
 		return err
 	}
-	if u.directed && e.Mutual {
+	if u.Directed && e.Mutual {
 		return graph.BadData(src.Name, "by its form and its header, a line stands for both directions of an edge: leave out directed=true")
 	}
 	d.Note(e.Notes...)
-	d.edges, d.info.EdgeHint = e, max(e.Hint, 0)
+	d.EdgeList, d.Known.EdgeHint = e, max(e.Hint, 0)
 	switch {
 	case e.Nodes < 0:
-	case u.nodes >= 0 && u.nodes != e.Nodes:
-		return graph.BadData(src.Name, "its header states %d nodes, and %s: correct one of the two", e.Nodes, u.stated)
+	case d.Known.NumNodes >= 0 && d.Known.NumNodes != e.Nodes:
+		return graph.BadData(src.Name, "its header states %d nodes, and %s: correct one of the two", e.Nodes, d.Stated)
 	default:
-		u.nodes, d.info.NumNodes = e.Nodes, e.Nodes
-		u.stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
+		d.Known.NumNodes = e.Nodes
+		d.Stated = fmt.Sprintf("the header of %s states %d nodes", filepath.Base(src.Name), e.Nodes)
 	}
 	return nil
-}
-
-func (d *edgeFiles) Info() Info { return d.info }
-
-func (d *edgeFiles) Edges(ctx context.Context) (EdgeReader, error) { return d.edges.Open(ctx) }
-
-func (d *edgeFiles) Features(ctx context.Context) (FeatureReader, error) {
-	if d.features == nil {
-		return nil, graph.NoStream("features", d.info.Name)
-	}
-	return d.features.Open(ctx)
-}
-
-func (d *edgeFiles) Labels(ctx context.Context) (LabelReader, error) {
-	if d.labels == nil {
-		return nil, graph.NoStream("labels", d.info.Name)
-	}
-	return d.labels.Open(ctx)
-}
-
-func (d *edgeFiles) Splits(ctx context.Context) (SplitReader, error) {
-	if d.splits == nil {
-		return nil, graph.NoStream("splits", d.info.Name)
-	}
-	return d.splits.Open(ctx)
-}
-
-// SplitNumber implements [Several].
-func (d *edgeFiles) SplitNumber(ctx context.Context, number int) (SplitReader, error) {
-	return layout.SplitNumber(ctx, d, number, d.another)
 }

@@ -180,7 +180,7 @@ func TestParquetRefused(t *testing.T) {
 		{"negative", parquetOf(t, ints, fill(1, -2, 3)), []string{"row 1", `column "src"`, "-2 is negative"}},
 		{"one column", parquetOf(t, arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil), func(b *arrowarray.RecordBuilder) {
 			b.Field(0).(*arrowarray.Int64Builder).Append(1)
-		}), []string{"two integer columns", "it has: x"}},
+		}), []string{"has one column, x", "two node ids"}},
 		{"truncated", good[:len(good)-9], []string{"a.parquet", "damaged or no Parquet"}},
 		{"text", []byte("0 1\n1 2\n3 4\n"), []string{"a.parquet", "damaged or no Parquet"}},
 		{"empty", nil, []string{"a.parquet", "is empty (0 bytes)"}},

@@ -99,8 +99,8 @@ func FuzzNamedEnds(f *testing.F) {
 			}
 			return
 		}
-		if u.ends != [2]string{src, dst} {
-			t.Errorf("src=%q dst=%q became %+v", src, dst, u.ends)
+		if u.Ends != [2]string{src, dst} {
+			t.Errorf("src=%q dst=%q became %+v", src, dst, u.Ends)
 		}
 		fuzzFile(t, "e.csv", u.identity(false), data)
 	})

@@ -172,7 +172,7 @@ func TestGraphSAINT(t *testing.T) {
 		{"adj_full.npz", saintMatrix("bsr", ones), []string{"adj_full.npz", `"bsr"`, "tocsr"}},
 		{"adj_full.npz", zipped(zip.Store, member{"row.npy", vec[int32](0)}), []string{"adj_full.npz", "no arrays data", "row"}},
 		{"feats.npy", npyArray(npy.Float32, []int64{3, 2}, make([]float32, 6)), []string{"feats.npy", "3 rows", "4 nodes"}},
-		{"class_map.json", []byte(`{"0": [1, 0]}`), []string{"class_map.json byte 7", "node 0", "several classes"}},
+		{"class_map.json", []byte(`{"0": [1, 0]}`), []string{"class_map.json line 1 byte 7", "node 0", "several classes"}},
 		{"class_map.json", []byte(`{"0": 1, "9": 1}`), []string{"class_map.json", "node id 9", "4 rows"}},
 		{"class_map.json", []byte(`{"0": 1`), []string{"class_map.json", "ends too early"}},
 		{"class_map.json", []byte(`{"0": true}`), []string{"class_map.json", "true"}},

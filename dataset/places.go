@@ -148,9 +148,3 @@ func (p *partRows) Position() string {
 	}
 	return graph.RowOf(p.name, p.row-1)
 }
-
-// Readers of files know where they are: Position names the file and the row, from 0,
-// or the line, from 1, that was read last; ReadsFrom names the file alone.
-
-func (r *jsonReader) Position() string  { return r.src.Name + " line " + strconv.FormatInt(r.line, 10) }
-func (r *jsonReader) ReadsFrom() string { return r.src.Name }

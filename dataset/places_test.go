@@ -26,7 +26,7 @@ func TestRepeated(t *testing.T) {
 		want []string
 	}{
 		{"features=%s/f.csv", FeatureRows, []string{"f.csv line 6: node 5", "second feature row", "f.csv line 3", "keep one"}},
-		{"features=%s/f.json", FeatureRows, []string{"f.json line 3: node 5", "f.json line 1"}},
+		{"features=%s/f.json", FeatureRows, []string{"f.json line 3 byte 28: node 5", "f.json line 1"}},
 		{"features=%s/f.parquet", FeatureRows, []string{"f.parquet row 2: node 5", "f.parquet row 0"}},
 		{"labels=%s/l.csv", LabelRows, []string{"l.csv line 5: node 5", `"dog"`, `"cat"`, "l.csv line 2", "keep one"}},
 		{"splits=%s/s.csv", SplitRows, []string{"s.csv line 4: node 5", "valid", "train", "s.csv line 2"}},

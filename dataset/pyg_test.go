@@ -297,7 +297,7 @@ func TestMAG240M(t *testing.T) {
 	const p = "mag240m_kddcup2021/"
 	refuses(t, "mag240m:%s", good, []refusal{
 		{p + "processed/paper___cites___paper/edge_index.npy", nil, []string{"paper___cites___paper", "unpacks to"}},
-		{p + "processed/paper___cites___paper/edge_index.npy", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 4}), []string{"edge 0", "node id 4", "4 papers"}},
+		{p + "processed/paper___cites___paper/edge_index.npy", npyArray(npy.Int64, []int64{2, 1}, []int64{0, 4}), []string{"edge 0", "node id 4", "node_label.npy has 4 rows"}},
 		{p + "processed/paper/node_feat.npy", npyArray(npy.Float16, []int64{3, 1}, []uint16{0, 0, 0}), []string{"node_feat.npy", "3 rows", "4 nodes"}},
 		{p + "processed/paper/node_feat.npy", npyArray(npy.Float16, []int64{4, 1}, []uint16{0, 0, 0x7c00, 0}), []string{"node_feat.npy: row 2", "finite"}},
 		{p + "split_dict.pt", readFile(t, pygFiles+"dict.pt"), []string{"split_dict.pt", "none of the lists"}},

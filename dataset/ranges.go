@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"ndls/dataset/array"
 	"ndls/dataset/graph"
 )
 
@@ -120,11 +119,6 @@ func CutsFeatures(ds Dataset) bool {
 }
 
 // EdgeRange implements RangeReader.
-func (d *edgeFiles) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
-	return graph.OpenShare(ctx, d.edges, graph.Share{First: first, Last: last, Of: of})
-}
-
-// EdgeRange implements RangeReader.
 func (c *counted) EdgeRange(ctx context.Context, first, last, of int) (EdgeReader, error) {
 	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(c.rows)
 	return &countedEdges{c: c, ctx: ctx, next: lo, end: hi}, nil
@@ -140,12 +134,4 @@ func (c *counted) FeatureRange(ctx context.Context, first, last, of int) (Featur
 	}
 	lo, hi := graph.Share{First: first, Last: last, Of: of}.Bounds(c.nodes)
 	return &countedFeatures{countedNodes{c, ctx, lo, hi}, 0, make([]float32, c.info.NumFeatures)}, nil
-}
-
-// CutsFeatures implements FeatureRangeReader.
-func (d *edgeFiles) CutsFeatures() bool { return array.CutsFeatures(d.features) }
-
-// FeatureRange implements FeatureRangeReader.
-func (d *edgeFiles) FeatureRange(ctx context.Context, first, last, of int) (FeatureReader, error) {
-	return d.features.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
 }

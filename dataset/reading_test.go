@@ -106,12 +106,12 @@ func TestEdgeColumnsRefused(t *testing.T) {
 		data             []byte
 		want             []string
 	}{
-		{"unknown names", "e.csv", "", []byte("year,paper,cites\n1999,10,20\n"), []string{"e.csv", "which columns", "edges:e.csv?src=COLUMN&dst=COLUMN", "year, paper, cites"}},
+		{"unknown names", "e.csv", "", []byte("year,paper,cites\n1999,10,20\n"), []string{"e.csv", "which columns", "src=COLUMN&dst=COLUMN", "year, paper, cites"}},
 		{"pandas index", "e.csv", "", []byte(",0,1\n0,10,20\n1,11,21\n"), []string{"which columns", `"", 0, 1`}},
-		{"no names", "e.txt", "", []byte("1999 10 20\n2000 11 21\n"), []string{"e.txt", "3 columns without names", "edges:e.txt?src=1&dst=2"}},
+		{"no names", "e.txt", "", []byte("1999 10 20\n2000 11 21\n"), []string{"e.txt", "src=COLUMN&dst=COLUMN", "no header", "numbers from 1 to 3"}},
 		{"no such column", "e.csv", "?src=a&dst=cites", []byte("year,paper,cites\n1999,10,20\n"), []string{`no column "a" for src=`, "year, paper, cites"}},
-		{"no such number", "e.txt", "?src=1&dst=4", []byte("1 2 3\n"), []string{"dst=4", "no header", "from 1 to 3"}},
-		{"name without header", "e.txt", "?src=a&dst=b", []byte("1 2 3\n"), []string{"src=a", "no header", "number"}},
+		{"no such number", "e.txt", "?src=1&dst=4", []byte("1 2 3\n"), []string{`column "4" for dst=`, "no header", "from 1 to 3"}},
+		{"name without header", "e.txt", "?src=a&dst=b", []byte("1 2 3\n"), []string{`column "a" for src=`, "no header", "number"}},
 		{"Parquet", "e.parquet", "", integers(t, "year", "paper", "cites"), []string{"e.parquet", "which columns", "year, paper, cites"}},
 		{"Parquet text ids", "e.parquet", "", names, []string{"e.parquet", `column "src" holds string`, "number the nodes"}},
 		{"text ids by name", "e.parquet", "?src=src&dst=year", names, []string{`column "src" holds string`}},

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -160,6 +161,33 @@ func TestTextLabels(t *testing.T) {
 			t.Errorf("%s: warning %q", c.name, warned)
 		}
 	}
+}
+
+// TestTextOfFeatures reads features as users write them.
+func TestTextOfFeatures(t *testing.T) {
+	for i, c := range []struct {
+		name, text, query string
+		want              []row
+	}{
+		{"blanks", "# id x y\n3 1  2.5\n4\t0 7\n", "", []row{{3, []uint32{0, 1}, []float32{1, 2.5}}, {4, []uint32{1}, []float32{7}}}},
+		{"missing as zero", "id,x,y\n0,NA,3\n1,4,NULL\n", "&missing=NA,NULL&nulls=zero", []row{{0, []uint32{1}, []float32{3}}, {1, []uint32{0}, []float32{4}}}},
+		{"quotes", "\"id\",\"x\"\n\"0\",\"-1e3\"\n", "", []row{{0, []uint32{0}, []float32{-1000}}}},
+		{"many columns", "0" + strings.Repeat(",1", 100_000) + "\n", "&header=false", []row{{0, numbers(100_000), slices.Repeat([]float32{1}, 100_000)}}},
+	} {
+		dir := writeFiles(t, map[string][]byte{"e.txt": []byte("0 1\n"), "f.csv": []byte(c.text)})
+		got, err := readFeatures(open(t, "edges:"+dir+"/e.txt?features="+dir+"/f.csv"+c.query, Options{}))
+		if err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%d %s: %d rows, %v", i, c.name, len(got), err)
+		}
+	}
+}
+
+// numbers are 0 to n-1.
+func numbers(n uint32) (list []uint32) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
 }
 
 // TestFormsOfNumbers has the numbers that users of CSV write, and some that only Go reads.

@@ -19,10 +19,8 @@ import (
 // given copies rows of nodes into tiles: the soft labels of another model, or the answers of a dataset.
 type given struct {
 	*Env
-	from string // whose rows, for errors
-	rows interface {
-		Read(ctx context.Context) (dataset.FeatureReader, error)
-	}
+	from  string // whose rows, for errors
+	rows  func(ctx context.Context) (dataset.FeatureReader, error)
 	nodes int64
 	node  finder
 	rules givenRules
@@ -56,7 +54,7 @@ func (f found) of(id int64) (int64, bool) { return id, id < f.nodes }
 func (f found) free()                     { f.table.Free() }
 
 // openSoftLabels opens the soft labels of another model. If ids are numbered, row i of an array belongs to the node with number i.
-func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (*dataset.Rows, finder, error) {
+func (env labelsRun) openSoftLabels(ctx context.Context, s shards.Summary) (dataset.Dataset, finder, error) {
 	path := env.Inputs.SoftLabels
 	if s.IDs == "" || strings.Contains(strings.ToLower(filepath.Base(path)), ".npy") {
 		file, err := dataset.OpenRows(ctx, path)
@@ -96,11 +94,11 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 		node.free()
 		err = errors.Join(err, file.Close())
 	}()
-	if classes := len(s.Classes); file.Width() != classes {
+	if classes := len(s.Classes); file.Info().NumFeatures != classes {
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
-			env.Inputs.SoftLabels, file.Width(), classes, s.Classes)
+			env.Inputs.SoftLabels, file.Info().NumFeatures, classes, s.Classes)
 	}
-	x := &given{Env: env.Env, from: env.Inputs.SoftLabels, rows: file, nodes: s.Nodes, node: node, rules: givenRules{each: true}}
+	x := &given{Env: env.Env, from: env.Inputs.SoftLabels, rows: file.Features, nodes: s.Nodes, node: node, rules: givenRules{each: true}}
 	return x.all(ctx, out, first, last)
 }
 
@@ -166,7 +164,7 @@ func (x *given) read(ctx context.Context, lo int64, values []float32, first, wid
 		}
 	}
 	hi := lo + int64(len(values)/width)
-	r, err := x.rows.Read(ctx)
+	r, err := x.rows(ctx)
 	if err != nil {
 		return err
 	}

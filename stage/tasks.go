@@ -64,12 +64,6 @@ func thenAnswers(next nextSteps) nextSteps {
 	}
 }
 
-// answerRows reads the answers of a dataset.
-type answerRows struct{ dataset.Answered }
-
-// Read returns the rows of answers.
-func (t answerRows) Read(ctx context.Context) (dataset.FeatureReader, error) { return t.Answers(ctx) }
-
 // answerTable imports and reads the answers of nodes.
 type answerTable struct{ *Env }
 
@@ -96,7 +90,7 @@ func (env answerTable) commit(ctx context.Context) (err error) {
 		return fmt.Errorf("%s has no answers: import it again", ds.Info().Name)
 	}
 	x := &given{
-		Env: env.Env, from: "the labels of " + ds.Info().Name, rows: answerRows{answered}, nodes: env.Summary.Nodes,
+		Env: env.Env, from: "the labels of " + ds.Info().Name, rows: answered.Answers, nodes: env.Summary.Nodes,
 		rules: givenRules{others: env.Plan.Partition.Only != "", negative: true},
 	}
 	keyed, isKeyed := ds.(dataset.Keyed)

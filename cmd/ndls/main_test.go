@@ -698,7 +698,7 @@ func TestErrorsOfOneMachine(t *testing.T) {
 	dir := t.TempDir()
 	bad := write(t, filepath.Join(dir, "bad.txt"), "0 1\n1 x\n")
 	good := write(t, filepath.Join(dir, "good.txt"), "0 1\n1 2\n2 0\n")
-	notNumber := bad + ` line 2: node id "x" is not a number: ids are whole numbers from 0, renumber the nodes, or give the graph as table:, which takes ids of any type`
+	notNumber := bad + ` line 2: column "2": node id "x" is not a number: ids are whole numbers from 0, renumber the nodes, or give the graph as table:, which takes ids of any type`
 	for i, tc := range []struct {
 		edges string
 		args  []string

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -19,7 +20,9 @@ type SplitSource interface {
 // for the edges.
 type Graph struct {
 	source.Files
-	Known       graph.Info
+	Known graph.Info
+	// Stated says where the number of nodes is stated, "" where nothing but a layout does.
+	Stated      string
 	EdgeList    graph.EdgeSource
 	FeatureRows graph.FeatureSource
 	Classes     *column.Labels
@@ -51,6 +54,14 @@ func (g *Graph) Direct(key string) {
 	}
 	g.Known.Directed = true
 	g.Known.Identity += sign + key[1:]
+}
+
+// Limit bounds the ids by the number of nodes, if that is known.
+func (g *Graph) Limit() graph.IDLimit {
+	if g.Known.NumNodes < 0 {
+		return graph.AnyID
+	}
+	return graph.IDLimit{N: min(g.Known.NumNodes, graph.MaxID+1), Stated: cmp.Or(g.Stated, "as the graph states")}
 }
 
 // Info implements [graph.Dataset].

@@ -3,6 +3,7 @@ package layout
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -200,11 +201,13 @@ func (g *Graph) SetDense(v array.Vector, shape []int64) error {
 // RowsAreNodes compares the rows of a part with the number of nodes, where that is known;
 // otherwise the part states it.
 func (g *Graph) RowsAreNodes(name string, rows int64) error {
-	if g.Known.NumNodes < 0 {
-		g.Known.NumNodes = rows
-	}
-	if rows != g.Known.NumNodes {
+	switch {
+	case g.Known.NumNodes < 0:
+		g.Known.NumNodes, g.Stated = rows, fmt.Sprintf("%s has %d rows, one for each node", filepath.Base(name), rows)
+	case rows != g.Known.NumNodes && g.Stated == "":
 		return graph.BadData(name, "has %d rows, the graph has %d nodes: they do not belong together", rows, g.Known.NumNodes)
+	case rows != g.Known.NumNodes:
+		return graph.BadData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, g.Known.NumNodes, g.Stated)
 	}
 	return nil
 }

@@ -16,17 +16,20 @@ const maxToken = 1 << 20
 // JSON reads a JSON file token by token. It holds one token in memory.
 type JSON struct {
 	src *Source
-	st  *Stream
+	ctx context.Context
+	st  *Text
 	dec *json.Decoder
+	// marked is the length of a byte order mark before the text.
+	marked int64
 }
 
 // OpenJSON opens a file.
 func OpenJSON(ctx context.Context, src *Source) (*JSON, error) {
-	st, err := src.Open(ctx, 0)
+	st, err := src.OpenText(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	j := &JSON{src: src, st: st}
+	j := &JSON{src: src, ctx: ctx, st: st}
 	j.dec = json.NewDecoder(&tokenLimit{j: j})
 	j.dec.UseNumber()
 	return j, nil
@@ -43,6 +46,10 @@ func (l *tokenLimit) Read(p []byte) (int, error) {
 		return 0, l.j.Bad("a string or number of more than %d bytes: is this the file that is meant?", maxToken)
 	}
 	n, err := l.j.st.Read(p[:min(len(p), 64<<10)])
+	if text := WithoutMark(p[:n]); l.read == 0 && len(text) < n {
+		l.j.marked = int64(n - len(text))
+		n = copy(p, text)
+	}
 	l.read += int64(n)
 	return n, err
 }
@@ -51,7 +58,10 @@ func (l *tokenLimit) Read(p []byte) (int, error) {
 func (j *JSON) Close() error { return j.st.Close() }
 
 // Position names the place that was read last.
-func (j *JSON) Position() string { return fmt.Sprintf("%s byte %d", j.src.Name, j.dec.InputOffset()) }
+func (j *JSON) Position() string {
+	at := j.marked + j.dec.InputOffset()
+	return fmt.Sprintf("%s line %d byte %d", j.src.Name, 1+j.src.countLines(j.ctx, at), at)
+}
 
 // Bad is an error about the place that was read last.
 func (j *JSON) Bad(format string, args ...any) error {

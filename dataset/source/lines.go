@@ -85,7 +85,7 @@ func (l *Lines) Number() int64 {
 // Where names the current line.
 func (l *Lines) Where() string { return l.at(l.Number()) }
 
-// Read is how many lines were read.
+// Read returns the number of lines that were read.
 func (l *Lines) Read() int64 { return l.number }
 
 // WhereOf names a line by its number among those that were read, from 1.
@@ -192,19 +192,6 @@ func (l *Lines) First() (line []byte, s Separator, stated bool, err error) {
 	return line, SeparatorOf(line), false, nil
 }
 
-// Pass passes over as many of the lines that First returns or skips as are true: a stated separator, a header.
-func (l *Lines) Pass(lines ...bool) error {
-	for _, there := range lines {
-		if !there {
-			continue
-		}
-		if _, err := l.Data(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // StatedSeparator reads the line sep=; of Excel.
 func StatedSeparator(line []byte) (Separator, bool) {
 	line = bytes.Trim(graph.Unquote(bytes.TrimSpace(line)), " ")
@@ -281,30 +268,4 @@ func (s Separator) behindQuotes(line []byte) int {
 		return end + i
 	}
 	return -1
-}
-
-// Fields splits a line.
-func (s Separator) Fields(line []byte) (fields [][]byte) {
-	more := true
-	for more {
-		var field []byte
-		field, line, more = s.Cut(line)
-		fields = append(fields, field)
-	}
-	return fields
-}
-
-// Titles are the fields of a header, without quotes.
-func (s Separator) Titles(header []byte) (titles []string) {
-	for _, field := range s.Fields(header) {
-		titles = append(titles, string(graph.Unquote(field)))
-	}
-	return titles
-}
-
-// StartsLikeNumber tells a data line from a header.
-func (s Separator) StartsLikeNumber(line []byte) bool {
-	field, _, _ := s.Cut(line)
-	field = graph.Unquote(field)
-	return len(field) > 0 && (field[0] >= '0' && field[0] <= '9' || field[0] == '-' || field[0] == '+' || field[0] == '.')
 }

@@ -61,12 +61,14 @@ func (v *vector) isNull(row int) bool { return v.null != nil && v.null[row] }
 // batch is some consecutive rows of a file. Slices are valid until the next one is read.
 type batch struct {
 	file  *tableFile
-	part  string // of the file, in which rows are counted
-	first int64  // row of it
+	part  string  // of the file, in which rows are counted
+	first int64   // row of it
 	lines []int64 // of text files, for each row; among those that are read
 	text  *source.Lines
 	n     int
 	cols  []vector
+	// features are the numbers in the last columns of text, row by row; nil if they were read as something else.
+	features []float32
 }
 
 // where names a row.
@@ -229,15 +231,8 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 		}
 		copy(to, v.list[row*v.width:(row+1)*v.width])
 	default:
-		if text := v.text[row]; len(text) == 1 && text[0]-'0' <= 9 {
-			to[0] = float32(text[0] - '0')
-			break
-		}
-		f, ok := graph.Number(v.text[row], 32)
-		if !ok {
-			return fmt.Sprintf("is %s: features are finite float32 numbers, replace it before the import", graph.Shorten(v.text[row]))
-		}
-		to[0] = float32(f)
+		to[0], problem = feature(v.text[row])
+		return problem
 	}
 	for _, x := range to {
 		if !graph.Finite(x) && !(missing == unknown && x != x) {
@@ -245,6 +240,18 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 		}
 	}
 	return ""
+}
+
+// feature reads a feature.
+func feature(text []byte) (x float32, problem string) {
+	if len(text) == 1 && text[0]-'0' <= 9 {
+		return float32(text[0] - '0'), ""
+	}
+	v, ok := graph.Number(text, 32)
+	if !ok || !graph.Finite(float32(v)) {
+		return 0, fmt.Sprintf("is %s: features are finite float32 numbers, replace it before the import", graph.Shorten(text))
+	}
+	return float32(v), ""
 }
 
 // isMissing reports whether the text of a value stands for none.
@@ -293,7 +300,9 @@ func list(titles []title) string {
 	const most = 40
 	var names []string
 	for _, t := range titles[:min(len(titles), most)] {
-		names = append(names, t.name)
+		if names = append(names, t.name); t.name == "" {
+			names[len(names)-1] = `""`
+		}
 	}
 	text := strings.Join(names, ", ")
 	if more := len(titles) - most; more > 0 {

@@ -32,7 +32,7 @@ type csvFile struct {
 	advice string
 }
 
-// QuoteValues is what to do where a row has more values than columns.
+// QuoteValues advises on a row that has more values than columns.
 const QuoteValues = "correct the line, quote values that hold the separator"
 
 // openCSV looks at the first lines. part is the name of the table in the key header= of a URI; it
@@ -247,6 +247,7 @@ type csvCursor struct {
 	want
 	c     *csvFile
 	ids   [][]uint32
+	read  []float32 // features
 	row   int64
 	ends  []int
 	text  []byte
@@ -256,12 +257,13 @@ type csvCursor struct {
 func (r *csvCursor) close() error { return r.Close() }
 
 func (r *csvCursor) next(b *batch) error {
-	r.ends, r.text, r.lines = r.ends[:0], r.text[:0], r.lines[:0]
+	r.ends, r.text, r.lines, r.read = r.ends[:0], r.text[:0], r.lines[:0], r.read[:0]
+	last := len(r.columns) - r.features // columns before features
 	for i := range r.ids {
 		r.ids[i] = r.ids[i][:0]
 	}
 	n := 0
-	for ; n < batchRows && len(r.text) < batchBytes && len(r.ends) < batchFields; n++ {
+	for ; n < batchRows && len(r.text) < batchBytes && len(r.ends)+len(r.read) < batchFields; n++ {
 		record, err := r.Record()
 		if err == io.EOF {
 			break
@@ -274,13 +276,24 @@ func (r *csvCursor) next(b *batch) error {
 		}
 		r.lines = append(r.lines, r.Begun())
 		for i, at := range r.columns {
-			field := bytes.TrimSpace(record[at])
+			field := record[at]
+			if r.c.list == nil { // whose fields have no blanks around them
+				field = bytes.TrimSpace(field)
+			}
 			if i < len(r.ids) {
 				id, problem := r.limit.Parse(field)
 				if problem != "" {
 					return badNumber(r.Where(), r.c.header[at], problem)
 				}
 				r.ids[i] = append(r.ids[i], id)
+				continue
+			}
+			if i >= last {
+				x, problem := feature(field)
+				if problem != "" {
+					return graph.BadData(r.Where(), "column %q %s", r.c.header[at], problem)
+				}
+				r.read = append(r.read, x)
 				continue
 			}
 			r.text = append(r.text, field...)
@@ -295,7 +308,10 @@ func (r *csvCursor) next(b *batch) error {
 	for i, ids := range r.ids {
 		b.cols[i].kind, b.cols[i].null, b.cols[i].numbers = intKind, nil, ids
 	}
-	fillText(b.cols[len(r.ids):len(r.columns)], r.text, r.ends, fieldKind)
+	if r.features > 0 {
+		b.features = r.read
+	}
+	fillText(b.cols[len(r.ids):last], r.text, r.ends, fieldKind)
 	return nil
 }
 

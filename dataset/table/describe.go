@@ -23,35 +23,31 @@ func (g *Graph) Tables() []graph.Table {
 	edges := g.edges.describe("edges")
 	use(edges, g.ends[0], useSource, 0)
 	use(edges, g.ends[1], useDestination, 0)
-	if g.spec.weight != "" {
-		use(edges, g.spec.weight, useWeight, 0)
+	if g.spec.Weight != "" {
+		use(edges, g.spec.Weight, useWeight, 0)
 	}
 	all := []graph.Table{edges}
+	var nodes graph.Table
 	if g.nodes != nil {
-		nodes := g.nodes.describe("nodes")
+		nodes = g.nodes.describe("nodes")
 		use(nodes, g.id, useID, 0)
 		for i, name := range g.spec.features {
 			use(nodes, name, useFeature, g.widths[i])
 		}
-		if g.labels.t == g.nodes {
-			g.labels.use(nodes, useLabel)
-		}
-		if g.splits.t == g.nodes {
-			g.splits.use(nodes, useSplit)
-		}
 		all = append(all, nodes)
 	}
-	if g.labels.t != nil && g.labels.t != g.nodes {
-		labels := g.labels.t.describe("labels")
-		use(labels, g.labels.id, useID, 0)
-		g.labels.use(labels, useLabel)
-		all = append(all, labels)
-	}
-	if g.splits.t != nil && g.splits.t != g.nodes {
-		splits := g.splits.t.describe("splits")
-		use(splits, g.splits.id, useID, 0)
-		g.splits.use(splits, useSplit)
-		all = append(all, splits)
+	for i, v := range []values{g.labels, g.splits} {
+		what := []string{useLabel, useSplit}[i]
+		switch v.t {
+		case nil:
+		case g.nodes:
+			v.use(nodes, what)
+		default:
+			own := v.t.describe(what + "s")
+			use(own, v.id, useID, 0)
+			v.use(own, what)
+			all = append(all, own)
+		}
 	}
 	return all
 }

@@ -108,10 +108,10 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 		}
 	}
 	g.info = graph.Info{
-		Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.weight != "",
-		AddRepeated: s.repeated != "", Directed: s.directed,
+		Name: name(g.spec.edges.paths[0]), Identity: identity, NumNodes: -1, Weighted: s.Weight != "",
+		AddRepeated: s.Repeated != "", Directed: s.Directed,
 	}
-	if g.edges, err = openTable(ctx, &g.Files, s.edges, &s.form, "edges"); err != nil {
+	if g.edges, err = openTable(ctx, &g.Files, s.edges, &s.Form, "edges"); err != nil {
 		return err
 	}
 	if g.edges.numRows() == 0 && !s.nodes.given() {
@@ -171,7 +171,10 @@ func (t *table) findEnds(ends [2]string, fits func(kind) bool, what string, cand
 			ends = pair
 		}
 	}
-	if titles := t.top(); ends[0] == "" && len(titles) == 2 {
+	switch titles := t.top(); {
+	case len(t.titles) < 2:
+		return ends, graph.BadData(t.leading.name, "has one column, %s: an edge is two node ids; in text, a comma, a tab or blanks separate them", list(t.titles))
+	case ends[0] == "" && len(titles) == 2:
 		ends = [2]string(titles)
 	}
 	if ends[0] == "" {
@@ -180,12 +183,12 @@ func (t *table) findEnds(ends [2]string, fits func(kind) bool, what string, cand
 			return ends, err
 		}
 		if len(found) != 2 {
-			return ends, graph.BadData(t.leading.name, "which columns are the ends of an edge? Say so in the URI: src=COLUMN&dst=COLUMN; the columns are %s", list(t.titles))
+			return ends, graph.BadData(t.leading.name, "which columns are the ends of an edge? Say so in the URI: src=COLUMN&dst=COLUMN; %s", t.columnNames())
 		}
 		ends = [2]string{t.titles[found[0]].name, t.titles[found[1]].name}
 	}
 	for i, key := range []string{"src", "dst"} {
-		if err := t.need(key, ends[i], fits, what+"; the columns are "+list(t.titles)); err != nil {
+		if err := t.need(key, ends[i], fits, what+"; "+t.columnNames()); err != nil {
 			return ends, err
 		}
 	}
@@ -198,21 +201,21 @@ func (t *table) findEnds(ends [2]string, fits func(kind) bool, what string, cand
 // findEnds chooses the columns of the edges.
 func (g *Graph) findEnds() (err error) {
 	none := func() ([]int, error) { return nil, nil }
-	if g.ends, err = g.edges.findEnds([2]string{g.spec.src, g.spec.dst}, kind.holdsIDs, "ids are whole numbers or text", none); err != nil {
+	if g.ends, err = g.edges.findEnds(g.spec.Ends, kind.holdsIDs, "ids are whole numbers or text", none); err != nil {
 		return err
 	}
-	if g.spec.weight != "" {
-		return g.edges.need("weight", g.spec.weight, kind.holdsNumber, aWeight)
+	if g.spec.Weight != "" {
+		return g.edges.need("weight", g.spec.Weight, kind.holdsNumber, aWeight)
 	}
 	return nil
 }
 
 // edgeNames are the columns of edges that are read: the ends, then the weight.
 func (g *Graph) edgeNames() []string {
-	if g.spec.weight == "" {
+	if g.spec.Weight == "" {
 		return g.ends[:]
 	}
-	return append(g.ends[:2:2], g.spec.weight)
+	return append(g.ends[:2:2], g.spec.Weight)
 }
 
 // findID chooses the column with the ids of nodes: the one that the URI names, if it is there,
@@ -252,7 +255,7 @@ func (g *Graph) checkID(t *table, name string) error {
 // openNodes opens the table of nodes.
 func (g *Graph) openNodes(ctx context.Context) (err error) {
 	s := g.spec
-	if g.nodes, err = openTable(ctx, &g.Files, s.nodes, &g.spec.form, "nodes"); err != nil {
+	if g.nodes, err = openTable(ctx, &g.Files, s.nodes, &g.spec.Form, "nodes"); err != nil {
 		return err
 	}
 	if g.nodes.numRows() == 0 {
@@ -275,7 +278,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		if strings.EqualFold(name, g.id) {
 			return graph.BadURI("features= names the column %s, which holds the ids", name)
 		}
-		if k, _ := g.nodes.kindOf(name); k == timeKind {
+		if g.nodes.kindOf(name) == timeKind {
 			typ, _ := g.nodes.typeOf(name)
 			g.Note(graph.WarningOf(g.nodes.place.String(), "column %q is of type %s: its features are numbers of %s, rounded to float32", name, typ.Name, typ.Unit))
 		}
@@ -339,15 +342,12 @@ func (t *table) listWidth(ctx context.Context, name string) (int, error) {
 func (g *Graph) openValues(ctx context.Context, key string, own place, name string, known []string) (v values, err error) {
 	switch {
 	case own.given():
-		if v.t, err = openTable(ctx, &g.Files, own, &g.spec.form, key+"s"); err != nil {
+		if v.t, err = openTable(ctx, &g.Files, own, &g.spec.Form, key+"s"); err != nil {
 			return v, err
 		}
-		if v.names = g.spec.namesOf(key, name); name == "" {
-			for _, n := range known {
-				if v.names == nil && find(v.t.titles, n) >= 0 {
-					v.names = []string{n}
-				}
-			}
+		v.names = g.spec.namesOf(key, name)
+		if found := v.t.known(known...); name == "" && found != "" {
+			v.names = []string{found}
 		}
 		if v.names == nil {
 			return v, graph.BadData(v.t.files[0].name, "which column holds the %ss? Say so in the URI: %s=COLUMN; the columns are %s", key, key, list(v.t.titles))
@@ -392,50 +392,45 @@ func (g *Graph) openAnswers(ctx context.Context, answers graph.Answers) (err err
 
 // describe says which columns are read as what.
 func (g *Graph) describe() {
-	note := func(t *table, text string, used ...string) {
-		var others []string
-		for _, title := range t.titles {
-			if !slices.ContainsFunc(used, func(u string) bool { return strings.EqualFold(u, title.name) }) {
-				others = append(others, title.name)
-			}
-		}
-		n := graph.NoteOf(t.place.String(), "%s%s", filesOf(t), text)
-		if len(others) > 0 {
-			n.Text += "; " + graph.Count(others, "column") + " not read"
-			n.Ignored = t == g.edges && g.spec.weight == "" && slices.ContainsFunc(others, func(o string) bool { return strings.Contains(strings.ToLower(o), "weight") })
-		}
-		g.Note(n)
-	}
 	text := fmt.Sprintf("edges are in columns %q and %q", g.ends[0], g.ends[1])
-	if g.spec.weight != "" {
-		text += fmt.Sprintf(", their weights in column %q", g.spec.weight)
+	if g.spec.Weight != "" {
+		text += fmt.Sprintf(", their weights in column %q", g.spec.Weight)
 	}
-	note(g.edges, text, g.edgeNames()...)
+	texts, tables := []string{text}, []*table{g.edges}
 	if g.nodes != nil {
-		text, used := fmt.Sprintf("node ids are in column %q", g.id), append([]string{g.id}, g.spec.features...)
+		text := fmt.Sprintf("node ids are in column %q", g.id)
 		switch n := len(g.spec.features); {
 		case n == 1:
 			text += fmt.Sprintf(", features in column %q", g.spec.features[0])
 		case n > 1:
 			text += fmt.Sprintf(", features in %d columns", n)
 		}
-		for _, v := range []struct {
-			what string
-			values
-		}{{"labels", g.labels}, {"splits", g.splits}} {
-			if v.t == g.nodes {
-				text, used = text+fmt.Sprintf(", %s in %s", v.what, v.shown()), append(used, v.names...)
+		texts, tables = append(texts, text), append(tables, g.nodes)
+	}
+	for i, v := range []values{g.labels, g.splits} {
+		what := []string{"labels", "splits"}[i]
+		switch v.t {
+		case nil:
+		case g.nodes:
+			texts[1] += fmt.Sprintf(", %s in %s", what, v.shown())
+		default:
+			texts = append(texts, fmt.Sprintf("node ids are in column %q, %s in %s", v.id, what, v.shown()))
+			tables = append(tables, v.t)
+		}
+	}
+	for i, described := range g.Tables() {
+		var others []string
+		for _, c := range described.Columns {
+			if c.Use == "" {
+				others = append(others, c.Name)
 			}
 		}
-		note(g.nodes, text, used...)
-	}
-	for _, v := range []struct {
-		what string
-		values
-	}{{"labels", g.labels}, {"splits", g.splits}} {
-		if v.t != nil && v.t != g.nodes {
-			note(v.t, fmt.Sprintf("node ids are in column %q, %s in %s", v.id, v.what, v.shown()), append([]string{v.id}, v.names...)...)
+		n := graph.NoteOf(described.Place, "%s%s", filesOf(tables[i]), texts[i])
+		if len(others) > 0 {
+			n.Text += "; " + graph.Count(others, "column") + " not read"
+			n.Ignored = i == 0 && g.spec.Weight == "" && slices.ContainsFunc(others, func(o string) bool { return strings.Contains(strings.ToLower(o), "weight") })
 		}
+		g.Note(n)
 	}
 }
 
@@ -486,7 +481,7 @@ func (g *Graph) KeyType(ctx context.Context) (inputid.Type, error) {
 	var stated, open idColumn
 	isNumber := false // the ids of some JSON file are numbers
 	for _, c := range g.idColumns() {
-		k, _ := c.t.kindOf(c.name)
+		k := c.t.kindOf(c.name)
 		t, ok := k.keyType()
 		if !ok {
 			isNumber = isNumber || k.isNumberText()
@@ -570,7 +565,7 @@ func (g *Graph) EachKey(ctx context.Context, threads int, worker func(thread int
 		visits[thread] = worker(thread)
 	}
 	if t == inputid.String {
-		g.doubts = newDoubts(columns, g.spec.form.Missing)
+		g.doubts = newDoubts(columns, g.spec.Form.Missing)
 		for thread, visit := range visits {
 			visits[thread] = func(key []byte) error {
 				g.doubts.see(key)

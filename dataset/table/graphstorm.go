@@ -81,7 +81,7 @@ func (g *Graph) readDescription(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	src.Encoding = g.spec.form.Encoding
+	src.Encoding = g.spec.Form.Encoding
 	d, err := parseDescription(ctx, src)
 	if d == nil || err != nil {
 		return err
@@ -115,7 +115,7 @@ func parseDescription(ctx context.Context, src *source.Source) (_ *description, 
 // describedBy takes the tables of a description over.
 func (g *Graph) describedBy(path string, d *description) error {
 	s := &g.spec
-	if s.src != "" || s.nodes.given() || s.id != "" || len(s.features) > 0 || s.label != "" || s.labels.given() || s.split != "" {
+	if s.Ends[0] != "" || s.nodes.given() || s.id != "" || len(s.features) > 0 || s.label != "" || s.labels.given() || s.split != "" {
 		return graph.BadURI("%s describes its tables and columns: leave src=, dst=, nodes=, id=, features=, label=, labels= and split= out", filepath.Base(path))
 	}
 	if d.Version != "" && !strings.HasPrefix(d.Version, "gsprocessing-") {
@@ -141,7 +141,7 @@ func (g *Graph) describedBy(path string, d *description) error {
 	if s.edges, err = at(edges.Data, "the edges "+edges.Relation.Type); err != nil {
 		return err
 	}
-	s.src, s.dst = edges.Source.Column, edges.Dest.Column
+	s.Ends = [2]string{edges.Source.Column, edges.Dest.Column}
 	var ignored []string
 	if len(edges.Other) > 0 || len(edges.Labels) > 0 {
 		ignored = append(ignored, "features and labels of edges")

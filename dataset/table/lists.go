@@ -36,11 +36,7 @@ func OpenIDs(ctx context.Context, path string, t inputid.Type) (_ *IDList, err e
 		return nil, err
 	}
 	g := &Graph{}
-	for _, name := range idNames {
-		if l.name == "" && find(ids.titles, name) >= 0 {
-			l.name = name
-		}
-	}
+	l.name = ids.known(idNames...)
 	if l.name == "" && len(ids.titles) == 1 && ids.titles[0].kind == fieldKind && len(ids.files) == 1 {
 		l.name = ids.titles[0].name
 		l.head = l.name
@@ -62,7 +58,7 @@ func checkIDsOf(t *table, name string, want inputid.Type) error {
 	if err := t.need("id", name, kind.holdsIDs, "ids are whole numbers or text; the columns are "+list(t.titles)); err != nil {
 		return err
 	}
-	k, _ := t.kindOf(name)
+	k := t.kindOf(name)
 	got, stated := k.keyType()
 	if stated && got != want || k.isNumberText() && want == inputid.String {
 		return graph.BadData(t.files[0].name, "column %q holds %s, and the ids of the graph are %s: write the ids as they are in the graph", name, k, want)
@@ -103,23 +99,18 @@ func (l *IDList) Close() error { return errors.Join(l.rows.close(), l.Files.Clos
 // OpenRows opens a table with an id and numbers in each row, such as the soft labels of
 // another model: a column of lists, or all columns of numbers but those of the label and the
 // number of a node. find gives the number that a row has in place of its id.
-func OpenRows(ctx context.Context, path string, t inputid.Type, number func(key []byte) (uint32, bool)) (_ *Graph, err error) {
+func OpenRows(ctx context.Context, path string, t inputid.Type, number func(key []byte) (uint32, bool)) (_ graph.Dataset, err error) {
 	g := &Graph{spec: spec{nodes: place{[]string{path}}}, keyType: t, find: number}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, g.Close())
 		}
 	}()
-	rows, err := openTable(ctx, &g.Files, g.spec.nodes, &g.spec.form, "")
+	rows, err := openTable(ctx, &g.Files, g.spec.nodes, &g.spec.Form, "")
 	if err != nil {
 		return nil, err
 	}
-	id := ""
-	for _, name := range idNames {
-		if id == "" && find(rows.titles, name) >= 0 {
-			id = name
-		}
-	}
+	id := rows.known(idNames...)
 	var lists, numbers []string
 	for i, c := range rows.titles {
 		if rows.isNested(i) {

@@ -16,7 +16,8 @@ import (
 // Numbered is a table whose ids are the numbers of nodes, or whose row i belongs to node i.
 type Numbered struct {
 	t     *table
-	text  *csvFile // the first file, nil if it is no text
+	text  *csvFile // the last file, nil if it is no text
+	bare  bool     // text without header
 	nodes numbering
 }
 
@@ -29,7 +30,7 @@ func IsColumnar(ext string) bool {
 // OpenNumbered opens a table in files that follow each other, of Parquet or Arrow if the end of their names says so, or
 // else of text. limit bounds the ids.
 func OpenNumbered(ctx context.Context, ext string, text Text, limit graph.IDLimit, files ...*source.Source) (*Numbered, error) {
-	n := &Numbered{t: &table{form: &text.Form}, nodes: numbering{limit: limit}}
+	n := &Numbered{t: &table{form: &text.Form}, bare: text.Bare, nodes: numbering{limit: limit}}
 	for _, src := range files {
 		f := &tableFile{name: src.Name, format: formats[ext], src: src}
 		var err error
@@ -159,6 +160,9 @@ func (n *Numbered) Edges(ctx context.Context, ends [2]string, weight string) (*E
 	e := &Edges{edgeList: &edgeList{t: n.t, names: ends[:], nodes: n.nodes}, Rows: n.Rows()}
 	if e.IsEmpty = e.Rows == 0; len(n.t.titles) == 0 {
 		return e, nil
+	}
+	if n.text != nil && n.bare && len(n.t.titles) != 2 {
+		return nil, graph.BadData(n.Name(), "has %d columns: an edge is two node ids", len(n.t.titles))
 	}
 	ends, err := n.t.findEnds(ends, kind.holdsNumbered, areNumbers, func() ([]int, error) {
 		if n.text != nil {
@@ -329,6 +333,8 @@ func (n *Numbered) Column(what, want string, known []string) (*Column, error) {
 		if id, value = "", ""; len(titles) > 1 {
 			id = titles[0]
 		}
+	} else if id == "" && value == "" && len(titles) == 2 && n.text != nil {
+		id = titles[0]
 	}
 	if want != "" {
 		if value = n.t.known(want); value == "" {
@@ -391,7 +397,7 @@ func (n *Numbered) IDs(ctx context.Context) (column.IDs, error) {
 	case len(titles) == 0:
 		return nil, n.noRows()
 	case name == "" && len(titles) != 1:
-		return nil, graph.BadData(n.Name(), "has no column named id; its columns are %s", list(n.t.titles))
+		return nil, graph.BadData(n.Name(), "has no column named id: %s", n.t.columnNames())
 	case name == "":
 		name = titles[0]
 	}

@@ -3,6 +3,7 @@ package table
 import (
 	"context"
 	"io"
+	"slices"
 
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
@@ -230,6 +231,10 @@ func (f *featureRows) reader(r *rows) *featureReader {
 	if f.byRow {
 		first = 0
 	}
+	isText := !slices.ContainsFunc(f.t.files, func(t *tableFile) bool { return t.format != csvFormat && t.format != unknownFormat })
+	if isText && f.nulls == refused && !f.t.form.HasMissing() {
+		r.of.features = len(f.names) - first
+	}
 	n := &featureReader{newNodeRows(r, &f.nodes, f.byRow), newFeatures(r, first, f.width)}
 	n.all = f.all
 	return n
@@ -270,7 +275,7 @@ func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.Fe
 		t: g.nodes, names: append([]string{g.id}, g.spec.features...), widths: append([]int{0}, g.widths...),
 		width: g.info.NumFeatures, nodes: numbering{g: g},
 	}
-	if g.spec.nulls != "" {
+	if g.spec.Nulls != "" {
 		f.nulls = zeros
 	}
 	return f.reader(f.t.share(ctx, graph.Share{First: first, Last: last, Of: of}, f.names, f.widths)), nil
@@ -306,6 +311,9 @@ func newFeatures(r *rows, first, width int) *features {
 
 // of is the features of a row of a batch. They are sparse where one of the columns has vectors.
 func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
+	if b.features != nil {
+		return graph.FeatureRow{ID: id, Dense: b.features[row*f.width : (row+1)*f.width]}, nil
+	}
 	isSparse := false
 	for i := f.first; i < len(f.rows.names); i++ {
 		isSparse = isSparse || b.cols[i].kind == vectorKind

@@ -2,6 +2,7 @@ package table
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -43,6 +44,8 @@ type want struct {
 	// The first ids columns hold numbers of nodes below limit.
 	ids   int
 	limit *graph.IDLimit
+	// The last features columns of text are numbers, none of which is missing.
+	features int
 	// Those lines of a list are read that begin at bytes [lo, hi), all of a unit where hi is 0.
 	lo, hi int64
 }
@@ -185,14 +188,8 @@ func lookup(titles []title) func(name string) (at int, twice bool) {
 	}
 }
 
-// kindOf returns the kind of a column; ok is false if there is none of that name.
-func (t *table) kindOf(name string) (k kind, ok bool) {
-	at := find(t.titles, name)
-	if at < 0 {
-		return otherKind, false
-	}
-	return t.titles[at].kind, true
-}
+// kindOf returns the kind of a column that is there.
+func (t *table) kindOf(name string) kind { return t.titles[find(t.titles, name)].kind }
 
 // need checks that a column is there, in all files, and holds what it has to.
 func (t *table) need(key, name string, fits func(kind) bool, what string) error {
@@ -206,10 +203,7 @@ func (t *table) needAll(key string, names []string, fits func(kind) bool, what s
 		if i, _ := at(name); i >= 0 {
 			continue
 		}
-		if c, ok := t.leading.rows.(*csvFile); ok && !c.headed {
-			return graph.BadData(t.leading.name, "has no column %q for %s=: the file has no header, and its columns have numbers from 1 to %d", name, key, len(t.titles))
-		}
-		return graph.BadData(t.files[0].name, "has no column %q for %s=: the columns are %s%s", name, key, list(t.titles), hint(t.titles, name))
+		return graph.BadData(t.files[0].name, "has no column %q for %s=: %s%s", name, key, t.columnNames(), hint(t.titles, name))
 	}
 	for _, f := range t.files {
 		if _, err := t.columns(f, names); err != nil && err != io.EOF { // a file without rows
@@ -236,6 +230,14 @@ func (t *table) needAll(key string, names []string, fits func(kind) bool, what s
 		}
 	}
 	return nil
+}
+
+// columnNames lists the columns for a message.
+func (t *table) columnNames() string {
+	if c, ok := t.leading.rows.(*csvFile); ok && !c.headed {
+		return fmt.Sprintf("the file has no header, and its columns have numbers from 1 to %d", len(t.titles))
+	}
+	return "the columns are " + list(t.titles)
 }
 
 // numRows is the number of rows of all files, -1 if that is not known.
@@ -389,6 +391,7 @@ func (r *rows) open() error {
 			for i := range r.batch.cols {
 				r.batch.cols[i].values = nil
 			}
+			r.batch.features = nil
 			r.of.columns, r.of.widths, r.of.kinds = columns, r.widths, make([]kind, len(columns))
 			find := lookup(r.t.titles)
 			for i, name := range r.names {

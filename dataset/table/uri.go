@@ -11,28 +11,87 @@ import (
 	"ndls/dataset/source"
 )
 
+// Keyed are the keys of a URI that edges: and table: share.
+type Keyed struct {
+	// Ends are the columns with the two ends of an edge, and Weight that of the weights; empty where they are not named.
+	Ends   [2]string
+	Weight string
+	// Repeated holds "sum" where weights of repeated edges are added up.
+	Repeated string
+	// Nulls says how null features are read: as zero, or refused.
+	Nulls    string
+	Directed bool
+	// Form is how text is read.
+	Form source.Form
+}
+
+// SharedKeys are the keys that Set takes.
+var SharedKeys = append([]string{"src", "dst", "weight", "repeated", "directed", "nulls"}, source.FormKeys...)
+
+// Set takes a key of a URI. headed are the names of the files that may have a header.
+func (k *Keyed) Set(key, text string, headed []string) error {
+	if slices.Contains(source.FormKeys, key) {
+		return k.Form.Set(key, text, headed)
+	}
+	value, err := graph.PathOf(text)
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "src":
+		k.Ends[0] = value
+	case "dst":
+		k.Ends[1] = value
+	case "weight":
+		k.Weight = value
+	case "repeated":
+		k.Repeated = value
+	case "nulls":
+		k.Nulls, err = value, graph.CheckNulls(value)
+	case "directed":
+		k.Directed, err = graph.ParseBool(key, value)
+	}
+	return err
+}
+
+// Check checks the columns of edges that the URI names.
+func (k *Keyed) Check() error {
+	switch ends, weight := k.Ends, k.Weight; {
+	case (ends[0] == "") != (ends[1] == ""):
+		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
+	case ends[0] != "" && ends[0] == ends[1]:
+		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", ends[0], ends[1])
+	case weight != "" && slices.Contains(ends[:], weight):
+		return graph.BadURI("weight=%s: the column has the ends of edges", weight)
+	}
+	return graph.CheckRepeated(k.Repeated, k.Weight)
+}
+
+// Identity spells those of the keys that come first in an identity.
+func (k *Keyed) Identity() (parts []string) {
+	for i, key := range []string{"src", "dst", "weight", "repeated"} {
+		if value := []string{k.Ends[0], k.Ends[1], k.Weight, k.Repeated}[i]; value != "" {
+			parts = append(parts, key+"="+graph.EscapePath(value))
+		}
+	}
+	return parts
+}
+
 // spec names the sources of a graph.
 type spec struct {
+	Keyed
 	edges, nodes, labels, splits place
-	src, dst, id                 string
-	weight, repeated             string
+	id                           string
 	features                     []string
 	label, split                 string
 	// answers are the columns that label names where they are read as answers.
-	answers  []string
-	directed bool
-	form     source.Form
-	// nulls says how null features are read: as zero, or refused.
-	nulls string
+	answers []string
 	// relation is the relation of edges that is meant where a description has several.
 	relation string
 }
 
 // Keys are the keys of a URI.
-var Keys = append([]string{
-	"src", "dst", "weight", "repeated", "nodes", "id", "features", "label", "labels", "split", "splits",
-	"directed", "relation", "nulls",
-}, source.FormKeys...)
+var Keys = append([]string{"nodes", "id", "features", "label", "labels", "split", "splits", "relation"}, SharedKeys...)
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}
@@ -60,8 +119,8 @@ func parse(rest string) (s spec, err error) {
 
 // set takes a key of the URI.
 func (s *spec) set(key, text string) (err error) {
-	if slices.Contains(source.FormKeys, key) {
-		return s.form.Set(key, text, headed)
+	if slices.Contains(SharedKeys, key) {
+		return s.Set(key, text, headed)
 	}
 	switch key {
 	case "nodes":
@@ -82,10 +141,6 @@ func (s *spec) set(key, text string) (err error) {
 		return err
 	}
 	switch key {
-	case "src":
-		s.src = value
-	case "dst":
-		s.dst = value
 	case "id":
 		s.id = value
 	case "label":
@@ -94,16 +149,8 @@ func (s *spec) set(key, text string) (err error) {
 		s.split = value
 	case "relation":
 		s.relation = value
-	case "weight":
-		s.weight = value
-	case "repeated":
-		s.repeated = value
-	case "nulls":
-		s.nulls, err = value, graph.CheckNulls(value)
-	case "directed":
-		s.directed, err = graph.ParseBool(key, value)
 	}
-	return err
+	return nil
 }
 
 // columnList reads the names of columns with commas between them.
@@ -175,8 +222,8 @@ func columns(part string) ([]string, error) {
 
 func (s *spec) check() error {
 	switch {
-	case s.nulls != "" && len(s.features) == 0:
-		return graph.BadURI("nulls=%s says what null features are: name their columns with features=", s.nulls)
+	case s.Nulls != "" && len(s.features) == 0:
+		return graph.BadURI("nulls=%s says what null features are: name their columns with features=", s.Nulls)
 	case len(s.features) > 0 && !s.nodes.given():
 		return graph.BadURI("features= names columns of the table of nodes: give it with nodes=")
 	case s.label != "" && !s.nodes.given() && !s.labels.given():
@@ -184,38 +231,18 @@ func (s *spec) check() error {
 	case s.split != "" && !s.nodes.given() && !s.splits.given():
 		return graph.BadURI("split= names a column of the table of nodes or of splits: give it with nodes= or splits=")
 	}
-	if err := CheckEnds([2]string{s.src, s.dst}, s.weight); err != nil {
-		return err
-	}
-	return graph.CheckRepeated(s.repeated, s.weight)
-}
-
-// CheckEnds checks the columns with the ends of edges and their weights that a URI names.
-func CheckEnds(ends [2]string, weight string) error {
-	switch {
-	case (ends[0] == "") != (ends[1] == ""):
-		return graph.BadURI("src= and dst= go together: name the columns of both ends of an edge")
-	case ends[0] != "" && ends[0] == ends[1]:
-		return graph.BadURI("src=%s&dst=%s: both ends of an edge cannot be in the same column", ends[0], ends[1])
-	case weight != "" && slices.Contains(ends[:], weight):
-		return graph.BadURI("weight=%s: the column has the ends of edges", weight)
-	}
-	return nil
+	return s.Check()
 }
 
 // identity spells the URI with base names, keys in fixed order.
 func (s *spec) identity(noFeatures bool) string {
-	var parts []string
+	parts := s.Identity()
 	add := func(key, value string) {
 		if value != "" {
 			parts = append(parts, key+"="+value)
 		}
 	}
 	name := func(key, value string) { add(key, graph.EscapePath(value)) }
-	name("src", s.src)
-	name("dst", s.dst)
-	name("weight", s.weight)
-	name("repeated", s.repeated)
 	add("nodes", s.nodes.identity())
 	name("id", s.id)
 	if !noFeatures {
@@ -225,16 +252,16 @@ func (s *spec) identity(noFeatures bool) string {
 		}
 		add("features", strings.Join(names, ","))
 	}
-	add("nulls", s.nulls)
+	add("nulls", s.Nulls)
 	name("label", s.label)
 	add("labels", s.labels.identity())
 	name("split", s.split)
 	add("splits", s.splits.identity())
 	name("relation", s.relation)
-	if s.directed {
+	if s.Directed {
 		add("directed", "true")
 	}
-	parts = append(parts, s.form.Identity()...)
+	parts = append(parts, s.Form.Identity()...)
 	text := "table:" + s.edges.identity()
 	if len(parts) > 0 {
 		text += "?" + strings.Join(parts, "&")

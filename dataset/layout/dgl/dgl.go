@@ -98,6 +98,7 @@ func (r *reader) open(ctx context.Context, o graph.Options) error {
 	if r.Known.NumNodes, err = r.nodes(path, kind); err != nil {
 		return err
 	}
+	r.Stated = fmt.Sprintf("metadata.json states %d nodes", r.Known.NumNodes)
 	if err := r.openEdges(ctx, path); err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 			}
 		case "numpy":
 			var list *array.Edges
-			if list, err = array.OpenEdges(ctx, src, r.limit()); err == nil {
+			if list, err = array.OpenEdges(ctx, src, r.Limit()); err == nil {
 				e = list
 				r.Known.EdgeHint += list.M
 			}
@@ -196,18 +197,13 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 	return nil
 }
 
-// limit bounds the ids.
-func (r *reader) limit() graph.IDLimit {
-	return graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("metadata.json states %d nodes", r.Known.NumNodes)}
-}
-
 // tableOf opens files of Parquet, or of text without header.
 func (r *reader) tableOf(ctx context.Context, f files, parts ...*source.Source) (*table.Numbered, error) {
 	t := table.Text{List: true, Bare: true, Advice: "write the file again"}
 	if d := f.Format.Delimiter; len(d) == 1 && d != " " && d != "\t" {
 		t.Delimiter = d[0]
 	}
-	return table.OpenNumbered(ctx, "."+f.Format.Name, t, r.limit(), parts...)
+	return table.OpenNumbered(ctx, "."+f.Format.Name, t, r.Limit(), parts...)
 }
 
 // path is a file that the metadata names, relative to the folder unless it is absolute.

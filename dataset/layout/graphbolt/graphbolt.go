@@ -98,8 +98,8 @@ func (r *reader) open(ctx context.Context, o graph.Options) error {
 		return graph.BadData(r.path, "states %d nodes: from 1 to %d are read", g.Nodes[0].Num, int64(graph.MaxID+1))
 	}
 	r.Known.NumNodes = g.Nodes[0].Num
-	limit := graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("metadata.yaml states %d nodes", r.Known.NumNodes)}
-	if err := r.openEdges(ctx, g.Edges[0], limit); err != nil {
+	r.Stated = fmt.Sprintf("metadata.yaml states %d nodes", r.Known.NumNodes)
+	if err := r.openEdges(ctx, g.Edges[0]); err != nil {
 		return err
 	}
 	if !o.NoFeatures {
@@ -107,7 +107,7 @@ func (r *reader) open(ctx context.Context, o graph.Options) error {
 			return err
 		}
 	}
-	return r.openTask(ctx, limit)
+	return r.openTask(ctx)
 }
 
 func (r *reader) file(f file) string {
@@ -117,7 +117,7 @@ func (r *reader) file(f file) string {
 	return filepath.Join(r.dir, f.Path)
 }
 
-func (r *reader) openEdges(ctx context.Context, f file, limit graph.IDLimit) error {
+func (r *reader) openEdges(ctx context.Context, f file) error {
 	src, _, err := r.Files.Open(r.file(f))
 	if err != nil {
 		return err
@@ -125,12 +125,12 @@ func (r *reader) openEdges(ctx context.Context, f file, limit graph.IDLimit) err
 	switch f.Format {
 	case "csv":
 		var t *table.Numbered
-		if t, err = table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Delimiter: ',', Advice: "write the file again"}, limit, src); err == nil {
+		if t, err = table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Delimiter: ',', Advice: "write the file again"}, r.Limit(), src); err == nil {
 			r.EdgeList, err = t.Edges(ctx, [2]string{}, "")
 		}
 	case "numpy":
 		var list *array.Edges
-		if list, err = array.OpenEdges(ctx, src, limit); err == nil {
+		if list, err = array.OpenEdges(ctx, src, r.Limit()); err == nil {
 			r.EdgeList, r.Known.EdgeHint = list, list.M
 		}
 	default:
@@ -166,8 +166,8 @@ func (r *reader) openFeatures(ctx context.Context) error {
 }
 
 // openTask takes nodes and labels from the first task that has nodes.
-func (r *reader) openTask(ctx context.Context, limit graph.IDLimit) error {
-	lists, labels := &column.Lists{Limit: limit}, column.Pairs{Limit: limit}
+func (r *reader) openTask(ctx context.Context) error {
+	lists, labels := &column.Lists{Limit: r.Limit()}, column.Pairs{Limit: r.Limit()}
 	for i, task := range r.meta.Tasks {
 		if i > 0 {
 			r.Note(graph.WarningOf(r.path, "task %q is not read, the first one is", task.Name))

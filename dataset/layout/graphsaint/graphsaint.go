@@ -59,13 +59,13 @@ func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weigh
 			return err
 		}
 	}
-	limit := graph.IDLimit{N: m.Rows, Stated: fmt.Sprintf("adj_full.npz has %d rows", m.Rows)}
+	g.Stated = fmt.Sprintf("adj_full.npz has %d rows", m.Rows)
 	if path := filepath.Join(dir, "class_map.json"); source.Exists(path) {
 		src, _, err := g.Files.Open(path)
 		if err != nil {
 			return err
 		}
-		if g.Classes, err = column.OpenLabels(ctx, classMap{src, limit}); err != nil {
+		if g.Classes, err = column.OpenLabels(ctx, classMap{src, g.Limit()}); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weigh
 		if err != nil {
 			return err
 		}
-		return openRoles(ctx, g, src, limit)
+		return openRoles(ctx, g, src)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (r *classReader) NextValue() (uint32, string, error) {
 var roles = map[string]graph.Split{"tr": graph.Train, "va": graph.Valid, "te": graph.Test}
 
 // openRoles looks which roles the file has. It is read again for each of them.
-func openRoles(ctx context.Context, g *layout.Graph, src *source.Source, limit graph.IDLimit) (err error) {
+func openRoles(ctx context.Context, g *layout.Graph, src *source.Source) (err error) {
 	j, err := source.OpenJSON(ctx, src)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func openRoles(ctx context.Context, g *layout.Graph, src *source.Source, limit g
 	if err := j.Expect('{', "an object with the lists tr, va and te"); err != nil {
 		return err
 	}
-	lists := &column.Lists{Limit: limit}
+	lists := &column.Lists{Limit: g.Limit()}
 	seen := map[string]bool{}
 	for j.More() {
 		key, err := j.Key()

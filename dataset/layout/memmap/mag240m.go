@@ -3,7 +3,6 @@ package memmap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 
 	"ndls/dataset/array"
@@ -52,33 +51,29 @@ func openMAG240M(ctx context.Context, g *layout.Graph, dir string, o graph.Optio
 			return err
 		}
 	}
-	limit := graph.AnyID
-	if g.Known.NumNodes >= 0 {
-		limit = graph.IDLimit{N: g.Known.NumNodes, Stated: fmt.Sprintf("there are %d papers in node_label.npy or node_feat.npy", g.Known.NumNodes)}
-	}
 	src, _, err := g.Files.Open(citations)
 	if err != nil {
 		return err
 	}
-	edges, err := array.OpenEdges(ctx, src, limit)
+	edges, err := array.OpenEdges(ctx, src, g.Limit())
 	if err != nil {
 		return err
 	}
 	g.EdgeList, g.Known.EdgeHint = edges, edges.M
 	if path := filepath.Join(dir, "split_dict.pt"); source.Exists(path) {
-		return openMAGSplit(ctx, g, path, limit)
+		return openMAGSplit(ctx, g, path)
 	}
 	return nil
 }
 
 // openMAGSplit takes the lists of papers from split_dict.pt. The test papers are published
 // as a whole in old versions, and in two parts since.
-func openMAGSplit(ctx context.Context, g *layout.Graph, path string, limit graph.IDLimit) error {
+func openMAGSplit(ctx context.Context, g *layout.Graph, path string) error {
 	f, err := torch.Open(ctx, &g.Files, path)
 	if err != nil {
 		return err
 	}
-	lists := &column.Lists{Limit: limit}
+	lists := &column.Lists{Limit: g.Limit()}
 	add := func(key string, split graph.Split) error {
 		value, ok := torch.Get(f.Value, key)
 		if !ok {

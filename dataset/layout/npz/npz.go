@@ -103,13 +103,7 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 			break
 		}
 	}
-	limit := graph.AnyID
-	if r.Known.NumNodes >= 0 {
-		limit = graph.IDLimit{
-			N:      min(r.Known.NumNodes, graph.MaxID+1),
-			Stated: fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes),
-		}
-	}
+	r.Stated = fmt.Sprintf("the archive has %d rows, one for each node", r.Known.NumNodes)
 	for _, edges := range EdgeNames {
 		src, err := r.Member(edges)
 		if err != nil {
@@ -118,15 +112,15 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 		if src == nil {
 			continue
 		}
-		return r.openList(ctx, src, limit)
+		return r.openList(ctx, src)
 	}
 	return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges, or a matrix of scipy.sparse.save_npz; it has %s", strings.Join(r.Names(), ", "))
 }
 
 // openList takes a list of edges, and their weights from its third column or from the array that
 // the URI names.
-func (r *reader) openList(ctx context.Context, src *source.Source, limit graph.IDLimit) (err error) {
-	r.EdgeList, r.Known.EdgeHint, err = layout.ArchiveList(ctx, r.Archive, src, r.weights, limit)
+func (r *reader) openList(ctx context.Context, src *source.Source) (err error) {
+	r.EdgeList, r.Known.EdgeHint, err = layout.ArchiveList(ctx, r.Archive, src, r.weights, r.Limit())
 	r.Known.Weighted, r.Known.AddRepeated = r.weights.Name != "", r.weights.Sum
 	return err
 }

@@ -67,13 +67,8 @@ func (g *folder) states(where string, nodes, edges int64) error {
 	if nodes < 1 || nodes > graph.MaxID+1 || edges < 0 {
 		return graph.BadData(where, "states %d nodes and %d edges: from 1 to %d nodes are read, fetch the file again", nodes, edges, int64(graph.MaxID+1))
 	}
-	g.Known.NumNodes, g.Known.EdgeHint = nodes, edges
+	g.Known.NumNodes, g.Known.EdgeHint, g.Stated = nodes, edges, fmt.Sprintf("the folder states %d nodes", nodes)
 	return nil
-}
-
-// limit bounds the ids of the graph.
-func (g *folder) limit() graph.IDLimit {
-	return graph.IDLimit{N: g.Known.NumNodes, Stated: fmt.Sprintf("the folder states %d nodes", g.Known.NumNodes)}
 }
 
 func (g *folder) openBinary(ctx context.Context, raw string, o graph.Options) error {
@@ -96,7 +91,7 @@ func (g *folder) openBinary(ctx context.Context, raw string, o graph.Options) er
 	if err != nil {
 		return err
 	}
-	e, err := array.OpenEdges(ctx, index, g.limit())
+	e, err := array.OpenEdges(ctx, index, g.Limit())
 	if err != nil {
 		return err
 	}
@@ -120,19 +115,7 @@ func (g *folder) openFeatures(ctx context.Context, src *source.Source) error {
 	if err != nil {
 		return err
 	}
-	rows, width, err := graph.CheckMatrix(v.Name, shape)
-	if err != nil {
-		return err
-	}
-	if rows != g.Known.NumNodes {
-		return g.rowsDiffer(v.Name, rows)
-	}
-	g.FeatureRows, g.Known.NumFeatures = &array.Dense{Vector: v, Width: width}, width
-	return nil
-}
-
-func (g *folder) rowsDiffer(name string, rows int64) error {
-	return graph.BadData(name, "has %d rows, the graph has %d nodes: the files do not belong together, fetch them again", rows, g.Known.NumNodes)
+	return g.SetDense(v, shape)
 }
 
 func (g *folder) openArrayLabels(ctx context.Context, path string, o graph.Options) error {
@@ -161,8 +144,8 @@ func (g *folder) openArrayLabels(ctx context.Context, path string, o graph.Optio
 
 // takeAnswers takes rows of labels or numbers; their columns have no names.
 func (g *folder) takeAnswers(t graph.Answers, rows graph.FeatureSource, name string, width int, n int64) error {
-	if n != g.Known.NumNodes {
-		return g.rowsDiffer(name, n)
+	if err := g.RowsAreNodes(name, n); err != nil {
+		return err
 	}
 	g.AnswerRows, g.Known.Answers, g.Known.Classes = t.Of(rows, name), t, graph.NamesOfAnswers(width)
 	return graph.CheckSize(name, n, int64(width))
@@ -175,8 +158,8 @@ func (g *folder) openLabels(ctx context.Context, c column.Column) error {
 	if err != nil {
 		return err
 	}
-	if l.Rows != g.Known.NumNodes {
-		return g.rowsDiffer(c.Where(), l.Rows)
+	if err := g.RowsAreNodes(c.Where(), l.Rows); err != nil {
+		return err
 	}
 	var last int64
 	for _, name := range l.Classes {
@@ -212,7 +195,7 @@ func (g *folder) openSplits(dir string) error {
 	if len(folders) != 1 {
 		return graph.BadData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
 	}
-	found := &column.Lists{Limit: g.limit()}
+	found := &column.Lists{Limit: g.Limit()}
 	for _, s := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
 		src, _, err := g.Open(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
 		if err != nil {

@@ -112,7 +112,7 @@ func (r *statedEdgeReader) Read(batch []graph.Edge) (int, error) {
 
 // table opens a table without header.
 func (g *folder) table(ctx context.Context, src *source.Source) (*table.Numbered, error) {
-	return table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Advice: "fetch the file again"}, g.limit(), src)
+	return table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Advice: "fetch the file again"}, g.Limit(), src)
 }
 
 // openMatrix opens a matrix of features, or of answers, whose row i belongs to node i.

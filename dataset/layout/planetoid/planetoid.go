@@ -15,6 +15,7 @@ import (
 	"ndls/dataset/graph"
 	"ndls/dataset/pickle"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
 )
 
 const (
@@ -176,7 +177,7 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 	first, count := p.ally.rows, int64(0)
 	p.info.NumNodes = first
 	for ; ; count++ {
-		id, err := ids.next()
+		id, err := testNode(ids)
 		if err == io.EOF {
 			break
 		}
@@ -184,14 +185,14 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 			return err
 		}
 		if int64(id) < first {
-			return graph.BadData(ids.lines.Where(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
+			return graph.BadData(ids.Position(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
 		}
 		word, bit := (int64(id)-first)/64, uint64(1)<<((int64(id)-first)%64)
 		if need := word + 1 - int64(len(p.isTest)); need > 0 {
 			p.isTest = append(p.isTest, make([]uint64, need)...)
 		}
 		if p.isTest[word]&bit != 0 {
-			return graph.BadData(ids.lines.Where(), "node %d is there twice: each test node has one row", id)
+			return graph.BadData(ids.Position(), "node %d is there twice: each test node has one row", id)
 		}
 		p.isTest[word] |= bit
 		p.info.NumNodes = max(p.info.NumNodes, int64(id)+1)
@@ -202,27 +203,20 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 	return nil
 }
 
-// testIndex gives the node of each row of tx and ty.
-type testIndex struct{ lines *source.Lines }
-
-func (p *planetoid) openIndex(ctx context.Context) (*testIndex, error) {
-	l, err := source.OpenLines(ctx, p.index)
-	return &testIndex{l}, err
+// openIndex gives the node of each row of tx and ty.
+func (p *planetoid) openIndex(ctx context.Context) (column.IDs, error) {
+	form := table.Text{List: true, Bare: true, Advice: "fetch it again"}
+	t, err := table.OpenNumbered(ctx, ".index", form, graph.IDLimit{N: maxPlanetoid}, p.index)
+	if err != nil {
+		return nil, err
+	}
+	return t.IDs(ctx)
 }
 
-func (t *testIndex) Close() error { return t.lines.Close() }
-
-func (t *testIndex) next() (uint32, error) {
-	line, err := t.lines.Data()
-	if err != nil {
-		return 0, err
-	}
-	field, _, _ := source.Separator(0).Cut(line)
-	id, problem := (&graph.IDLimit{N: maxPlanetoid}).Parse(field)
-	if problem != "" {
-		return 0, graph.BadData(t.lines.Where(), "%s", problem)
-	}
-	return id, nil
+// testNode is the next node of the index.
+func testNode(index column.IDs) (uint32, error) {
+	id, err := index.Next()
+	return uint32(id), err
 }
 
 // Info implements [graph.Dataset].
@@ -305,7 +299,7 @@ func (p *planetoid) Features(ctx context.Context) (graph.FeatureReader, error) {
 type planetoidFeatures struct {
 	p         *planetoid
 	all, test *array.RowFeatures
-	index     *testIndex
+	index     column.IDs
 	next      int64 // node that may be missing
 }
 
@@ -323,7 +317,7 @@ func (r *planetoidFeatures) Next() (graph.FeatureRow, error) {
 	if r.test.Rows.Row < r.p.tx.Rows {
 		row, err := r.test.Next()
 		if err == nil {
-			row.ID, err = r.index.next()
+			row.ID, err = testNode(r.index)
 		}
 		if err != io.EOF {
 			return row, err
@@ -356,7 +350,7 @@ func (p *planetoid) Labels(ctx context.Context) (graph.LabelReader, error) {
 
 type planetoidLabels struct {
 	all, test *array.Elements
-	index     *testIndex
+	index     column.IDs
 	row       []float32
 	next      uint32
 }
@@ -374,7 +368,7 @@ func (r *planetoidLabels) Next() (uint32, int32, error) {
 		} else if err == io.EOF {
 			from = r.test
 			if err = r.test.Fill(r.row); err == nil {
-				id, err = r.index.next()
+				id, err = testNode(r.index)
 			}
 		}
 		if err != nil {
@@ -410,7 +404,7 @@ func (p *planetoid) Splits(ctx context.Context) (graph.SplitReader, error) {
 
 type planetoidSplits struct {
 	p     *planetoid
-	index *testIndex
+	index column.IDs
 	next  int64
 }
 
@@ -425,6 +419,6 @@ func (r *planetoidSplits) Next() (uint32, graph.Split, error) {
 		}
 		return uint32(id), graph.Valid, nil
 	}
-	test, err := r.index.next()
+	test, err := testNode(r.index)
 	return test, graph.Test, err
 }

@@ -161,11 +161,7 @@ func (p *partition) openEdges(ctx context.Context, path string) (*array.Edges, e
 			return nil, err
 		}
 	}
-	return array.EdgesBetween(ends[0], ends[1], p.limit())
-}
-
-func (p *partition) limit() graph.IDLimit {
-	return graph.IDLimit{N: p.Known.NumNodes, Stated: fmt.Sprintf("graph.pt states %d nodes", p.Known.NumNodes)}
+	return array.EdgesBetween(ends[0], ends[1], p.Limit())
 }
 
 // vectorOf opens an entry of a dict.
@@ -252,7 +248,7 @@ func (p *partition) setFeatures() error {
 	for _, part := range p.rows.Parts {
 		rows += part.Rows.Rows()
 	}
-	p.rows.Limit, p.FeatureRows = p.limit(), &p.rows
+	p.rows.Limit, p.FeatureRows = p.Limit(), &p.rows
 	return p.RowsAreNodes(filepath.Join(p.dir, "part_*", "node_feats.pt"), rows)
 }
 
@@ -272,7 +268,7 @@ func (p *partition) openLabels(ctx context.Context, folder string) error {
 // openSplits takes the lists of nodes in the files partition0.pt, partition1.pt, … of folders
 // for training, validation and test, where they are there.
 func (p *partition) openSplits(ctx context.Context, beside string) error {
-	lists := &column.Lists{Limit: p.limit()}
+	lists := &column.Lists{Limit: p.Limit()}
 	for _, part := range []struct {
 		name  string
 		split graph.Split

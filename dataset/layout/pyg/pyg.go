@@ -3,7 +3,6 @@ package pyg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,16 +261,9 @@ func (r *reader) masks(pick layout.Pick) (lists *column.Lists, note graph.Note, 
 	if len(lists.Parts) == 0 {
 		return nil, note, nil
 	}
-	lists.Limit = r.limit()
+	lists.Limit = r.Limit()
 	note, err = pick.Note(r.path, several)
 	return lists, note, err
-}
-
-func (r *reader) limit() graph.IDLimit {
-	if r.Known.NumNodes < 0 {
-		return graph.AnyID
-	}
-	return graph.IDLimit{N: r.Known.NumNodes, Stated: fmt.Sprintf("the file has %d nodes", r.Known.NumNodes)}
 }
 
 func (r *reader) openEdges() error {
@@ -283,7 +275,7 @@ func (r *reader) openEdges() error {
 	if err != nil {
 		return err
 	}
-	e, err := array.EdgesOf(v, shape, fortran, r.limit())
+	e, err := array.EdgesOf(v, shape, fortran, r.Limit())
 	if err != nil {
 		return err
 	}
