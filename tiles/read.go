@@ -69,7 +69,7 @@ func (m *Matrix) Rows(ctx context.Context, first, columns int, put func(rows []f
 
 // Read visits the caller's rows of an interval, at most batch at a time: columns [0, width) of the panels from first on. values is
 // row-major and valid during the call. Each file is read once; damage is found at its end. Each thread takes a panel. While visit uses
-// rows, the next rows are read and decoded; Read calls visit on another goroutine.
+// rows, the next rows are read and decoded.
 func (m *Matrix) Read(ctx context.Context, interval, first, width, batch int, visit func(row int64, values []float32) error) (err error) {
 	lo, hi := m.Mine(interval)
 	if lo == hi {

@@ -5,8 +5,6 @@ package ahead
 import (
 	"context"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Reader hands out batches that it reads ahead of its caller.
@@ -84,36 +82,41 @@ func (a *Reader[B]) Close() {
 	a.free = nil
 }
 
-// Run calls fill and then use for items 0, 1, … in order, each with one of the buffers,
-// fill on one goroutine and use on another. While an item is used, those after it are filled
-// as far as there are buffers. Run returns the first error; fill and use get no further
-// item then.
+// Run calls fill and then use for items 0, 1, … in order, each with one of the buffers: use on the caller's goroutine, and fill on
+// another. While an item is used, those after it are filled as far as there are buffers. Run returns the first error; fill and use get no
+// further item then.
 func Run[B any](ctx context.Context, buffers []B, items int, fill, use func(item int, b B) error) error {
 	free, full := make(chan B, len(buffers)), make(chan B, len(buffers))
 	for _, b := range buffers {
 		free <- b
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	stage := func(from, to chan B, do func(int, B) error) {
-		group.Go(func() error {
-			for i := range items {
-				if ctx.Err() != nil {
-					return context.Cause(ctx)
-				}
-				select {
-				case b := <-from:
-					if err := do(i, b); err != nil {
-						return err
-					}
-					to <- b
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	step := func(from, to chan B, do func(int, B) error) (err error) {
+		defer func() {
+			if err != nil {
+				cancel(err)
 			}
-			return nil
-		})
+		}()
+		for i := range items {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			select {
+			case b := <-from:
+				if err := do(i, b); err != nil {
+					return err
+				}
+				to <- b
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return nil
 	}
-	stage(free, full, fill)
-	stage(full, free, use)
-	return group.Wait()
+	var filling sync.WaitGroup
+	filling.Go(func() { _ = step(free, full, fill) }) // its error cancels use, which returns it
+	err := step(full, free, use)
+	filling.Wait()
+	return err
 }
