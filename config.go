@@ -19,7 +19,10 @@ import (
 	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/depth"
+	"ndls/stage/evaluate"
+	"ndls/stage/imports"
+	"ndls/stage/registry"
 )
 
 // Stage names one step of a run.
@@ -38,17 +41,17 @@ const (
 )
 
 // StageDegrees describes the graph. A whole run leaves it out.
-const StageDegrees = stage.Degrees
+const StageDegrees = imports.Degrees
 
 // StageSpectrum finds the second largest eigenvalue. A whole run leaves it out.
-const StageSpectrum = stage.Spectrum
+const StageSpectrum = depth.Spectrum
 
 // Stages lists every stage in order.
-func Stages() []Stage { return stage.Names() }
+func Stages() []Stage { return registry.Names() }
 
 // About says in a line what a stage is for, "" for a name that stands for none.
 func About(name Stage) string {
-	for _, s := range stage.Of(name) {
+	for _, s := range registry.Of(name) {
 		return s.About()
 	}
 	return ""
@@ -56,14 +59,14 @@ func About(name Stage) string {
 
 // InWhole reports whether a whole run takes a stage. The others are executed where they are
 // named.
-func InWhole(name Stage) bool { return slices.Contains(stage.Always(), name) }
+func InWhole(name Stage) bool { return slices.Contains(registry.Always(), name) }
 
 // Needed lists a stage and all stages whose output it reads under options o, directly or not, in
 // the order of a run.
 func Needed(o Options, last Stage) (stages []Stage) {
 	var need func(s Stage)
 	need = func(s Stage) {
-		for _, n := range stage.Needs(o, s) {
+		for _, n := range registry.Needs(o, s) {
 			need(n)
 		}
 		if !slices.Contains(stages, s) {
@@ -112,7 +115,7 @@ func OptionValues(name string) []string {
 }
 
 // CheckOptions says what is wrong about options, as a run does before it begins. Its error wraps [ErrOption].
-func CheckOptions(o Options) error { return stage.Validate(o) }
+func CheckOptions(o Options) error { return registry.Validate(o) }
 
 // Types of what a run directory holds.
 type (
@@ -143,7 +146,7 @@ type (
 
 // SpreadOf is the mean of figures x and their deviation: those of the models of so many splits,
 // split by split, and as many of each.
-func SpreadOf(x []float64, splits int) *Spread { return stage.Spread(x, splits) }
+func SpreadOf(x []float64, splits int) *Spread { return evaluate.Spread(x, splits) }
 
 // The states of a run and of a stage. A run that was killed without warning stays
 // RUNNING.
@@ -214,7 +217,7 @@ func (c Config) checkOptions(base Options) error {
 	opts := c.over(base)
 	opts.Labels.SoftLabels = cmp.Or(c.SoftLabels, opts.Labels.SoftLabels)
 	opts.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), opts.Train.On)
-	if err := stage.Validate(opts); err != nil || c.Check == nil {
+	if err := registry.Validate(opts); err != nil || c.Check == nil {
 		return err
 	}
 	return c.Check(opts)
@@ -233,11 +236,11 @@ func newJob(c Config, stages []Stage) (job, error) {
 	c.Log = logger(c.Log)
 	j := job{Config: c, stages: stages}
 	if len(stages) == 0 {
-		j.stages, j.whole = stage.Always(), true
+		j.stages, j.whole = registry.Always(), true
 	}
 	for _, s := range j.stages {
-		if len(stage.Of(s)) == 0 {
-			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, stage.Names())
+		if len(registry.Of(s)) == 0 {
+			return j, failure.Of(ErrOption, "%q is no stage; the stages are %v", s, registry.Names())
 		}
 	}
 	j.creates = slices.Contains(j.stages, control.Partition)

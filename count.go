@@ -13,7 +13,7 @@ import (
 	"ndls/internal/half"
 	"ndls/internal/progress"
 	"ndls/partition"
-	"ndls/stage"
+	"ndls/stage/imports"
 )
 
 // countDataset finds the counts of a dataset, reading what it does not state with the given
@@ -24,7 +24,7 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 		return c, err
 	}
 	defer pipes.remove()
-	ds, err := dataset.Open(ctx, pipes.uri, stage.DatasetOptions(plan))
+	ds, err := dataset.Open(ctx, pipes.uri, imports.DatasetOptions(plan))
 	if err != nil {
 		return c, err
 	}
@@ -64,7 +64,7 @@ func addIDs(ds dataset.Dataset, ids partition.IDCounts, c *estimate.Counts) {
 
 // countPart counts the part of a graph that a plan imports.
 func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (c estimate.Counts, err error) {
-	err = withResources(r, stage.PartitionOptions(plan), func(o partition.Options) (err error) {
+	err = withResources(r, imports.PartitionOptions(plan), func(o partition.Options) (err error) {
 		cat, remove, err := temporaryCatalog(ctx, o.Scratch)
 		if err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // A Difference compares two runs: A with B.
@@ -190,7 +190,7 @@ func changedFiles(a, b *Directory) []FileChange {
 	}
 	dropped := a.record.Plan.DropFeatures || b.record.Plan.DropFeatures
 	counts := func(kind string) bool {
-		return stage.KindOf(kind).Lasting && !(dropped && kind == catalog.KindFeatures)
+		return registry.KindOf(kind).Lasting && !(dropped && kind == catalog.KindFeatures)
 	}
 	for _, e := range a.cat.Entries("") {
 		if !counts(e.Kind) {

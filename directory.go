@@ -21,7 +21,7 @@ import (
 	"ndls/internal/share"
 	"ndls/internal/storage"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // Directory is a run directory that is open for reading. It is the state of the
@@ -93,7 +93,7 @@ func (d *Directory) Graph(ctx context.Context) (Graph, error) {
 		return Graph{}, failure.Of(ErrNoRun, "%[1]s holds no graph yet; run this first: ndls partition --dataset URI --run %[1]s", d.uri)
 	}
 	g, err := shards.ReadSummary(ctx, d.cat)
-	return g, interruption(ctx, stage.Explain(err, d.cat))
+	return g, interruption(ctx, registry.Explain(err, d.cat))
 }
 
 // Report says what the run found and what it took.
@@ -200,7 +200,7 @@ func (d *Directory) Export(ctx context.Context, o ExportOptions) (rows int64, er
 		What: o.What, Format: o.Format, Part: o.Part, TrueLabels: o.TrueLabels,
 		Out: o.Out, Force: o.Force, To: o.To, Budget: budget,
 	})
-	return rows, interruption(ctx, stage.Explain(err, d.cat))
+	return rows, interruption(ctx, registry.Explain(err, d.cat))
 }
 
 // Records streams an artifact, one of [Artifacts], as Arrow record batches in the order
@@ -230,7 +230,7 @@ func (d *Directory) Records(ctx context.Context, artifact string) iter.Seq2[arro
 			})
 		}
 		if err != nil && !errors.Is(err, errEnough) {
-			yield(nil, interruption(ctx, stage.Explain(err, d.cat)))
+			yield(nil, interruption(ctx, registry.Explain(err, d.cat)))
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"ndls/explain"
 	"ndls/internal/control"
 	"ndls/internal/failure"
-	"ndls/stage"
+	"ndls/stage/depth"
+	"ndls/stage/registry"
 )
 
 // ExplainOptions say which node to explain, and how far.
@@ -63,7 +64,7 @@ type NodeLabelSmoothing struct {
 // from the run; distances are computed anew, exactly. The error wraps [ErrOption] for an id that
 // belongs to no node.
 func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanation, err error) {
-	defer func() { err = interruption(ctx, stage.Explain(err, d.cat)) }()
+	defer func() { err = interruption(ctx, registry.Explain(err, d.cat)) }()
 	switch {
 	case o.Hops < 0:
 		return nil, failure.Of(ErrOption, "--hops %d is negative", o.Hops)
@@ -75,7 +76,7 @@ func (d *Directory) Explain(ctx context.Context, o ExplainOptions) (_ *Explanati
 		return nil, err
 	}
 	plan := d.record.Plan
-	mode := stage.LSIOptions(plan, graph).Mode
+	mode := depth.LSIOptions(plan, graph).Mode
 	if o.Hops > plan.LSI.Kmax {
 		return nil, failure.Of(ErrOption, "--hops %d: the run has looked at %d hops at most (--kmax)", o.Hops, plan.LSI.Kmax)
 	}

@@ -14,7 +14,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // InferOptions say which new nodes to compute, and where to write.
@@ -38,7 +38,7 @@ type InferReport = infer.Report
 // run directory has them: lsi/, smoothed/ and, if the run has a model, predictions/. After an
 // error o.Out is empty again. What a process that was killed has left in o.Out is removed first.
 func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, err error) {
-	defer func() { err = interruption(ctx, stage.Explain(err, d.cat)) }()
+	defer func() { err = interruption(ctx, registry.Explain(err, d.cat)) }()
 	if !(o.Epsilon >= 0) {
 		return nil, failure.Of(ErrOption, "--epsilon %g is negative", o.Epsilon)
 	}

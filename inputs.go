@@ -5,7 +5,7 @@ import (
 
 	"ndls/coordinator"
 	"ndls/dataset"
-	"ndls/stage"
+	"ndls/stage/imports"
 )
 
 // inputFiles lists the files of the job's dataset, without digests; none where the job
@@ -14,7 +14,7 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 	if j.Dataset == "" {
 		return nil, nil
 	}
-	inputs, err := dataset.Inputs(ctx, j.Dataset, stage.DatasetOptions(plan))
+	inputs, err := dataset.Inputs(ctx, j.Dataset, imports.DatasetOptions(plan))
 	var files []coordinator.InputFile
 	for _, in := range inputs {
 		files = append(files, coordinator.InputFile{

@@ -12,7 +12,8 @@ import (
 	"ndls/internal/vfs"
 	"ndls/partition"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/imports"
+	"ndls/stage/registry"
 )
 
 // InspectConfig says which dataset to inspect, as what, and with what.
@@ -64,7 +65,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	in.Dataset = c.Dataset
 	opts := Config{Options: c.Options}.over(plan.Default())
-	if err := stage.Validate(opts); err != nil {
+	if err := registry.Validate(opts); err != nil {
 		return in, err
 	}
 	pipes, err := c.Resources.copyPipes(ctx, c.Dataset)
@@ -75,7 +76,7 @@ func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	for _, note := range pipes.notes {
 		in.Notes = append(in.Notes, InspectedNote{Text: note})
 	}
-	ds, err := dataset.Open(ctx, pipes.uri, stage.DatasetOptions(opts))
+	ds, err := dataset.Open(ctx, pipes.uri, imports.DatasetOptions(opts))
 	if err != nil {
 		return in, err
 	}
@@ -150,7 +151,7 @@ func survey(ctx context.Context, ds dataset.Dataset, opts Options, r Resources) 
 		return nil, err
 	}
 	defer budget.Close()
-	o := stage.PartitionOptions(opts)
+	o := imports.PartitionOptions(opts)
 	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
 	s, err := partition.Inspect(ctx, ds, cat, o)
 	if err != nil {

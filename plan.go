@@ -22,6 +22,8 @@ import (
 	"ndls/internal/rundir"
 	"ndls/plan"
 	"ndls/stage"
+	"ndls/stage/models"
+	"ndls/stage/registry"
 )
 
 // errNoDataset is the error of a run that would start without a dataset.
@@ -78,7 +80,7 @@ func (j job) options(ctx context.Context, rec *coordinator.Record, identity stri
 			return opts, err
 		}
 		var err error
-		if opts.Train.On, err = stage.RowsHash(ctx, j.TrainOn, opts); err != nil {
+		if opts.Train.On, err = models.RowsHash(ctx, j.TrainOn, opts); err != nil {
 			return opts, err
 		}
 	} else if opts.Train.On != "" && rec != nil && (!rec.Done(control.Train) || j.Discard) && slices.Contains(j.stages, control.Train) {
@@ -107,7 +109,7 @@ func (j job) checkTrainOn(ctx context.Context, opts Options) error {
 		other := d.record.Plan
 		other.Smooth.Targets, other.Smooth.KeepHops = opts.Smooth.Targets, opts.Smooth.KeepHops
 		how := slices.DeleteFunc(Needed(opts, control.Smooth), func(s Stage) bool { return s == control.Partition })
-		if d := stage.Diff(opts, other, how...); len(d) > 0 {
+		if d := registry.Diff(opts, other, how...); len(d) > 0 {
 			return failure.Of(ErrOption, "--train-on %s has rows that were smoothed in another way (%s); smooth them with the same options", dir, strings.Join(d, "; "))
 		}
 	}
@@ -210,7 +212,7 @@ type Saving struct {
 func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	opts := Config{Options: c.Options}.over(plan.Default())
-	if err := stage.Validate(opts); err != nil {
+	if err := registry.Validate(opts); err != nil {
 		return Forecast{}, err
 	}
 	r, err := c.Resources.control("")
@@ -232,7 +234,7 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		}
 	}
 	figures := func(opts Options) ([]Figures, error) {
-		stages := stage.Costs(stage.Possible(opts, counts)...)
+		stages := registry.Costs(registry.Possible(opts, counts)...)
 		return parallel.Figures(c.GroupSize, counts, opts, r, max(c.Workers, 1), 0, stages...)
 	}
 	list, err := figures(opts)
@@ -240,11 +242,11 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 		Hops: min(counts.Hops, opts.LSI.Kmax), Epochs: opts.Train.Epochs, MostEpochs: opts.Train.Epochs,
 	}}
 	if slices.ContainsFunc(list, func(f Figures) bool { return f.Stage == control.Train }) {
-		f.Assumed.Epochs = stage.TrainedEpochs(opts, counts.Validation)
+		f.Assumed.Epochs = models.TrainedEpochs(opts, counts.Validation)
 	}
 	if err == nil && r.Disk > 0 && f.Total.PeakDiskBytes > r.Disk {
 		err = estimate.CheckDisk(counts, opts, r, max(c.Workers, 1), 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true},
-			stage.Costs(stage.Possible(opts, counts)...)...)
+			registry.Costs(registry.Possible(opts, counts)...)...)
 	}
 	if err == nil {
 		f.Savings = savings(opts, f.Total, figures)
@@ -346,7 +348,7 @@ func sameResults(opts Options, full Figures, figures func(Options) ([]Figures, e
 	for _, c := range lighter {
 		other := opts
 		c.set(&other)
-		if other == opts || stage.Validate(other) != nil {
+		if other == opts || registry.Validate(other) != nil {
 			continue
 		}
 		if list, err := figures(other); err == nil {
@@ -389,7 +391,7 @@ func savings(opts Options, full Figures, figures func(Options) ([]Figures, error
 	for _, c := range cheaper {
 		other := opts
 		c.set(&other)
-		if other == opts || stage.Validate(other) != nil {
+		if other == opts || registry.Validate(other) != nil {
 			continue
 		}
 		if f, err := figures(other); err == nil {

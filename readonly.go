@@ -10,7 +10,7 @@ import (
 	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // complete is the error about a run directory that cannot be written to, where all that was asked
@@ -41,7 +41,7 @@ func (j job) refused(ctx context.Context, err error, store storage.Store, rec *c
 	if openErr != nil {
 		return errors.Join(err, openErr)
 	}
-	cat.Bind(stage.Binding(opts))
+	cat.Bind(registry.Binding(opts))
 	work := coordinator.Job{
 		Store: store, Catalog: cat, Plan: opts, Whole: j.whole, Counts: counts, Files: files,
 		Digest: digestInputs, Log: j.Log,

@@ -24,6 +24,8 @@ import (
 	"ndls/machine"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/imports"
+	"ndls/stage/models"
 	"ndls/worker"
 )
 
@@ -238,7 +240,7 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 			return speeds, err
 		}
 	}
-	if r.work.Counts.TrainOn, err = stage.TrainedOn(ctx, j.TrainOn, plan); err != nil {
+	if r.work.Counts.TrainOn, err = models.TrainedOn(ctx, j.TrainOn, plan); err != nil {
 		return nil, err
 	}
 	for _, epsilon := range j.LabelEpsilons {
@@ -333,7 +335,7 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 		return "", c, nil
 	}
 	plan := j.over(base)
-	ds, err := dataset.Open(ctx, j.Dataset, stage.DatasetOptions(plan))
+	ds, err := dataset.Open(ctx, j.Dataset, imports.DatasetOptions(plan))
 	if err != nil {
 		return "", c, err
 	}

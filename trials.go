@@ -20,10 +20,16 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/stage"
+	"ndls/stage/depth"
+	"ndls/stage/features"
+	"ndls/stage/imports"
+	"ndls/stage/models"
+	"ndls/stage/registry"
+	"ndls/stage/trial"
 )
 
 // ErrDiverged reports a model whose training ended in numbers that are not finite.
-var ErrDiverged = stage.ErrDiverged
+var ErrDiverged = trial.ErrDiverged
 
 // Trials tries options of smoothing, of training and of label smoothing over one import. It commits
 // to the run directory what smoothing takes, and nothing of a trial: what that writes is removed after it. Labels of test nodes are not
@@ -47,8 +53,8 @@ type opened struct {
 	side      int
 	// kinds are the rows in memory by the options of smoothing ([rowsOf]) where they were smoothed there. Otherwise the
 	// run directory has rows of one kind, and held are those in memory, nil where they are read for each trial.
-	kinds map[Options]*stage.HeldRows
-	held  *stage.HeldRows
+	kinds map[Options]*trial.Held
+	held  *trial.Held
 	tried atomic.Int64
 	undo  []func()
 }
@@ -77,7 +83,7 @@ func OpenTrials(c Config, smoothed bool, all ...Options) *Trials {
 // before are over; their rows are used again if those of all trials are among them.
 func (t *Trials) Prepare(ctx context.Context, trials ...Options) (n int, err error) {
 	defer func() { err = interruption(ctx, err) }()
-	if t.holds(trials) && t.divide(trials, stage.TrainedWidth(trials[0], t.summary)) == nil {
+	if t.holds(trials) && t.divide(trials, features.TrainedWidth(trials[0], t.summary)) == nil {
 		return len(trials), nil
 	}
 	t.Close()
@@ -98,7 +104,7 @@ func (t *Trials) Check(ctx context.Context) error {
 		return nil
 	}
 	plan := t.all[0]
-	ds, err := dataset.Open(ctx, t.config.Dataset, stage.DatasetOptions(plan))
+	ds, err := dataset.Open(ctx, t.config.Dataset, imports.DatasetOptions(plan))
 	if err != nil {
 		return err
 	}
@@ -122,7 +128,7 @@ func (t *Trials) Check(ctx context.Context) error {
 	for _, o := range t.all {
 		facts := c.Facts(o)
 		facts.Splits = info.HasSplits || o.Partition.Split != ""
-		for _, s := range stage.Of(stage.Trial(o, t.smoothed)...) {
+		for _, s := range registry.Of(trial.Stages(o, t.smoothed)...) {
 			if lack := s.Lacks(o, facts); lack != "" {
 				return failure.Of(ErrOption, "no trial can be made: %s", lack)
 			}
@@ -151,11 +157,11 @@ func rowsOf(o Options) Options {
 // together prepares the first of the trials that make the same hops, none where that is not to be done.
 func (t *Trials) together(ctx context.Context, trials []Options) (n int, err error) {
 	same := func(o Options) bool {
-		return stage.SameHops(o, trials[0]) && (!t.smoothed || o.LSI.Epsilon == trials[0].LSI.Epsilon)
+		return trial.SameHops(o, trials[0]) && (!t.smoothed || o.LSI.Epsilon == trials[0].LSI.Epsilon)
 	}
 	c, first, takesK := t.config, trials[0], false
 	for _, o := range t.all {
-		if !same(o) || !stage.TakesK(o) {
+		if !same(o) || !trial.TakesK(o) {
 			continue
 		}
 		if !takesK {
@@ -172,14 +178,14 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 	hops, expected := 0, t.counts(first).Hops
 	for _, o := range trials {
 		if same(o) {
-			hops = max(hops, stage.PassesOf(o, expected))
+			hops = max(hops, trial.PassesOf(o, expected))
 		}
 	}
 	tables := int64(len(c.LabelEpsilons)) * (2*t.summary.Nodes + 4096)
-	if !stage.FromHops(first, t.summary) || stage.HopWork(t.summary, hops) > mostHopWork || tables > t.budget.Free()/8 {
+	if !trial.FromHops(first, t.summary) || trial.HopWork(t.summary, hops) > mostHopWork || tables > t.budget.Free()/8 {
 		return 0, nil
 	}
-	if list := stage.Trial(first, t.smoothed); takesK || t.smoothed && slices.Contains(Needed(first, list[len(list)-1]), control.LSI) {
+	if list := trial.Stages(first, t.smoothed); takesK || t.smoothed && slices.Contains(Needed(first, list[len(list)-1]), control.LSI) {
 		if err := t.findK(ctx, c, first); err != nil {
 			return 0, err
 		}
@@ -187,7 +193,7 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 	var kinds []Options
 	ends := []int{} // of the trials of each kind
 	for i, o := range trials {
-		if !same(o) || !stage.FromHops(o, t.summary) {
+		if !same(o) || !trial.FromHops(o, t.summary) {
 			break
 		}
 		if rows := rowsOf(o); len(kinds) == 0 || kinds[len(kinds)-1] != rows {
@@ -198,10 +204,10 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 		}
 		ends[len(ends)-1] = i + 1
 	}
-	width := stage.TrainedWidth(first, t.summary)
+	width := features.TrainedWidth(first, t.summary)
 	rows := t.heldRows(t.summary.Nodes)
 	// One half for rows that are held, the other for smoothing them and for trials.
-	m := int(min(max(t.budget.Free()/2/stage.KindBytes(first, t.summary, rows, width), 1), int64(len(kinds))))
+	m := int(min(max(t.budget.Free()/2/trial.KindBytes(first, t.summary, rows, width), 1), int64(len(kinds))))
 	for ; m > 0; m /= 2 {
 		err := t.hold(ctx, kinds[:m])
 		if err == nil {
@@ -220,12 +226,12 @@ func (t *Trials) together(ctx context.Context, trials []Options) (n int, err err
 
 // hold smooths some kinds of rows into memory.
 func (t *Trials) hold(ctx context.Context, kinds []Options) error {
-	env := t.env(t.plan, t.budget, nil)
-	held, err := stage.HoldSmoothed(ctx, env, kinds, t.smoothed)
+	env := t.env(t.plan, t.budget)
+	held, err := trial.HoldSmoothed(ctx, env, kinds, t.smoothed)
 	if err != nil {
 		return err
 	}
-	t.kinds = map[Options]*stage.HeldRows{}
+	t.kinds = map[Options]*trial.Held{}
 	for i, o := range kinds {
 		t.kinds[o] = held[i]
 	}
@@ -271,7 +277,7 @@ func (t *Trials) RowLength(ctx context.Context, o Options) (length float64, err 
 	if err := t.imports(ctx, o); err != nil {
 		return 0, err
 	}
-	return stage.RowLength(ctx, t.env(t.plan, t.budget, nil))
+	return trial.RowLength(ctx, t.env(t.plan, t.budget))
 }
 
 // laidOver makes base the options o, but for what it says of the dataset.
@@ -293,7 +299,7 @@ func (t *Trials) findK(ctx context.Context, c Config, o Options) error {
 			return err
 		}
 		if !slices.ContainsFunc(c.LabelEpsilons, func(epsilon float64) bool {
-			return epsilon > o.LSI.Epsilon && !stage.HasK(t.cat, t.plan, t.summary, epsilon)
+			return epsilon > o.LSI.Epsilon && !depth.HasK(t.cat, t.plan, t.summary, epsilon)
 		}) {
 			return nil
 		}
@@ -341,19 +347,19 @@ func (t *Trials) alone(ctx context.Context, trials []Options) (n int, err error)
 	}
 	trials = trials[:n]
 	o := trials[0]
-	list := stage.Trial(o, t.smoothed)
-	stages := slices.DeleteFunc(Needed(o, list[len(list)-1]), func(s Stage) bool { return stage.Index(s) > stage.Index(control.Smooth) })
+	list := trial.Stages(o, t.smoothed)
+	stages := slices.DeleteFunc(Needed(o, list[len(list)-1]), func(s Stage) bool { return registry.Index(s) > registry.Index(control.Smooth) })
 	if err := execute(ctx, t.config, o, stages); err != nil {
 		return 0, err
 	}
 	if err := t.open(ctx, t.config); err != nil {
 		return 0, err
 	}
-	stored, width := stage.StoredRows(t.cat, t.plan, t.summary), stage.TrainedWidth(t.plan, t.summary)
+	stored, width := features.StoredRows(t.cat, t.plan), features.TrainedWidth(t.plan, t.summary)
 	rows := t.heldRows(stored)
-	if held := stage.HeldBytes(t.plan, t.summary, rows, width); held+stage.HoldingBytes(t.plan, t.summary, stored, width) <= t.budget.Free() {
+	if held := trial.HeldBytes(t.plan, t.summary, rows, width); held+trial.HoldingBytes(t.plan, t.summary, stored, width) <= t.budget.Free() {
 		if _, err := t.fits(trials, t.budget.Free()-held, 1); err == nil {
-			if t.held, err = stage.Hold(ctx, t.env(t.plan, t.budget, nil), t.smoothed); err != nil {
+			if t.held, err = trial.Hold(ctx, t.env(t.plan, t.budget), t.smoothed); err != nil {
 				return 0, err
 			}
 			if err := t.divide(trials, width); err == nil {
@@ -405,7 +411,7 @@ func (j job) stale(ctx context.Context) ([]Stage, error) {
 			continue
 		}
 		begun := rec.Stage(s) != nil
-		other := begun && len(stage.Diff(plan, rec.Plan, s)) > 0
+		other := begun && len(registry.Diff(plan, rec.Plan, s)) > 0
 		if first < 0 && (other || !begun) {
 			first = i
 		}
@@ -441,14 +447,14 @@ func (t *Trials) options(o Options) (Options, error) {
 			return plan, failure.Of(ErrPlanMismatch, "the trial's rows are not those that were prepared")
 		}
 		plan.LSI, plan.Smooth = o.LSI, o.Smooth
-		return plan, stage.Validate(plan)
+		return plan, registry.Validate(plan)
 	}
 	o.Partition = plan.Partition
 	o.Smooth.Targets, o.Smooth.Direction, o.Smooth.KeepHops = plan.Smooth.Targets, plan.Smooth.Direction, plan.Smooth.KeepHops
-	if d := stage.Diff(o, plan, Needed(o, control.Smooth)...); len(d) > 0 {
+	if d := registry.Diff(o, plan, Needed(o, control.Smooth)...); len(d) > 0 {
 		return plan, failure.Of(ErrPlanMismatch, "trials over the same smoothed rows differ in %v", d)
 	}
-	return plan, stage.Validate(plan)
+	return plan, registry.Validate(plan)
 }
 
 // heldRows returns the number of rows, of so many, that trials read.
@@ -464,13 +470,13 @@ func (t *Trials) heldRows(rows int64) int64 {
 func (t *Trials) divide(trials []Options, width int) error {
 	threads, free := t.threads, t.budget.Free()
 	most := threads
-	models := map[Options]bool{} // that trials do not share
+	trained := map[Options]bool{} // that trials do not share
 	for _, o := range trials {
-		most = min(most, stage.ModelsAtATime(o, t.summary.Splits["train"], width, threads))
+		most = min(most, models.ModelsAtATime(o, t.summary.Splits["train"], width, threads))
 		o.Labels = Options{}.Labels
-		models[o] = true
+		trained[o] = true
 	}
-	most = min(most, len(models), mostSideBySide)
+	most = min(most, len(trained), mostSideBySide)
 	for side := most; ; side-- {
 		share := free / int64(side) &^ 4095
 		lean, err := t.fits(trials, share, side)
@@ -501,7 +507,7 @@ func (t *Trials) fits(trials []Options, share int64, side int) (lean bool, err e
 		if err != nil {
 			return false, err
 		}
-		costs := stage.Costs(stage.Trial(plan, t.smoothed)...)
+		costs := registry.Costs(trial.Stages(plan, t.smoothed)...)
 		list, err := estimate.Run(counts, plan, r, 0, costs...)
 		if err == nil && r.Disk > 0 {
 			err = estimate.CheckDisk(counts, plan, r, 1, 0, 0, estimate.Space{Run: r.Disk, Same: true, Bounded: true}, costs...)
@@ -522,10 +528,9 @@ func (t *Trials) counts(plan Options) estimate.Counts {
 }
 
 // env returns the environment of a task of a trial.
-func (t *Trials) env(plan Options, budget *mem.Budget, held *stage.HeldRows) *stage.Env {
+func (t *Trials) env(plan Options, budget *mem.Budget) *stage.Env {
 	return &stage.Env{
-		Session: &stage.Session{Budget: budget}, Summary: t.summary, Plan: plan, Resources: t.resources, Catalog: t.cat,
-		Held: held, Blind: true,
+		Session: &stage.Session{Budget: budget}, Summary: t.summary, Plan: plan, Resources: t.resources, Catalog: t.cat, Blind: true,
 	}
 }
 
@@ -540,7 +545,7 @@ func (t *Trials) InMemory() bool { return t.held != nil || t.kinds != nil }
 // validation nodes: what a run with the same options finds. At most SideBySide calls may be under way. An
 // error wraps [ErrDiverged] if it is about the options of training alone.
 func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int, a *Accuracy) error) (err error) {
-	defer func() { err = interruption(ctx, stage.Explain(err, t.cat)) }()
+	defer func() { err = interruption(ctx, registry.Explain(err, t.cat)) }()
 	var plans []Options
 	for _, o := range trials {
 		plan, err := t.options(o)
@@ -561,7 +566,7 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 	if t.kinds != nil {
 		held = t.kinds[rowsOf(trials[0])]
 	}
-	env := t.env(plans[0], budget, held)
+	env := t.env(plans[0], budget)
 	env.Resources.Memory = mem.Total(t.share)
 	env.Resources.Scratch = filepath.Join(t.resources.Scratch, strconv.FormatInt(t.tried.Add(1), 10))
 	defer func() { _ = vfs.RemoveAll(env.Resources.Scratch) }()
@@ -569,7 +574,7 @@ func (t *Trials) Measure(ctx context.Context, trials []Options, found func(i int
 	if err != nil {
 		return fmt.Errorf("--scratch: %w", err)
 	}
-	return stage.Try(ctx, *env, files, t.smoothed, plans, found)
+	return trial.Try(ctx, *env, held, files, t.smoothed, plans, found)
 }
 
 // Close gives memory back and removes temporary files.

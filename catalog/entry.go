@@ -210,3 +210,20 @@ func IsRecord(name string) bool {
 		return name == r || strings.HasPrefix(name, r) && strings.ContainsAny(r[len(r)-1:], "/.")
 	})
 }
+
+// Cover chooses, from files that may overlap, files that together hold rows [lo, hi), in order. Files agree on rows that they share.
+func Cover(all []Entry, lo, hi int64) (list []Entry, whole bool) {
+	for lo < hi {
+		next := Entry{Hi: lo}
+		for _, e := range all {
+			if e.Lo <= lo && e.Hi > next.Hi {
+				next = e
+			}
+		}
+		if next.Hi == lo {
+			return nil, false
+		}
+		list, lo = append(list, next), next.Hi
+	}
+	return list, true
+}

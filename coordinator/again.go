@@ -10,15 +10,15 @@ import (
 	"ndls/internal/control"
 	"ndls/plan"
 	"ndls/report"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // otherOptions returns the error for a plan that differs from the plan of the run directory. begun lists the stages whose output the run
 // directory holds. The error names the options that differ and the command that makes the first of these stages again with the options of
 // the job. That command discards no more than necessary.
 func (j *Job) otherOptions(there plan.Options, differ []string, begun []control.Stage) error {
-	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(stage.Diff(j.Plan, there, s)) > 0 })]
-	lost := slices.DeleteFunc(stage.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
+	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(registry.Diff(j.Plan, there, s)) > 0 })]
+	lost := slices.DeleteFunc(registry.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
 	return fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or discard the output of %s and make it again, then repeat this command:\n  %s: %w",
 		j.Store.URI(), strings.Join(differ, "\n  "), enumerated(lost), Again(j.Plan, there, j.Store.URI(), j.Inputs, first), control.ErrPlanMismatch)
 }
@@ -40,7 +40,7 @@ func enumerated(list []control.Stage) string {
 // files.
 func Again(here, there plan.Options, run string, in control.Inputs, s control.Stage) string {
 	ours, theirs, files := here.Values(), there.Values(), in.Flags()
-	words := []string{"ndls", stage.Verb(s), "--run", report.Quoted(run)}
+	words := []string{"ndls", registry.Verb(s), "--run", report.Quoted(run)}
 	if s == control.Partition {
 		words = append(words, "--dataset", report.Quoted(cmp.Or(files["dataset"], "URI")))
 	}
@@ -62,12 +62,12 @@ func Again(here, there plan.Options, run string, in control.Inputs, s control.St
 
 // belongs reports whether an option decides the bytes of stage s or of one before it, under either plan.
 func belongs(here, there plan.Options, name string, s control.Stage) bool {
-	all := stage.Names()
+	all := registry.Names()
 	all = all[:slices.Index(all, s)+1]
 	with, without := there, here
 	with.Copy(name, here)
 	without.Copy(name, there)
-	return len(stage.Diff(with, there, all...)) > 0 || len(stage.Diff(here, without, all...)) > 0
+	return len(registry.Diff(with, there, all...)) > 0 || len(registry.Diff(here, without, all...)) > 0
 }
 
 // spelt returns the value of an option in the form that its flag reads. ok is false if the options leave it open because their rule has no

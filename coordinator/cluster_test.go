@@ -17,7 +17,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // These tests run on the clock of a synctest bubble: waiting takes no time.
@@ -55,7 +55,7 @@ type cluster struct {
 // ofRun is an entry of a file that was made under the plan of the run.
 func ofRun(e catalog.Entry) catalog.Entry {
 	e.Stage = string(control.Smooth)
-	e.Plan = stage.Hashes(plan.Default())[e.Stage]
+	e.Plan = registry.Hashes(plan.Default())[e.Stage]
 	return e
 }
 
@@ -866,7 +866,7 @@ func TestCommitsTouchOnlyTheCatalogue(t *testing.T) {
 // TestCommitOfAnotherPlan: a worker that has another plan than the run changes nothing.
 func TestCommitOfAnotherPlan(t *testing.T) {
 	s := newCluster(t, 1).start()
-	own := stage.Hashes(plan.Default())
+	own := registry.Hashes(plan.Default())
 	other := plan.Default()
 	other.LSI.Epsilon *= 2
 	for _, tc := range []struct {
@@ -874,7 +874,7 @@ func TestCommitOfAnotherPlan(t *testing.T) {
 		want        error
 	}{
 		{"lsi", own["lsi"], control.ErrLeaseLost}, // only the lease is lacking
-		{"lsi", stage.Hashes(other)["lsi"], control.ErrRejected},
+		{"lsi", registry.Hashes(other)["lsi"], control.ErrRejected},
 		{"lsi", own["partition"], control.ErrRejected},
 		{"lsi", "", control.ErrRejected},
 		{"", "", control.ErrRejected},
@@ -1090,7 +1090,7 @@ func TestFinishedTaskKeepsItsFiles(t *testing.T) {
 			v := catalog.NewView(store, s.cat.Entries(""), func(ctx context.Context, added []catalog.Entry, removed []string, del bool) error {
 				return s.Commit(ctx, l.Fencing, control.Change{Added: added, Removed: removed, Delete: del})
 			})
-			v.Bind(stage.Binding(s.plan))
+			v.Bind(registry.Binding(s.plan))
 			return v
 		}
 		write := func(cat *catalog.Catalog) error {

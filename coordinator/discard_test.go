@@ -16,7 +16,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/testkit"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // finished is a store with a complete run, and the plan that made it.
@@ -24,7 +24,7 @@ func finished(t *testing.T) (*storage.Mem, plan.Options) {
 	t.Helper()
 	store := storage.NewMem()
 	j, _ := setup(t, store, labelled)
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	return store, j.Plan
 }
 
@@ -37,7 +37,7 @@ func checkPlan(t *testing.T, what string, store storage.Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cat.Bind(stage.Binding(rec.Plan))
+	cat.Bind(registry.Binding(rec.Plan))
 	if err := rec.Check(cat); err != nil {
 		t.Errorf("%s: %v", what, err)
 	}
@@ -48,11 +48,11 @@ func checkPlan(t *testing.T, what string, store storage.Store) {
 		if e.Kind == catalog.KindSummary {
 			continue
 		}
-		if got, want := string(content(t, store, e.Path)), stage.Hashes(rec.Plan)[e.Stage]; got != want {
+		if got, want := string(content(t, store, e.Path)), registry.Hashes(rec.Plan)[e.Stage]; got != want {
 			t.Errorf("%s: %s holds what plan %s made, the record has %s", what, e.Path, got, want)
 		}
 	}
-	for _, s := range stage.Always() {
+	for _, s := range registry.Always() {
 		if out := outputs[s].kind; out != "" && rec.Done(s) && len(cat.Entries(out)) == 0 {
 			t.Errorf("%s: %s is complete without a file", what, s)
 		}
@@ -94,7 +94,7 @@ func TestDiscardInterrupted(t *testing.T) {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
 				j, _ := setup(t, s, labelled)
 				j.Plan = opts
-				rec, err := j.Run(ctx, stage.Always()...)
+				rec, err := j.Run(ctx, registry.Always()...)
 				if errors.Is(err, control.ErrPlanMismatch) {
 					// Nothing was discarded yet: the old run is whole.
 					checkPlan(t, what+", refused", s)
@@ -167,13 +167,13 @@ func TestCatalogueGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cat.Bind(stage.Binding(rec.Plan))
+		cat.Bind(registry.Binding(rec.Plan))
 		if err := rec.Check(cat); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
 		}
 		j, f := setup(t, store, labelled)
 		j.Plan = opts
-		if _, err := j.Run(ctx, stage.Always()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
+		if _, err := j.Run(ctx, registry.Always()...); !errors.Is(err, seal.ErrCorrupt) || len(f.executed) > 0 {
 			t.Errorf("%s: run: %v after %v, want ErrCorrupt", name, err, f.executed)
 		}
 	}
@@ -197,7 +197,7 @@ func TestVerifyChecksTheCatalogueFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cat.Bind(stage.Binding(rec.Plan))
+		cat.Bind(registry.Binding(rec.Plan))
 		budget, err := mem.NewBudget(mem.MinBudget)
 		if err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func TestRecordGone(t *testing.T) {
 	j, _ := setup(t, store, labelled)
 	before := j.Catalog.All()
 	j.Plan = opts
-	if rec := run(t, j, stage.Always()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
+	if rec := run(t, j, registry.Always()...); rec.State != Complete || !reflect.DeepEqual(j.Catalog.All(), before) {
 		t.Errorf("state %s; the catalogue changed", rec.State)
 	}
 }
@@ -233,7 +233,7 @@ func TestRefusedVerbChangesNothing(t *testing.T) {
 	noFeatures.Features = 0
 	store := storage.NewMem()
 	j, _ := setup(t, store, noFeatures)
-	if rec := run(t, j, stage.Always()...); rec.State != Complete {
+	if rec := run(t, j, registry.Always()...); rec.State != Complete {
 		t.Fatalf("state %s", rec.State)
 	}
 	before := content(t, store, RecordName)

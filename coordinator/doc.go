@@ -66,7 +66,7 @@
 //
 // # Determinism
 //
-// Stages run one after the other in the order of [stage.All], and so do the phases of a stage. Records and reports hold times, so that
+// Stages run one after the other in the order of [registry.All], and so do the phases of a stage. Records and reports hold times, so that
 // their bytes differ from run to run. The bytes of the files that workers commit do not.
 //
 // # Not supported

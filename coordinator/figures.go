@@ -16,6 +16,7 @@ import (
 	"ndls/internal/vfs"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // forecast plans the stages of a job: what they take and how long.
@@ -100,7 +101,7 @@ func (j forecast) expected(ctx context.Context, rec *Record, s control.Stage, pl
 		}
 	}
 	later = slices.DeleteFunc(slices.Clone(later), func(s control.Stage) bool {
-		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
+		return rec.Done(s) || registry.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
 	list, err := j.times(ctx, c, later...)
 	if err != nil {
@@ -127,7 +128,7 @@ func (j forecast) times(ctx context.Context, c estimate.Counts, stages ...contro
 		return nil, errNobody
 	}
 	most := slices.MaxFunc(here, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
-	return j.Parallel.Figures(j.GroupSize, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, most.Resources(), j.Tasks.Workers(), 0, registry.Costs(stages...)...)
 }
 
 // paceWeight is the number of planned seconds that pace adds to the complete stages, so that a stage of a moment has little influence on
@@ -159,7 +160,7 @@ func (j forecast) sharedFigures(ctx context.Context, c estimate.Counts, s contro
 	}
 	most := slices.MaxFunc(there, func(a, b control.Hello) int { return cmp.Compare(a.Memory, b.Memory) })
 	workers := j.Tasks.Workers()
-	planned, err := estimate.RunCut(c, j.Plan, most.Resources(), workers, 0, stage.Costs(s)...)
+	planned, err := estimate.RunCut(c, j.Plan, most.Resources(), workers, 0, registry.Costs(s)...)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +170,7 @@ func (j forecast) sharedFigures(ctx context.Context, c estimate.Counts, s contro
 	}
 	free.Same, free.Scratch = false, math.MaxInt64 // each worker has its own
 	held := j.bytes(func(control.Stage) bool { return true })
-	return &planned[0], estimate.CheckDisk(c, j.Plan, most.Resources(), workers, 0, held, free, stage.Costs(s)...)
+	return &planned[0], estimate.CheckDisk(c, j.Plan, most.Resources(), workers, 0, held, free, registry.Costs(s)...)
 }
 
 // measureFrom is the number of seconds, planned with usual speeds, from which this machine is measured first. A measurement takes a second.
@@ -209,7 +210,7 @@ func (j forecast) noteLimits(rec *Record) {
 }
 
 func (j forecast) estimated(c estimate.Counts, held int64, stages ...control.Stage) ([]control.Figures, error) {
-	return j.Parallel.Figures(j.GroupSize, c, j.Plan, j.resources(), j.Workers, held, stage.Costs(stages...)...)
+	return j.Parallel.Figures(j.GroupSize, c, j.Plan, j.resources(), j.Workers, held, registry.Costs(stages...)...)
 }
 
 // refuse returns an error if the stages to run do not fit, before they begin.
@@ -219,7 +220,7 @@ func (j forecast) refuse(ctx context.Context, rec *Record, stages []control.Stag
 		return err
 	}
 	stages = slices.DeleteFunc(slices.Clone(stages), func(s control.Stage) bool {
-		return rec.Done(s) || stage.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
+		return rec.Done(s) || registry.Of(s)[0].Lacks(j.Plan, c.Facts(j.Plan)) != ""
 	})
 	held := j.bytes(func(s control.Stage) bool { return !slices.Contains(stages, s) })
 	if _, err := j.estimate(ctx, c, held, stages...); err != nil {
@@ -238,7 +239,7 @@ func (j forecast) checkDisk(c estimate.Counts, held int64, stages ...control.Sta
 	case !ok:
 		return nil
 	}
-	return estimate.CheckDisk(c, j.Plan, r, j.Workers, held, there, free, stage.Costs(stages...)...)
+	return estimate.CheckDisk(c, j.Plan, r, j.Workers, held, there, free, registry.Costs(stages...)...)
 }
 
 // resources returns the resources of the job. Run directory and temporary files can use no more of a disk than is free on it.

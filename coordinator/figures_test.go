@@ -13,7 +13,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // TestRefusesBeforeWork refuses what the stated counts do not fit, and leaves
@@ -36,7 +36,7 @@ func TestRefusesBeforeWork(t *testing.T) {
 		}
 		j, f := setup(t, store, labelled)
 		j.Counts, j.Resources.Memory, j.Resources.Scratch = tc.counts, tc.memory, filepath.Join(store.URI(), "scratch")
-		rec, err := j.Run(context.Background(), stage.Always()...)
+		rec, err := j.Run(context.Background(), registry.Always()...)
 		if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 			t.Errorf("%s: error %v", tc.name, err)
 		}
@@ -67,7 +67,7 @@ func TestSpaceThatIsNotKnown(t *testing.T) {
 		j, _ := setup(t, store, labelled)
 		j.Counts = estimate.Counts{Nodes: 10, Edges: 20, StatedNodes: true, Features: 3, Classes: 2}
 		j.Resources.Memory, j.Resources.Scratch = 1<<30, "/disks/space/run/scratch"
-		if _, err := j.Run(context.Background(), stage.Always()...); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+		if _, err := j.Run(context.Background(), registry.Always()...); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 			t.Errorf("%s: error %v", tc.name, err)
 		}
 		unmount()
@@ -78,7 +78,7 @@ func TestSpaceThatIsNotKnown(t *testing.T) {
 func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
 	j, _ := setup(t, storage.NewMem(), labelled)
 	j.Plan.LSI.Kmax = 1000
-	rec := run(t, j, stage.Always()...)
+	rec := run(t, j, registry.Always()...)
 	if rec.Stage(control.Partition).Planned != nil {
 		t.Error("the partition was planned without counts")
 	}
@@ -127,7 +127,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		alone, err := estimate.Run(counts, j.Plan, o.workers[1].Resources(), 0, stage.Costs(control.Partition)...)
+		alone, err := estimate.Run(counts, j.Plan, o.workers[1].Resources(), 0, registry.Costs(control.Partition)...)
 		if err != nil || planned == nil || planned.BytesWritten <= alone[0].BytesWritten || planned.PeakDiskBytes <= alone[0].PeakDiskBytes {
 			t.Errorf("%s: planned %+v, for one worker %+v, %v", tc.name, planned, alone, err)
 		}
@@ -158,7 +158,7 @@ func TestTimesOfACoordinator(t *testing.T) {
 	}
 	p.here = []control.Hello{{Worker: "a", Memory: 4 << 30, Threads: 2}, {Worker: "b", Memory: 16 << 30, Threads: 4}}
 	two := expected()
-	alone, err := estimate.Run(j.Counts, j.Plan, p.here[1].Resources(), 0, stage.Costs(control.LSI, control.Smooth)...)
+	alone, err := estimate.Run(j.Counts, j.Plan, p.here[1].Resources(), 0, registry.Costs(control.LSI, control.Smooth)...)
 	if err != nil || two.Planned <= 0 || two.After <= 0 || two.After >= alone[1].Seconds {
 		t.Errorf("with two workers %+v is planned, with one %+v, %v", two, alone, err)
 	}

@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"ndls/internal/control"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // Finished reports whether all stages of the job are complete in rec, or would be left out, under the same plan and inputs. It writes
 // nothing. The catalogue must be bound to the plan of the job.
 func (j *Job) Finished(ctx context.Context, rec *Record, stages []control.Stage) (bool, error) {
-	if len(rec.Discarding) > 0 || len(stage.Diff(j.Plan, rec.Plan, rec.begun()...)) > 0 {
+	if len(rec.Discarding) > 0 || len(registry.Diff(j.Plan, rec.Plan, rec.begun()...)) > 0 {
 		return false, nil
 	}
 	left := *rec

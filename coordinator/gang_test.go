@@ -22,7 +22,7 @@ import (
 	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 const (
@@ -444,7 +444,7 @@ func TestWhoSharesRows(t *testing.T) {
 	sum := shards.Summary{Nodes: nodes, Edges: 8 * nodes, Features: 32, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
 	opts := plan.Default()
 	c := estimate.Counts{Nodes: nodes, Edges: 8 * nodes, Components: 1, Features: 32, Hops: 10}
-	alone, err := estimate.Run(c, opts, control.Resources{Memory: 1 << 40, Threads: 1}, 0, stage.Costs(control.Smooth)...)
+	alone, err := estimate.Run(c, opts, control.Resources{Memory: 1 << 40, Threads: 1}, 0, registry.Costs(control.Smooth)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +488,7 @@ func TestWhoSharesRows(t *testing.T) {
 			o.workers, o.late = o.workers[:min(2, len(o.workers))], o.workers[min(2, len(o.workers)):]
 			j.Tasks = o
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-			phases, _, err := j.phases(t.Context(), rec, stage.Of(control.Smooth)[0], sum)
+			phases, _, err := j.phases(t.Context(), rec, registry.Of(control.Smooth)[0], sum)
 			if tc.refused {
 				if !errors.Is(err, mem.ErrBudget) || !strings.Contains(err.Error(), "more workers") {
 					t.Fatalf("error %v", err)
@@ -544,7 +544,7 @@ func TestStepsOfGroups(t *testing.T) {
 			j.Tasks, j.Parallel = o, tc.parallel
 			j.Plan.LSI.Probes = 32
 			if tc.begun {
-				f, err := j.Catalog.Create(t.Context(), catalog.Describe(catalog.KindLSIRows, "lsi/rows/00001-00004").Panels(1, 2).AtHop(4))
+				f, err := j.Catalog.Create(t.Context(), catalog.Describe(catalog.KindLSIRows, "lsi/rows/00001-00004").Holding(0, nodes).Panels(1, 2).AtHop(4))
 				if err == nil {
 					err = j.Catalog.Commit(t.Context(), f)
 				}
@@ -553,7 +553,7 @@ func TestStepsOfGroups(t *testing.T) {
 				}
 			}
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-			phases, g, err := j.phases(t.Context(), rec, stage.Of(control.LSI)[0], sum)
+			phases, g, err := j.phases(t.Context(), rec, registry.Of(control.LSI)[0], sum)
 			switch {
 			case err != nil:
 				t.Fatal(err)

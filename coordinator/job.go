@@ -22,6 +22,7 @@ import (
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // Tasks runs the tasks of a stage. A [Scheduler] does so with workers.
@@ -104,12 +105,12 @@ type Job struct {
 // [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap [control.ErrPlanMismatch] or [ErrForeign], or come from Tasks. After any error
 // the same call continues the run.
 func (j *Job) Run(ctx context.Context, stages ...control.Stage) (*Record, error) {
-	if err := stage.Validate(j.Plan); err != nil {
+	if err := registry.Validate(j.Plan); err != nil {
 		return nil, err
 	}
 	rec, err := j.open(ctx, stages)
 	if err != nil {
-		return rec, stage.Explain(err, j.Catalog)
+		return rec, registry.Explain(err, j.Catalog)
 	}
 	for i, s := range stages {
 		if rec.Done(s) {
@@ -139,7 +140,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	if err != nil {
 		return nil, err
 	}
-	j.Catalog.Bind(stage.Binding(j.Plan))
+	j.Catalog.Bind(registry.Binding(j.Plan))
 	if rec == nil {
 		rec = &Record{Format: RecordFormat, Plan: j.Plan}
 	}
@@ -147,7 +148,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 	next := *rec
 	next.Stages = slices.Clone(rec.Stages)
 	next.drop(discard)
-	if d := stage.Diff(j.Plan, rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
+	if d := registry.Diff(j.Plan, rec.Plan, next.begun()...); len(next.Stages) > 0 && len(d) > 0 {
 		return rec, j.otherOptions(rec.Plan, d, next.begun())
 	}
 	if err := j.compareInputs(ctx, &next); err != nil {
@@ -186,7 +187,7 @@ func (j *Job) open(ctx context.Context, stages []control.Stage) (*Record, error)
 		rec.Wanted = slices.DeleteFunc(rec.Wanted, func(s control.Stage) bool { return slices.Contains(own, s) })
 	}
 	for _, s := range stages {
-		if stage.Of(s)[0].Always() && !slices.Contains(rec.Wanted, s) {
+		if registry.Of(s)[0].Always() && !slices.Contains(rec.Wanted, s) {
 			rec.Wanted = append(rec.Wanted, s)
 		}
 	}
@@ -210,7 +211,7 @@ func (j *Job) Refuse(s *Standing, stages []control.Stage) error {
 func (j *Job) discards(rec *Record, stages []control.Stage) []control.Stage {
 	discard := slices.Clone(rec.Discarding)
 	if j.Restart {
-		discard = append(discard, stage.Readers(j.Plan, append(j.ownModel(stages), stages...)...)...)
+		discard = append(discard, registry.Readers(j.Plan, append(j.ownModel(stages), stages...)...)...)
 	}
 	return discard
 }
@@ -266,7 +267,7 @@ func (j *Job) write(ctx context.Context, rec *Record) error {
 // because soft labels belong to one model.
 func (j *Job) ownModel(stages []control.Stage) (list []control.Stage) {
 	for _, s := range stages {
-		list = append(list, stage.Replaces(j.Plan, s)...)
+		list = append(list, registry.Replaces(j.Plan, s)...)
 	}
 	return list
 }
@@ -311,7 +312,7 @@ func (j *Job) discard(ctx context.Context, rec *Record, stages []control.Stage) 
 			return err
 		}
 	}
-	plans := stage.Hashes(j.Plan)
+	plans := registry.Hashes(j.Plan)
 	err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool {
 		return slices.Contains(stages, control.Stage(e.Stage)) || e.Plan != plans[e.Stage]
 	})
@@ -360,7 +361,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 	if s == control.Partition {
 		traced, digested = j.digestBeside(traced, rec)
 	}
-	report, err := j.execute(traced, rec, stage.Of(s)[0])
+	report, err := j.execute(traced, rec, registry.Of(s)[0])
 	err = digested(err)
 	span(err, attribute.Int("ndls.passes", report.Passes), attribute.Int64("ndls.edges", report.EdgesStreamed),
 		attribute.Int64("ndls.peak_memory", report.MeasuredPeak))
@@ -372,7 +373,7 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 		return failure.InStage(string(s), err)
 	}
 	// If this was interrupted, the stage finds everything done, and the rest is removed.
-	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return stage.RemovedAfter(j.Plan, e.Kind, s) }); err != nil {
+	if err := j.Catalog.Remove(ctx, func(e catalog.Entry) bool { return registry.RemovedAfter(j.Plan, e.Kind, s) }); err != nil {
 		return fmt.Errorf("removing what no stage reads after %s: %w", s, err)
 	}
 	x.StageReport, x.State = report, Complete
@@ -539,7 +540,7 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 		if err != nil {
 			return false, err
 		}
-		if lack := stage.Of(s)[0].Lacks(j.Plan, stage.FactsOf(sum)); lack != "" {
+		if lack := registry.Of(s)[0].Lacks(j.Plan, stage.FactsOf(sum)); lack != "" {
 			if j.Whole || lack == stage.DepthGiven {
 				rec.Wanted = slices.DeleteFunc(rec.Wanted, func(w control.Stage) bool { return w == s })
 				j.leaveOut(s, lack, stage.FactsOf(sum))
@@ -548,16 +549,16 @@ func (j *Job) check(ctx context.Context, rec *Record, s control.Stage) (skip boo
 			return false, fmt.Errorf("coordinator: %s cannot run: %s", s, lack)
 		}
 	}
-	if own := stage.Replaces(j.Plan, s); len(own) > 0 && rec.Stage(own[len(own)-1]) != nil {
+	if own := registry.Replaces(j.Plan, s); len(own) > 0 && rec.Stage(own[len(own)-1]) != nil {
 		return false, fmt.Errorf("coordinator: %s holds soft labels of its own model already; give --soft-labels with another --run, or with --resume=false to discard that model", j.Store.URI())
 	}
 	if err := j.checkRemoved(ctx, rec, s); err != nil {
 		return false, err
 	}
-	for _, need := range stage.Needs(j.Plan, s) {
+	for _, need := range registry.Needs(j.Plan, s) {
 		if !rec.Done(need) {
 			return false, fmt.Errorf("coordinator: %s reads the output of %s, which is not complete in %[3]s; run this first: ndls %[4]s --run %[3]s",
-				s, need, j.Store.URI(), stage.Verb(need))
+				s, need, j.Store.URI(), registry.Verb(need))
 		}
 	}
 	return false, nil
@@ -579,10 +580,10 @@ func (j *Job) checkDiscard(ctx context.Context, rec, next *Record, discard []con
 // checkRemoved refuses to begin a stage that reads removed features or removed smoothed rows. [Record.Check] finds those that a damaged run
 // lacks earlier.
 func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) error {
-	features := stage.ReadsFeatures(j.Plan, s)
-	x := rec.Stage(stage.KindOf(stage.RowsKind(j.Plan)).Stage) // without outputs where it is about to be complete
-	rows := x != nil && x.Outputs != nil && (rec.Plan.DropSmoothed || j.Plan.DropSmoothed) && stage.ReadsRows(j.Plan, s)
-	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !features && !rows {
+	reads := registry.ReadsFeatures(j.Plan, s)
+	x := rec.Stage(registry.KindOf(stage.RowsKind(j.Plan)).Stage) // without outputs where it is about to be complete
+	rows := x != nil && x.Outputs != nil && (rec.Plan.DropSmoothed || j.Plan.DropSmoothed) && registry.ReadsRows(j.Plan, s)
+	if !rec.Done(control.Partition) || rec.Stage(s) != nil || !reads && !rows {
 		return nil
 	}
 	if rows && len(j.Catalog.Entries(stage.RowsKind(j.Plan))) == 0 {
@@ -590,7 +591,7 @@ func (j *Job) checkRemoved(ctx context.Context, rec *Record, s control.Stage) er
 			s, j.Store.URI(), j.Store.URI())
 	}
 	sum, err := shards.ReadSummary(ctx, j.Catalog)
-	if err != nil || !features || stage.HaveFeatures(j.Catalog, sum) {
+	if err != nil || !reads || registry.HaveFeatures(j.Catalog, sum) {
 		return err
 	}
 	return fmt.Errorf("%s reads the input features, which an earlier smooth removed from %s (--keep-features=false); ndls partition --dataset URI --run %s --resume=false imports them again, and discards what was made of the graph",
@@ -609,7 +610,7 @@ func (j *Job) leaveOut(s control.Stage, lack string, f estimate.Facts) {
 	}
 	all := []control.Stage{s}
 	if j.Whole {
-		all = slices.DeleteFunc(stage.Always(), func(s control.Stage) bool { return stage.Of(s)[0].Lacks(j.Plan, f) != lack })
+		all = slices.DeleteFunc(registry.Always(), func(s control.Stage) bool { return registry.Of(s)[0].Lacks(j.Plan, f) != lack })
 	}
 	j.Log.Log(context.Background(), level, "left out", "stages", enumerated(all), "because", lack)
 }
@@ -637,7 +638,7 @@ func (j *Job) fail(ctx context.Context, rec *Record, err error) error {
 	if errors.Is(err, ErrSuperseded) {
 		return err
 	}
-	err = stage.Explain(err, j.Catalog)
+	err = registry.Explain(err, j.Catalog)
 	rec.State, rec.Reason, rec.Stopped = Failed, reason(ctx, err), j.wasStopped(ctx)
 	for i := range rec.Stages {
 		if x := &rec.Stages[i]; x.State == Running { // it ended before its work began

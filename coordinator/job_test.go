@@ -20,7 +20,7 @@ import (
 	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // fake commits one small file a stage.
@@ -93,7 +93,7 @@ func (f *fake) commit(ctx context.Context, t control.Task, kind, name string) er
 		return err
 	}
 	defer file.Abort()
-	if _, err := file.Write([]byte(stage.Hashes(t.Plan)[string(t.Stage)])); err != nil {
+	if _, err := file.Write([]byte(registry.Hashes(t.Plan)[string(t.Stage)])); err != nil {
 		return err
 	}
 	return f.cat.Commit(ctx, file)
@@ -136,13 +136,13 @@ func read(t *testing.T, s storage.Store) *Record {
 
 func TestWholeRun(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
-	rec := run(t, j, stage.Always()...)
-	if rec.State != Complete || !slices.Equal(f.executed, stage.Always()) {
+	rec := run(t, j, registry.Always()...)
+	if rec.State != Complete || !slices.Equal(f.executed, registry.Always()) {
 		t.Errorf("state %s after %v", rec.State, f.executed)
 	}
-	run(t, j, stage.Always()...)
-	if len(f.executed) != len(stage.Always()) {
-		t.Errorf("a complete run executed %v again", f.executed[len(stage.Always()):])
+	run(t, j, registry.Always()...)
+	if len(f.executed) != len(registry.Always()) {
+		t.Errorf("a complete run executed %v again", f.executed[len(registry.Always()):])
 	}
 	if rec.PlanHash != j.Plan.Hash() || rec.Versions["ndls"] != "test" || rec.MemoryBudget != 1<<30 {
 		t.Errorf("record %+v", rec)
@@ -158,7 +158,7 @@ func TestWholeRun(t *testing.T) {
 	if got.Dataset != (report.Dataset{Name: "toy", Nodes: 10, Edges: 20, Features: 3, Classes: 2}) {
 		t.Errorf("dataset %+v", got.Dataset)
 	}
-	if len(got.Stages) != len(stage.Always()) || got.Stages[1].EdgesPerSecond != 50 || got.Memory != (control.MemoryReport{BudgetBytes: 1 << 30, PeakRSSBytes: 7}) {
+	if len(got.Stages) != len(registry.Always()) || got.Stages[1].EdgesPerSecond != 50 || got.Memory != (control.MemoryReport{BudgetBytes: 1 << 30, PeakRSSBytes: 7}) {
 		t.Errorf("stages %+v, memory %+v", got.Stages, got.Memory)
 	}
 	if got.LSI == nil || got.LSI.Max != 300 || got.Accuracy == nil || got.Accuracy.Base.Test.Mean != 0.81 || got.Accuracy.Base.Train != nil {
@@ -188,7 +188,7 @@ func TestLeavesWhatLasts(t *testing.T) {
 		}
 		return nil
 	}
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	if n := len(f.cat.All()); n != len(outputs)+1 || len(f.cat.Entries(catalog.KindLabelLSI)) != 0 {
 		t.Errorf("the run leaves %v", f.cat.All())
 	}
@@ -245,7 +245,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), tc.sum)
 			j.Plan.Labels.SoftLabels = tc.foreign
-			rec := run(t, j, stage.Always()...)
+			rec := run(t, j, registry.Always()...)
 			if !slices.Equal(f.executed, tc.want) || rec.State != Complete {
 				t.Errorf("executed %v, state %s; want %v", f.executed, rec.State, tc.want)
 			}
@@ -263,7 +263,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 // request alone.
 func TestSoftLabelsReplaceTheOwnModel(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	before := read(t, j.Store)
 	f.executed, j.Whole, j.Plan.Labels.SoftLabels = nil, false, "other.arrow"
 	smooth := []control.Stage{control.LabelDepth, control.SmoothLabels}
@@ -314,7 +314,7 @@ func TestStageNeedsTheOnesBefore(t *testing.T) {
 // Whatever stage fails, the run does not look finished, and the same call ends it.
 func TestFailureAndResume(t *testing.T) {
 	boom := errors.New("boom")
-	for _, failing := range stage.Always() {
+	for _, failing := range registry.Always() {
 		t.Run(string(failing), func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), labelled)
 			f.before = func(s control.Stage) error {
@@ -323,7 +323,7 @@ func TestFailureAndResume(t *testing.T) {
 				}
 				return nil
 			}
-			_, err := j.Run(context.Background(), stage.Always()...)
+			_, err := j.Run(context.Background(), registry.Always()...)
 			if !errors.Is(err, boom) {
 				t.Fatalf("error %v", err)
 			}
@@ -332,7 +332,7 @@ func TestFailureAndResume(t *testing.T) {
 				t.Errorf("record after the failure: %s %q %+v", rec.State, rec.Reason, rec.Stage(failing))
 			}
 			f.before, f.executed = nil, nil
-			rec = run(t, j, stage.Always()...)
+			rec = run(t, j, registry.Always()...)
 			if rec.State != Complete || rec.Reason != "" || f.executed[0] != failing {
 				t.Errorf("resumed with %v to %s", f.executed, rec.State)
 			}
@@ -353,7 +353,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := j.Run(ctx, stage.Always()...); !errors.Is(err, context.Canceled) {
+	if _, err := j.Run(ctx, registry.Always()...); !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v", err)
 	}
 	if rec := read(t, j.Store); rec.State != Failed || rec.Reason != cause.Error() || rec.Stopped || rec.Stage(control.Smooth).Word() != "FAILED" {
@@ -362,7 +362,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 	j.Stopped = func(why error) bool { return why == cause }
 	ctx, cancel = context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	if _, err := j.Run(ctx, stage.Always()...); err == nil {
+	if _, err := j.Run(ctx, registry.Always()...); err == nil {
 		t.Fatal("a run whose context has ended goes on")
 	}
 	rec := read(t, j.Store)
@@ -385,7 +385,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 func TestFailAtEveryStep(t *testing.T) {
 	count := storage.NewFaulty(storage.NewMem(), 0)
 	j, _ := setup(t, count, labelled)
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	step := int64(1)
 	if testing.Short() {
 		step = 7
@@ -397,7 +397,7 @@ func TestFailAtEveryStep(t *testing.T) {
 		if err == nil {
 			j, f := setup(t, store, labelled)
 			j.Store, j.Catalog, f.cat = faulty, cat, cat
-			_, err = j.Run(context.Background(), stage.Always()...)
+			_, err = j.Run(context.Background(), registry.Always()...)
 		}
 		if err == nil {
 			continue
@@ -408,7 +408,7 @@ func TestFailAtEveryStep(t *testing.T) {
 			t.Fatalf("operation %d failed and a stage looks as if it ran: %+v", at, rec.Stages)
 		}
 		j, _ := setup(t, store, labelled)
-		if rec := run(t, j, stage.Always()...); rec.State != Complete {
+		if rec := run(t, j, registry.Always()...); rec.State != Complete {
 			t.Fatalf("operation %d: resume ends %s", at, rec.State)
 		}
 	}
@@ -436,7 +436,7 @@ func TestPlanMismatch(t *testing.T) {
 	}
 
 	// Restart discards the stage and its readers, nothing before them.
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	f.executed = nil
 	j.Plan.Smooth.Rule, j.Restart = "sgc", true
 	rec := run(t, j, control.Smooth)
@@ -568,7 +568,7 @@ func TestSupersededJobLeavesTheRecord(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := j.Run(context.Background(), stage.Always()...); !errors.Is(err, ErrSuperseded) {
+	if _, err := j.Run(context.Background(), registry.Always()...); !errors.Is(err, ErrSuperseded) {
 		t.Fatalf("error %v", err)
 	}
 	if after := content(t, j.Store, RecordName); string(after) != string(before) {
@@ -605,7 +605,7 @@ func TestJobForgets(t *testing.T) {
 func TestLossesAreReported(t *testing.T) {
 	j, f := setup(t, storage.NewMem(), labelled)
 	f.losses = []Loss{{Task: "smooth/columns/0-2", Worker: "w1", Reason: "no sign of life for 30 s", SecondsLost: 12.5}}
-	run(t, j, stage.Always()...)
+	run(t, j, registry.Always()...)
 	var got report.Report
 	if err := json.Unmarshal(content(t, j.Store, "report.json"), &got); err != nil {
 		t.Fatal(err)
@@ -682,7 +682,7 @@ func TestDiskOfWorkers(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		j, _ := setup(t, storage.NewMem(), labelled)
 		j.Alone = alone
-		rec := run(t, j, stage.Always()...)
+		rec := run(t, j, registry.Always()...)
 		listed := int64(besideBytes)
 		for _, e := range j.Catalog.All() {
 			listed += wholePages(e.Bytes)

@@ -19,6 +19,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/plan"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 const (
@@ -121,7 +122,7 @@ func outputsOf(cat *catalog.Catalog, p plan.Options, s control.Stage) Outputs {
 		case catalog.KindHops, catalog.KindReversedHops:
 			return p.Partition.NoShards()
 		}
-		return stage.KindOf(kind).Lasting
+		return registry.KindOf(kind).Lasting
 	}
 	var lines []string
 	for _, e := range cat.Entries("") {
@@ -143,7 +144,7 @@ func (r *Record) Check(cat *catalog.Catalog) error {
 		}
 		if got := outputsOf(cat, r.Plan, x.Stage); got != *x.Outputs {
 			return fmt.Errorf("%s says that %s left %d files, and the catalogue lists %d or others: %w: restore the catalogue from a copy of the run directory, or do the stage again with ndls %s --run %s --resume=false",
-				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, stage.Verb(x.Stage), cat.Store().URI())
+				RecordName, x.Stage, x.Outputs.Files, got.Files, seal.ErrCorrupt, registry.Verb(x.Stage), cat.Store().URI())
 		}
 	}
 	return nil
@@ -304,7 +305,7 @@ func (r *Record) set(x StageRecord) {
 	}
 	r.Stages = append(r.Stages, x)
 	slices.SortFunc(r.Stages, func(a, b StageRecord) int {
-		return stage.Index(a.Stage) - stage.Index(b.Stage)
+		return registry.Index(a.Stage) - registry.Index(b.Stage)
 	})
 }
 
@@ -352,7 +353,7 @@ func word(s State, stopped bool) string {
 // Progress lists the requested stages, in the order in which they run.
 func (r *Record) Progress() []StageStatus {
 	list := []StageStatus{}
-	for _, s := range stage.Names() {
+	for _, s := range registry.Names() {
 		x := r.Stage(s)
 		switch {
 		case x != nil:

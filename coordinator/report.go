@@ -14,12 +14,13 @@ import (
 	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // absent lists the files that complete stages have left out or removed.
 func absent(rec *Record, sum shards.Summary) (list []report.Absent) {
 	rows := stage.RowsKind(rec.Plan)
-	made := func(kind string) bool { return rec.Done(stage.KindOf(kind).Stage) }
+	made := func(kind string) bool { return rec.Done(registry.KindOf(kind).Stage) }
 	if rec.Done(control.Partition) && rec.Plan.Partition.NoShards() {
 		list = append(list, report.Absent{Folder: "graph/edges/", Option: "--shards none", Why: "edge shards were not written; ndls export --what edges reads the packed edges"})
 	}

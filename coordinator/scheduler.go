@@ -19,7 +19,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/storage"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 const (
@@ -107,7 +107,7 @@ func NewScheduler(ctx context.Context, j *Journal, cat *catalog.Catalog, opts pl
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Scheduler{
-		cat: cat, plan: opts, plans: stage.Hashes(opts), o: o, journal: j, started: time.Now(),
+		cat: cat, plan: opts, plans: registry.Hashes(opts), o: o, journal: j, started: time.Now(),
 		leases: newLeases(o.Lease), members: members{map[string]*member{}, o.Lease}, changed: make(chan struct{}), offered: make(chan struct{}),
 		stages: []StageStatus{},
 	}

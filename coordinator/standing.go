@@ -15,6 +15,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/plan"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // Standing describes the state of a run directory: record, journal and catalogue compared with each other and with the files that exist.
@@ -75,7 +76,7 @@ func stand(ctx context.Context, store storage.Store) (s *Standing, seen string, 
 	if s.Catalog, err = catalog.OpenPublished(ctx, store, rec.Catalog.published()); err != nil {
 		return nil, fmt.Sprint(rec.Seal, s.journal.last, err), err
 	}
-	s.Catalog.Bind(stage.Binding(rec.Plan))
+	s.Catalog.Bind(registry.Binding(rec.Plan))
 	s.Lacks = s.Catalog.Lacks()
 	s.compare()
 	if err := s.compareFiles(ctx, store); err != nil {
@@ -147,7 +148,7 @@ func (r *Record) holds(cat *catalog.Catalog, but []control.Stage) error {
 
 // onlyOf refuses a catalogue that lists files made under another plan. It ignores the stages in but.
 func onlyOf(cat *catalog.Catalog, p plan.Options, but []control.Stage) error {
-	plans := stage.Hashes(p)
+	plans := registry.Hashes(p)
 	for _, e := range cat.All() {
 		if e.Plan != plans[e.Stage] && !slices.Contains(but, control.Stage(e.Stage)) {
 			return fmt.Errorf("the catalogue lists %s, which %s made with other options than those that %s has: %w; restore %s from a copy of the run directory, or remove it and repeat the command that made the run, with the same options",
@@ -235,7 +236,7 @@ func (s *Standing) refuseGone(but []control.Stage) error {
 		}
 		what += fmt.Sprintf(", and %d other files are gone or cut: %s", len(others), strings.Join(names, ", "))
 	}
-	return stage.Explain(seal.Corrupt(left[0].Path, "%s", what), s.Catalog)
+	return registry.Explain(seal.Corrupt(left[0].Path, "%s", what), s.Catalog)
 }
 
 // Refuse returns an error if no stage can run on a run directory after the output of some stages is discarded; nil if some can.

@@ -17,6 +17,7 @@ import (
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 const (
@@ -60,7 +61,7 @@ func Verify(ctx context.Context, cat *catalog.Catalog, rec *Record, part share.P
 	wrong := make([]error, len(entries)) // in the order of the catalogue
 	if err := share.Each(atOnce, len(entries), func(i int) error {
 		if err := verifyFile(ctx, cat, entries[i]); err != nil && !remade(ctx, cat, entries[i]) {
-			wrong[i] = stage.Explain(err, cat)
+			wrong[i] = registry.Explain(err, cat)
 		}
 		m.Add(entries[i].Bytes)
 		return ctx.Err()
@@ -126,7 +127,7 @@ func verifyFile(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (err
 	if err := cat.Verify(ctx, e); err != nil {
 		return err
 	}
-	count := stage.KindOf(e.Kind).Rows
+	count := registry.KindOf(e.Kind).Rows
 	if count == nil {
 		return nil
 	}

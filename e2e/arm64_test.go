@@ -67,22 +67,22 @@ func TestArm64(t *testing.T) {
 // fused are the functions, by the beginnings of their names, in which the compiler may fuse a product
 // and a sum, and why.
 var fused = map[string]string{
-	"ndls/coordinator.":               "shares work, which does not show in bytes",
-	"ndls/dataset.(*papers).dataset.": "halves, which is exact",
-	"ndls/dataset.(*synthetic).":      "halves, which is exact",
-	"ndls/estimate.":                  "plans",
-	"ndls/infer.(*run).sample":        "multiplies with powers of two, which is exact",
-	"ndls/internal/elementary.Exp":    "calls math.FMA",
-	"ndls/internal/progress.":         "tells how far a run is",
-	"ndls/report.":                    "prints",
-	"ndls/spmv.(*balance).check":      "compares with a tolerance",
-	"ndls/stage.Spread":               "reports",
-	"ndls/stage.labelsRun.smoothRuns": "tells how far a run is",
-	"ndls/stage.spreadOfK":            "reports",
-	"ndls/train.(*Model).initialise.": "doubles, which is exact",
-	"ndls/train.EpochFlops":           "plans",
-	"ndls/train/dense.sumGo":          "multiplies float32 in float64, which is exact",
-	"ndls/watch.":                     "shows",
+	"ndls/coordinator.":                      "shares work, which does not show in bytes",
+	"ndls/dataset.(*papers).dataset.":        "halves, which is exact",
+	"ndls/dataset.(*synthetic).":             "halves, which is exact",
+	"ndls/estimate.":                         "plans",
+	"ndls/infer.(*run).sample":               "multiplies with powers of two, which is exact",
+	"ndls/internal/elementary.Exp":           "calls math.FMA",
+	"ndls/internal/progress.":                "tells how far a run is",
+	"ndls/report.":                           "prints",
+	"ndls/spmv.(*balance).check":             "compares with a tolerance",
+	"ndls/stage/evaluate.Spread":             "reports",
+	"ndls/stage/labels.labelsRun.smoothRuns": "tells how far a run is",
+	"ndls/stage/depth.spreadOfK":             "reports",
+	"ndls/train.(*Model).initialise.":        "doubles, which is exact",
+	"ndls/train.EpochFlops":                  "plans",
+	"ndls/train/dense.sumGo":                 "multiplies float32 in float64, which is exact",
+	"ndls/watch.":                            "shows",
 }
 
 // TestNothingIsFusedForArm64 reads the program: a fused product and sum has one rounding, where other

@@ -17,7 +17,8 @@ import (
 	"ndls/partition"
 	"ndls/plan"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/features"
+	"ndls/stage/labels"
 	"ndls/train"
 )
 
@@ -86,7 +87,7 @@ func Run(ctx context.Context, cat *catalog.Catalog, opts plan.Options, ds datase
 	case opts.Smooth.LabelColumns > 0:
 		return nil, failure.Of(failure.ErrOption, "the run has --label-columns, and keeps the hops of its training nodes without their own labels, which new nodes beside them would need: make a run without --label-columns")
 	}
-	rule, err := stage.RuleOf(opts)
+	rule, err := features.RuleOf(opts)
 	switch {
 	case err != nil:
 		return nil, err
@@ -475,7 +476,7 @@ func numbers(first, n int) []int64 {
 // predict lets the models whose predictions the run has written say which classes the new nodes have, if there is one: one model, or
 // the mean of several.
 func (j *job) predict(ctx context.Context) (err error) {
-	models, numbers, classes, err := stage.WrittenModels(ctx, j.cat, j.plan, j.o.Budget)
+	models, numbers, classes, err := labels.WrittenModels(ctx, j.cat, j.plan, j.o.Budget)
 	if len(models) == 0 || err != nil {
 		return err
 	}
@@ -497,7 +498,7 @@ func (j *job) predict(ctx context.Context) (err error) {
 	}
 	defer sums.free()
 	return j.create(ctx, catalog.KindPredictions, "predictions/part-00000.arrow", func(f *catalog.File, names *shards.IDReader) error {
-		out, err := shards.NewRowWriter(f, stage.PredictionSchema(j.plan, len(classes)), names)
+		out, err := shards.NewRowWriter(f, labels.PredictionSchema(j.plan, len(classes)), names)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,7 @@ func (m matrix) phases(have Committed, workers int, g *Sharing) [][]control.Task
 	task := func(part control.Part) control.Task { return control.Task{Stage: m.name, Part: part} }
 	var choose, count, pick []control.Task
 	if m.Choice != nil {
-		if _, chosen := stage.Cover(have(m.Choice.Kind), m.Choice.Nodes); !chosen {
+		if _, chosen := catalog.Cover(have(m.Choice.Kind), 0, m.Choice.Nodes); !chosen {
 			choose = append(choose, task(control.Choose))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/plan"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/registry"
 	"ndls/steps"
 )
 
@@ -22,7 +22,12 @@ type files map[string][]cell
 
 func (f files) entries(kind string) (list []catalog.Entry) {
 	for _, c := range f[kind] {
-		list = append(list, catalog.Entry{Kind: kind, Interval: int32(c.interval), Block: int32(c.panel)})
+		e := catalog.Entry{Kind: kind, Interval: int32(c.interval), Block: int32(c.panel)}
+		if kind == catalog.KindCorrection {
+			lo := int64(c.interval) * small.IntervalRows
+			e = e.Holding(lo, min(lo+small.IntervalRows, small.Nodes))
+		}
+		list = append(list, e)
 	}
 	return list
 }
@@ -161,7 +166,7 @@ func TestPhases(t *testing.T) {
 					tc.groups.Strips[i].Stage = tc.stage
 				}
 			}
-			got := text(Phases(tc.stage, stage.Of(tc.stage)[0].Shape(p, small), tc.have.entries, tc.workers, tc.groups)...)
+			got := text(Phases(tc.stage, registry.Of(tc.stage)[0].Shape(p, small), tc.have.entries, tc.workers, tc.groups)...)
 			if got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
@@ -171,7 +176,7 @@ func TestPhases(t *testing.T) {
 
 // TestPhasesCoverAll: the tasks of a stage that has not begun cover each piece once, for any number of workers.
 func TestPhasesCoverAll(t *testing.T) {
-	shape := stage.Of(control.Smooth)[0].Shape(plan.Default(), small)
+	shape := registry.Of(control.Smooth)[0].Shape(plan.Default(), small)
 	for workers := 2; workers < 20; workers++ {
 		covered := map[control.Part][]int{}
 		for _, task := range slices.Concat(Phases(control.Smooth, shape, files{}.entries, workers, nil)...) {

@@ -13,7 +13,7 @@ import (
 	"ndls/internal/testprogram"
 	"ndls/plan"
 	"ndls/shards"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // These are rates of workers: near ones, of which eight compute a hop sooner than they receive it, and others.
@@ -42,7 +42,7 @@ type shared struct {
 
 // work returns the work of a stage on a graph.
 func work(name control.Stage, p plan.Options, sum shards.Summary, hops int) Work {
-	s := stage.Of(name)[0]
+	s := registry.Of(name)[0]
 	c := estimate.Counts{
 		Nodes: sum.Nodes, Edges: sum.Edges, Components: 1, Features: sum.Features, Classes: len(sum.Classes), Hops: hops,
 		Training: sum.Splits["train"], Validation: sum.Splits["valid"], Labelled: sum.Labelled,

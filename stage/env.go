@@ -8,9 +8,7 @@ import (
 	"ndls/group"
 	"ndls/hops"
 	"ndls/internal/control"
-	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/internal/progress"
 	"ndls/plan"
 	"ndls/shards"
 )
@@ -38,8 +36,6 @@ type Env struct {
 	Group group.Group
 	// Report holds what the stage has found and used so far.
 	Report control.StageReport
-	// Held, if not nil, holds the smoothed rows in memory, in place of those in files.
-	Held *HeldRows
 	// Blind hides test nodes: in each split they belong to no split, and the label of a node that neither trains nor validates in any split
 	// is unknown.
 	Blind bool
@@ -77,36 +73,6 @@ type Peers interface {
 // Whole reports whether the task is the whole of its stage.
 func (env *Env) Whole() bool { return env.Task.Part == control.Whole || env.Task.Part == "" }
 
-// Execute executes the task of env: a stage or a part of one.
-func Execute(ctx context.Context, env *Env) (err error) {
-	list := Of(env.Task.Stage)
-	if len(list) == 0 {
-		return fmt.Errorf("%q is no stage of this version of ndls; coordinator and workers must be the same version", env.Task.Stage)
-	}
-	if env.Disk == nil {
-		env.Disk = unwatched{}
-	}
-	if env.States == nil {
-		env.States = unsaved{}
-	}
-	env.Group = group.Solo(0)
-	s := list[0]
-	if len(s.Needs(env.Plan)) > 0 {
-		if env.Summary.Nodes == 0 {
-			if env.Summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
-				return err
-			}
-		}
-		if lack := s.Lacks(env.Plan, FactsOf(env.Summary)); lack != "" {
-			return fmt.Errorf("%s cannot run: %s", s.Name(), lack)
-		}
-	}
-	if _, whole := s.Shape(env.Plan, env.Summary).(Whole); whole && !env.Whole() {
-		return env.NoPart()
-	}
-	return s.Run(progress.Shared(ctx), env) // meters of the context report the task's progress
-}
-
 // NoPart returns the error for a part that the stage does not have.
 func (env *Env) NoPart() error {
 	return fmt.Errorf("there is no task %s; coordinator and workers must be the same version of ndls", env.Task.ID())
@@ -120,8 +86,8 @@ func (env *Env) Span(n int64) (lo, hi int64) {
 	return min(int64(env.Task.First)*packed.StripRows, n), min(int64(env.Task.Last)*packed.StripRows, n)
 }
 
-// Kept returns a task without the fields that do not affect what stays open from one task to the next.
-func Kept(t control.Task) control.Task {
+// Sharing returns a task without the fields that do not affect what its session keeps open for the next.
+func Sharing(t control.Task) control.Task {
 	if t.Part != control.Strips {
 		t.First, t.Last = 0, 0
 	}
@@ -129,12 +95,6 @@ func Kept(t control.Task) control.Task {
 		t.Part = control.Columns // the same graph
 	}
 	return t
-}
-
-// Session keeps open what consecutive tasks of the same part of a stage share, so that small tasks do not each open a large graph.
-type Session struct {
-	Budget *mem.Budget
-	session
 }
 
 // unwatched measures no disk.

@@ -1,235 +1,57 @@
 package stage
 
 import (
-	"context"
-	"fmt"
-
+	"ndls/catalog"
 	"ndls/estimate"
-	"ndls/hops"
-	"ndls/internal/mem"
-	"ndls/internal/packed"
-	"ndls/internal/seal"
+	"ndls/internal/storage"
 	"ndls/plan"
 	"ndls/shards"
-	"ndls/smooth"
-	"ndls/train"
 )
 
-// FromHops reports whether the smoothed rows of a graph are sums of hops alone. [HoldSmoothed] then makes the rows of several plans from
-// the same hops.
-func FromHops(p plan.Options, s shards.Summary) bool {
-	out := (&Env{Plan: p, Summary: s}).output()
-	return out.Sums && !out.Joins && len(out.Keep) == 0 && out.Parts == 0 && !s.Directed && s.Features > 0 &&
-		!p.Embeds() && p.Smooth.Targets == plan.AllTargets && p.Precision != "float16"
-}
-
-// SameHops reports whether two plans make the same hops of the features of a graph and measure the same distances from hop to hop. They may
-// differ in ε and in the options of smoothing, training and label smoothing.
-func SameHops(p, q plan.Options) bool {
-	base := func(p plan.Options) plan.Options {
-		p.LSI.Epsilon, p.Smooth, p.Train, p.Labels = 0, plan.Options{}.Smooth, plan.Options{}.Train, plan.Options{}.Labels
-		return p
-	}
-	return base(p) == base(q)
-}
-
-// TakesK reports whether a plan smooths rows by the K table.
-func TakesK(p plan.Options) bool {
-	rule, err := RuleOf(p)
-	return err == nil && rule.NodeDependent
-}
-
-// PassesOf returns the number of passes over the edges that the rows of a plan take if the largest K is k.
-func PassesOf(p plan.Options, k int) int {
-	rule, err := RuleOf(p)
+// CountRows counts the rows of a file of Arrow rows.
+func CountRows(r storage.Reader, name string) (n int64, err error) {
+	rows, err := shards.OpenRows(r, name)
 	if err != nil {
-		return k
+		return 0, err
 	}
-	return smooth.Options{Rule: rule, Tolerance: p.Tolerance}.Passes(rule.Hops(k))
+	var b shards.RowBatch
+	for i := range rows.NumBatches() {
+		if err := rows.ReadBatch(i, &b); err != nil {
+			return n, err
+		}
+		n += int64(len(b.ID))
+	}
+	return n, nil
 }
 
-// HoldSmoothed smooths the features of the graph by several plans, for which [FromHops] and [SameHops] hold, in one pass over the hops, and
-// holds the rows of each plan in memory: all rows, or those that train or validate in some split. The run directory has the K tables of the
-// plans; env.Plan is its own plan. Rows and chunks equal those that stage smooth commits. The caller frees the result.
-func HoldSmoothed(ctx context.Context, env *Env, plans []plan.Options, all bool) (held []*HeldRows, err error) {
-	defer env.Release()
-	defer func() {
-		if err != nil {
-			for _, h := range held {
-				h.Free()
-			}
-			held = nil
-		}
-	}()
-	s := env.Summary
-	of, err := env.readLabelled(ctx, s.Nodes)
-	if err != nil {
-		return nil, err
+// EdgeKinds returns the kinds of the shards and of the hop streams that hops in a direction read.
+func EdgeKinds(direction string) (shard, hops string) {
+	if direction == plan.Out {
+		return catalog.KindReversed, catalog.KindReversedHops
 	}
-	defer of.free()
-	targets, err := env.holding().heldTargets(of, all)
-	if err != nil {
-		return nil, err
-	}
-	defer targets.Free()
-	width := TrainedWidth(plans[0], s)
-	first := chunksOf(s, targets, width)
-	for range plans {
-		h, err := env.holding().newHeldRows(ctx, of, targets, first, width, all)
-		if err != nil {
-			return held, err
-		}
-		held = append(held, h)
-	}
-	o := smooth.Options{Targets: targets}
-	tables := map[float64]*mem.Array[uint16]{}
-	defer func() {
-		for _, k := range tables {
-			k.Free()
-		}
-	}()
-	var k []uint16
-	for i, p := range plans {
-		b := smooth.Beside{Standing: estimate.Standing(p)}
-		if b.Rule, err = RuleOf(p); err != nil {
-			return held, err
-		}
-		var table []uint16
-		if b.Rule.NodeDependent {
-			if table, err = env.holding().tableFor(ctx, tables, p); err != nil {
-				return held, err
-			}
-			b.K = func(i int64) int { return int(table[i]) }
-		}
-		if i == 0 {
-			o.Rule, o.Standing, k = b.Rule, b.Standing, table
-			continue
-		}
-		o.Beside = append(o.Beside, b)
-	}
-	env.Plan = plans[0]
-	g, err := env.graph(ctx)
-	if err != nil {
-		return held, err
-	}
-	features := env.outputs().featureTiles()
-	return held, g.smoothBlocks(ctx, o, k, input{}, 0, packed.Panels(width), func(ctx context.Context, t *team, first, last int) error {
-		sm, from := t.s, first*packed.PanelColumns
-		var x hops.Rows = func(put func([]float32) error) error { return features.Rows(ctx, from, sm.Layout().Columns, put) }
-		stats, err := sm.Run(ctx, x)
-		t.stats.Add(stats)
-		if err != nil {
-			return err
-		}
-		columns := (last - first) * packed.PanelColumns
-		for i, h := range held {
-			row := int64(0)
-			if err := sm.Each(i).Output(0, columns, x, func(rows []float32) error {
-				h.source.Put(row, from, columns, rows)
-				row += int64(len(rows) / columns)
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return catalog.KindEdges, catalog.KindHops
 }
 
-// tableFor returns the K table for the ε of a plan; it reads each table once.
-func (env holding) tableFor(ctx context.Context, tables map[float64]*mem.Array[uint16], p plan.Options) ([]uint16, error) {
-	if k := tables[p.LSI.Epsilon]; k != nil {
-		return k.S, nil
+// HasShards reports whether a run directory has edge shards, from which hop streams can be rebuilt.
+func HasShards(cat *catalog.Catalog) bool { return len(cat.Entries(catalog.KindEdges)) > 0 }
+
+// EdgesOf returns the kind of the files that hold the edges which hops in a direction read: the shards, or the hop streams if there are no
+// shards.
+func EdgesOf(cat *catalog.Catalog, direction string) string {
+	shard, hops := EdgeKinds(direction)
+	if HasShards(cat) {
+		return shard
 	}
-	files, ok := env.tablesOfK().filesOfK(p.LSI.Epsilon)
-	if !ok {
-		return nil, fmt.Errorf("there is no K table for ε %g: run `ndls lsi` again: %w", p.LSI.Epsilon, seal.ErrCorrupt)
-	}
-	k, err := env.tablesOfK().loadK(ctx, files, env.Summary.Nodes, p.LSI.Kmax)
-	if err != nil {
-		return nil, err
-	}
-	tables[p.LSI.Epsilon] = k
-	return k.S, nil
+	return hops
 }
 
-// heldTargets returns the nodes whose rows are held.
-func (env holding) heldTargets(of *labelled, all bool) (*smooth.Targets, error) {
-	n := env.Summary.Nodes
-	if all {
-		return smooth.AllTargets(n), nil
+// TrainedKind returns the kind of the rows that models read, which the stage commits last: the rule's sums, or hops if it makes no sums.
+func TrainedKind(out estimate.Output) string {
+	if out.Sums || out.Joins {
+		return catalog.KindSmoothed
 	}
-	t, err := smooth.NewTargets(env.Budget, n)
-	if err != nil {
-		return nil, err
-	}
-	for i := range n {
-		if of.inSplit(i) {
-			t.Add(i)
-		}
-	}
-	t.Finish()
-	return t, nil
+	return catalog.KindKeptHops
 }
 
-// chunksOf returns the number of held rows before each record batch of the files that stage smooth commits, then the number of all. Each
-// interval has full batches and a last, smaller one.
-func chunksOf(s shards.Summary, held *smooth.Targets, width int) []int64 {
-	first, n := []int64{0}, int64(0)
-	batch := int64(shards.BatchRows(width))
-	for lo := int64(0); lo < s.Nodes; lo += s.IntervalRows {
-		end := min(lo+s.IntervalRows, s.Nodes)
-		for from := lo; from < end; from += batch {
-			for i := from; i < min(from+batch, end); i++ {
-				if held.Has(i) {
-					n++
-				}
-			}
-			first = append(first, n)
-		}
-	}
-	return first
-}
-
-// newHeldRows allocates some rows and reads their ids, labels and splits.
-func (env holding) newHeldRows(ctx context.Context, of *labelled, targets *smooth.Targets, first []int64, width int,
-	all bool,
-) (h *HeldRows, err error) {
-	h = &HeldRows{all: all}
-	defer func() {
-		if err != nil {
-			h.Free()
-			h = nil
-		}
-	}()
-	if h.labelled, err = of.like(env.Budget, targets.Len()); err != nil {
-		return h, err
-	}
-	if h.source, err = train.NewHeld(env.Budget, first, width); err != nil {
-		return h, err
-	}
-	row := int64(0)
-	err = env.nodeTable().readNodes(ctx, shards.NodeID, func(first int64, b shards.NodeBatch) {
-		for i, id := range b.ID {
-			node := first + int64(i)
-			if !targets.Has(node) {
-				continue
-			}
-			h.source.SetID(row, id)
-			h.take(row, of, node)
-			row++
-		}
-	})
-	return h, err
-}
-
-// KindBytes returns the memory that each further plan uses in [HoldSmoothed], with this number of held rows of width values.
-func KindBytes(p plan.Options, s shards.Summary, rows int64, width int) int64 {
-	sums := 4*rows*packed.PanelColumns + 2*s.Nodes
-	return HeldBytes(p, s, rows, width) + sums + 2*s.Nodes + 4*4096
-}
-
-// HopWork returns the number of values that this number of hops of the features of a graph adds up.
-func HopWork(s shards.Summary, hops int) float64 {
-	return float64(2*s.Edges+s.Nodes) * float64(s.Features) * float64(hops)
-}
+// RowsKind returns the kind of the smoothed rows that models read, whatever the graph.
+func RowsKind(p plan.Options) string { return TrainedKind(estimate.OutputOf(p, 0, 0)) }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"ndls/catalog"
-	"ndls/dataset"
 	"ndls/estimate"
 	"ndls/partition"
 	"ndls/plan"
@@ -17,16 +16,16 @@ import (
 // What a run may lack for a stage, and how the user can add it.
 const (
 	noFeatures  = "the run has no features; import a dataset with features, without --features none, or let --rule fastrp make some from the edges"
-	noLabels    = "the dataset has no labels"
+	NoLabels    = "the dataset has no labels"
 	oneClass    = "all labels are the same, and a model tells at least two classes apart; give other nodes another label, or leave the labels out"
-	noSplits    = "the dataset has no splits; partition with --split random:20,30 to draw them"
-	otherModel  = "--soft-labels stand in for the run's own model"
+	NoSplits    = "the dataset has no splits; partition with --split random:20,30 to draw them"
+	OtherModel  = "--soft-labels stand in for the run's own model"
 	someTargets = "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
 )
 
 const (
-	// directedK says why a graph with directions has no K, and so no label smoothing.
-	directedK = "edges have directions, and K is the number of hops after which a walk on edges without directions is near its stationary state; leave out directed=true to use every edge in both directions"
+	// DirectedK says why a graph with directions has no K, and so no label smoothing.
+	DirectedK = "edges have directions, and K is the number of hops after which a walk on edges without directions is near its stationary state; leave out directed=true to use every edge in both directions"
 	// directedCorrection says why soft labels are not corrected in such a graph.
 	directedCorrection = "edges have directions, and Correct & Smooth is for edges without; leave out directed=true to use every edge in both directions, or give --label-depth 0 and another --label-rule"
 	// undirected says why hops have no direction.
@@ -41,9 +40,9 @@ func LacksDirection(p plan.Options, directed bool) string {
 	case !directed:
 		return ""
 	case slices.Contains(smooth.DependentNames(), p.Smooth.Rule):
-		return fmt.Sprintf("--rule %s takes K hops of each node: %s, or give --rule sgc, s2gc, gbp, appnp or sign, which take --hops of all nodes", p.Smooth.Rule, directedK)
+		return fmt.Sprintf("--rule %s takes K hops of each node: %s, or give --rule sgc, s2gc, gbp, appnp or sign, which take --hops of all nodes", p.Smooth.Rule, DirectedK)
 	case p.Smooth.Depth == plan.NodeDepth:
-		return fmt.Sprintf("--depth %s takes K hops of each node: %s, or leave out --depth", p.Smooth.Depth, directedK)
+		return fmt.Sprintf("--depth %s takes K hops of each node: %s, or leave out --depth", p.Smooth.Depth, DirectedK)
 	case p.Smooth.Rule == "nafs":
 		return fmt.Sprintf("--rule %s weighs hops by their distances from a stationary state, whose rows are known for edges without directions: leave out directed=true to use every edge in both directions, or give --rule sgc, s2gc, gbp, appnp or sign", p.Smooth.Rule)
 	case p.Embeds():
@@ -51,12 +50,6 @@ func LacksDirection(p plan.Options, directed bool) string {
 	}
 	return ""
 }
-
-// directed reports whether the plan's graph has edges with directions.
-func directed(p plan.Options) bool { return dataset.IsDirected(p.Partition.Dataset) }
-
-// smoothsLabels reports whether a run smooths its own soft labels.
-func smoothsLabels(p plan.Options) bool { return !p.SomeTargets() && !directed(p) }
 
 // DepthGiven says why a run skips label-depth.
 const DepthGiven = "--label-depth gives the depth of label smoothing"
@@ -78,31 +71,45 @@ func CountsOf(cat *catalog.Catalog, s shards.Summary) estimate.Counts {
 	}
 }
 
-// lacksFeatures returns what a graph lacks for smoothed features.
-func lacksFeatures(p plan.Options, f estimate.Facts) string {
+// LacksFeatures returns what a graph lacks for smoothed features.
+func LacksFeatures(p plan.Options, f estimate.Facts) string {
 	if !f.Features && !p.Embeds() {
 		return noFeatures
 	}
 	return ""
 }
 
-// lacksModel returns what a graph lacks for a model of the run.
-func lacksModel(p plan.Options, f estimate.Facts) string {
-	return cmp.Or(lacksFeatures(p, f), lacksTruth(p, f))
+// LacksModel returns what a graph lacks for a model of the run.
+func LacksModel(p plan.Options, f estimate.Facts) string {
+	return cmp.Or(LacksFeatures(p, f), LacksTruth(p, f))
 }
 
-// lacksTruth returns what a graph lacks for measuring accuracy.
-func lacksTruth(p plan.Options, f estimate.Facts) string {
+// LacksTruth returns what a graph lacks for measuring accuracy.
+func LacksTruth(p plan.Options, f estimate.Facts) string {
 	switch {
 	case !f.Labels:
-		return noLabels
+		return NoLabels
 	case f.OneClass && !p.Answers():
 		return oneClass
 	case !f.Splits:
-		return noSplits
+		return NoSplits
 	}
 	return ""
 }
 
-// ownModel reports whether the run's own model makes the soft labels.
-func ownModel(p plan.Options) bool { return p.Labels.SoftLabels == "" }
+// LacksSmoothing returns what a graph lacks for smoothing soft labels.
+func LacksSmoothing(p plan.Options, f estimate.Facts) string {
+	switch {
+	case f.Directed && p.Labels.Rule == plan.CorrectSmooth:
+		return directedCorrection
+	case f.Directed:
+		return DirectedK
+	case p.SomeTargets():
+		return someTargets
+	case OwnModel(p):
+		return LacksModel(p, f)
+	case Corrects(p):
+		return LacksTruth(p, f)
+	}
+	return ""
+}

@@ -22,14 +22,14 @@ func TestByID(t *testing.T) {
 	extsort.SortKeys(keys, 2)
 	b := &byID{&mem.Array[uint64]{S: keys}}
 	for id, want := range nodes {
-		if node, ok := b.of(id); !ok || node != want {
+		if node, ok := b.Of(id); !ok || node != want {
 			t.Fatalf("node %d, %v of id %d, want %d", node, ok, id, want)
 		}
 		for _, other := range []int64{id - 1, id + 1, -id - 1, id + 1<<32} {
 			if _, is := nodes[other]; is {
 				continue
 			}
-			if node, ok := b.of(other); ok {
+			if node, ok := b.Of(other); ok {
 				t.Fatalf("node %d of id %d, which is none", node, other)
 			}
 		}

@@ -3,13 +3,48 @@ package stage
 import (
 	"context"
 
+	"ndls/catalog"
 	"ndls/group"
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/steps"
+	"ndls/tiles"
 )
+
+// Committed returns the intervals that have a file of a kind.
+func Committed(cat *catalog.Catalog, kind string) map[int]bool {
+	have := map[int]bool{}
+	for _, e := range cat.Entries(kind) {
+		have[int(e.Interval)] = true
+	}
+	return have
+}
+
+// Intervals returns the number of intervals of a graph.
+func Intervals(s shards.Summary) int {
+	return int((s.Nodes + s.IntervalRows - 1) / max(s.IntervalRows, 1))
+}
+
+// Matrix returns a matrix in column tiles with a row per node, restricted to the task's rows.
+func (env *Env) Matrix(l tiles.Layout) *tiles.Matrix {
+	s := env.Summary
+	l.Starts = tiles.Starts(s.Nodes, s.IntervalRows)
+	lo, hi := env.Span(s.Nodes)
+	return tiles.Open(env.Catalog, env.Budget, l).Share(lo, hi).On(env.Resources.Threads)
+}
+
+// FeatureTiles returns the tiles of the input features.
+func (env *Env) FeatureTiles() *tiles.Matrix {
+	return env.Matrix(tiles.Features(env.Summary))
+}
+
+// JoinTiles joins the parts of tiles of an interval and commits the tiles.
+func (env *Env) JoinTiles(ctx context.Context, m *tiles.Matrix, interval int) error {
+	defer env.Disk.Look()
+	return m.Join(ctx, interval)
+}
 
 // A stage may be divided into these tasks. Package placement divides; committed bytes do not depend on it. A task may be executed once all
 // tasks of the parts before it are done:
@@ -46,19 +81,14 @@ type panelled interface {
 // ColumnShare is the assumed share of columns in the time of such a stage, for reports of its progress.
 const ColumnShare = 0.95
 
-// panelShare returns the share of panels [begin, end) that lies before panel at.
-func panelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
+// PanelShare returns the share of panels [begin, end) that lies before panel at.
+func PanelShare(at, begin, end int) float64 { return float64(at-begin) / float64(end-begin) }
 
-// outputs writes the columns of a task, whole or in parts, and joins parts.
-type outputs struct{ *Env }
-
-func (env *Env) outputs() outputs { return outputs{env} }
-
-// inParts executes the task's part of a stage that can be cut. columns smooths panels; rows writes the rows of intervals.
-func (env outputs) inParts(ctx context.Context, s shards.Summary, out panelled, columns,
+// InParts executes the task's part of a stage that can be cut. columns smooths panels; rows writes the rows of intervals.
+func (env *Env) InParts(ctx context.Context, out panelled, columns,
 	rows func(ctx context.Context, first, last int) error,
 ) error {
-	t, panels, intervals := env.Task, out.Panels(), intervals(s)
+	t, panels, intervals := env.Task, out.Panels(), Intervals(env.Summary)
 	switch {
 	case env.Whole():
 		leave := progress.EnterRange(ctx, 0, ColumnShare)
@@ -70,9 +100,9 @@ func (env outputs) inParts(ctx context.Context, s shards.Summary, out panelled, 
 		err = rows(ctx, 0, intervals)
 		env.Release()
 		return err
-	case env.isPart(control.Columns, panels):
+	case env.IsPart(control.Columns, panels):
 		return columns(ctx, t.First, t.Last)
-	case env.isShare():
+	case env.IsShare():
 		first, last := 0, panels
 		if t.LastPanel > 0 {
 			first, last = t.FirstPanel, t.LastPanel
@@ -83,16 +113,16 @@ func (env outputs) inParts(ctx context.Context, s shards.Summary, out panelled, 
 		if out.FirstMissing(first, last) == last {
 			return nil
 		}
-		return env.Peers.Work(ctx, s.Nodes, func(ctx context.Context) error { return columns(ctx, first, last) })
-	case env.isPart(control.Rows, intervals):
+		return env.Peers.Work(ctx, env.Summary.Nodes, func(ctx context.Context) error { return columns(ctx, first, last) })
+	case env.IsPart(control.Rows, intervals):
 		return rows(ctx, t.First, t.Last)
 	}
 	return env.NoPart()
 }
 
-// leftOf returns the pieces of a part, of n, that are not done; each is a task. It returns nothing if n is 1, because the task of the whole
+// LeftOf returns the pieces of a part, of n, that are not done; each is a task. It returns nothing if n is 1, because the task of the whole
 // stage does a single piece.
-func leftOf(part control.Part, n int, done func(i int) bool) steps.Left {
+func LeftOf(part control.Part, n int, done func(i int) bool) steps.Left {
 	left := steps.Left{Step: string(part), Count: func(int) int { return n }}
 	for i := range n {
 		if !done(i) {
@@ -105,20 +135,20 @@ func leftOf(part control.Part, n int, done func(i int) bool) steps.Left {
 	return left
 }
 
-// isPart reports whether the task is this part, with pieces within n.
-func (env outputs) isPart(part control.Part, n int) bool {
+// IsPart reports whether the task is this part, with pieces within n.
+func (env *Env) IsPart(part control.Part, n int) bool {
 	t := env.Task
 	return t.Part == part && 0 <= t.First && t.First < t.Last && t.Last <= n
 }
 
-// isShare reports whether the task is a share of the graph's rows.
-func (env outputs) isShare() bool {
+// IsShare reports whether the task is a share of the graph's rows.
+func (env *Env) IsShare() bool {
 	t := env.Task
 	return t.Shares() && 0 <= t.First && t.First < t.Last && t.Last <= packed.Strips(env.Summary.Nodes)
 }
 
-// firstMissing returns the first panel, from first on, that some member of the gang finds uncommitted, or last if all below last are
+// FirstMissing returns the first panel, from first on, that some member of the gang finds uncommitted, or last if all below last are
 // committed.
-func (env outputs) firstMissing(ctx context.Context, out panelled, first, last int) (int, error) {
+func (env *Env) FirstMissing(ctx context.Context, out panelled, first, last int) (int, error) {
 	return group.Min(ctx, env.Group, out.FirstMissing(first, last))
 }

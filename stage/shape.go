@@ -77,6 +77,8 @@ func (s Steps) Advance(ctx context.Context, cat *catalog.Catalog) (steps.Left, e
 // Divides reports whether groups of workers, each of which shares the rows, may divide panels.
 func (s Steps) Divides() bool { return s.Strips != nil && s.Strips.Panels > 0 }
 
-func (Whole) isShape()  {}
-func (Steps) isShape()  {}
+func (Whole) isShape() {}
+
+func (Steps) isShape() {}
+
 func (Matrix) isShape() {}

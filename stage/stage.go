@@ -2,14 +2,56 @@ package stage
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"ndls/estimate"
-	"ndls/plan"
-
+	"ndls/group"
 	"ndls/internal/control"
+	"ndls/internal/progress"
+	"ndls/internal/storage"
+	"ndls/plan"
 	"ndls/shards"
 )
+
+// Execute executes the task of env: stage s or a part of it.
+func Execute(ctx context.Context, s Stage, env *Env) (err error) {
+	if env.Disk == nil {
+		env.Disk = unwatched{}
+	}
+	if env.States == nil {
+		env.States = unsaved{}
+	}
+	env.Group = group.Solo(0)
+	if len(s.Needs(env.Plan)) > 0 {
+		if env.Summary.Nodes == 0 {
+			if env.Summary, err = shards.ReadSummary(ctx, env.Catalog); err != nil {
+				return err
+			}
+		}
+		if lack := s.Lacks(env.Plan, FactsOf(env.Summary)); lack != "" {
+			return fmt.Errorf("%s cannot run: %s", s.Name(), lack)
+		}
+	}
+	if _, whole := s.Shape(env.Plan, env.Summary).(Whole); whole && !env.Whole() {
+		return env.NoPart()
+	}
+	return s.Run(progress.Shared(ctx), env) // meters of the context report the task's progress
+}
+
+// Kind describes one kind of catalogued file.
+type Kind struct {
+	Name string
+	// Lasting says that the files stay once the stage is complete, and that no later stage changes them.
+	Lasting bool
+	// Until, if not empty, is the last stage that reads the files. They are removed when it is complete, so that the files left by a run do
+	// not depend on whether they were made.
+	Until control.Stage
+	// Rows reads a file to its end and returns its number of rows. It is nil for files without rows.
+	Rows func(r storage.Reader, name string) (int64, error)
+	// Stage is the stage that writes the kind; the registry sets it. It is empty if entries name their stage themselves.
+	Stage control.Stage
+}
 
 // Stage is one step of a run: what it reads and writes, into which tasks it can be divided, what it costs, and how it is executed.
 type Stage interface {
@@ -31,62 +73,6 @@ type Stage interface {
 	Run(ctx context.Context, env *Env) error
 }
 
-// Of returns the stages with these names; unknown names are skipped.
-func Of(names ...control.Stage) (list []Stage) {
-	for _, name := range names {
-		if i := Index(name); i < len(All) {
-			list = append(list, All[i])
-		}
-	}
-	return list
-}
-
-// Costs returns the stages with these names as an estimate takes them.
-func Costs(names ...control.Stage) (list []estimate.Stage) {
-	for _, s := range Of(names...) {
-		list = append(list, s)
-	}
-	return list
-}
-
-// Index returns the position of a stage in the order of a run, or len(All) for an unknown name.
-func Index(name control.Stage) int {
-	for i, s := range All {
-		if s.Name() == name {
-			return i
-		}
-	}
-	return len(All)
-}
-
-// Names lists every stage, in order.
-func Names() []control.Stage { return names(func(Stage) bool { return true }) }
-
-// Always lists the stages of a whole run, in order.
-func Always() []control.Stage { return names(Stage.Always) }
-
-// Possible lists the stages of a whole run whose needs a graph with these counts meets.
-func Possible(p plan.Options, c estimate.Counts) []control.Stage {
-	return names(func(s Stage) bool { return s.Always() && s.Lacks(p, c.Facts(p)) == "" })
-}
-
-func names(match func(Stage) bool) (list []control.Stage) {
-	for _, s := range All {
-		if match(s) {
-			list = append(list, s.Name())
-		}
-	}
-	return list
-}
-
-// Needs lists the stages whose output a stage reads under plan p.
-func Needs(p plan.Options, name control.Stage) []control.Stage {
-	for _, s := range Of(name) {
-		return s.Needs(p)
-	}
-	return nil
-}
-
 // Learn adds to the counts of a graph what a complete stage has found: the hops of the K table, or depths of label smoothing.
 func Learn(c *estimate.Counts, r control.StageReport) {
 	if x := r.LSI; x != nil {
@@ -100,20 +86,8 @@ func Learn(c *estimate.Counts, r control.StageReport) {
 	}
 }
 
-// Readers lists the given stages and all stages that read their output, directly or indirectly.
-func Readers(p plan.Options, of ...control.Stage) []control.Stage {
-	all := slices.Clone(of)
-	for _, s := range All {
-		reads := slices.ContainsFunc(s.Needs(p), func(n control.Stage) bool { return slices.Contains(all, n) })
-		if reads && !slices.Contains(all, s.Name()) {
-			all = append(all, s.Name())
-		}
-	}
-	return all
-}
-
-// each holds answers that many stages share.
-type each struct{}
+// InWhole holds answers that many stages share.
+type InWhole struct{}
 
 // Always says that a whole run executes the stage.
-func (each) Always() bool { return true }
+func (InWhole) Always() bool { return true }

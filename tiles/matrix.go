@@ -207,28 +207,11 @@ func (m *Matrix) files(interval, panel int) ([]catalog.Entry, error) {
 		e.Lo, e.Hi = lo, hi
 		return []catalog.Entry{e}, nil
 	}
-	list, ok := Cover(m.parts[Place{interval, panel}], lo, hi)
+	list, ok := catalog.Cover(m.parts[Place{interval, panel}], lo, hi)
 	if !ok {
 		return nil, fmt.Errorf("the catalogue lacks the tile %s, or rows of it: use another run directory: %w", m.path(interval, panel), seal.ErrCorrupt)
 	}
 	return list, nil
-}
-
-// Cover chooses, from files that may overlap, files that together hold rows [lo, hi), in order. Files agree on rows that they share.
-func Cover(all []catalog.Entry, lo, hi int64) (list []catalog.Entry, whole bool) {
-	for lo < hi {
-		next := catalog.Entry{Hi: lo}
-		for _, e := range all {
-			if e.Lo <= lo && e.Hi > next.Hi {
-				next = e
-			}
-		}
-		if next.Hi == lo {
-			return nil, false
-		}
-		list, lo = append(list, next), next.Hi
-	}
-	return list, true
 }
 
 // Complete reports whether all needed tiles of a panel are committed.

@@ -11,7 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 	"ndls/stage/stagetest"
 )
 
@@ -43,11 +43,11 @@ func TestCheckpoints(t *testing.T) {
 		var passes int
 		narrow := m
 		narrow.Resources.BlockColumns = 16
-		for _, r := range stagetest.Run(t, plain, opts, narrow, stage.Always()...) {
+		for _, r := range stagetest.Run(t, plain, opts, narrow, registry.Always()...) {
 			passes += r.Passes
 		}
 		store := storage.NewMem()
-		tasks := tasksOf(m, opts, stage.Always()...)
+		tasks := tasksOf(m, opts, registry.Always()...)
 		b := newBoss(t, store, tasks...)
 		stops, made := 0, 0
 		for stops < 50 {

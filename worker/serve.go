@@ -24,7 +24,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/tracing"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 const (
@@ -237,7 +237,7 @@ func (s *server) work(ctx context.Context, l control.Lease) error {
 	log := s.o.Log.With("task", l.Task.ID(), "lease", l.Fencing)
 	log.Info("begin")
 	report, err := s.execute(ctx, l)
-	err = stage.Explain(err, s.cat)
+	err = registry.Explain(err, s.cat)
 	if errors.Is(err, control.ErrLeaseLost) {
 		log.Warn("given up", "because", err)
 		return nil

@@ -23,7 +23,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 	"ndls/stage/stagetest"
 )
 
@@ -185,9 +185,9 @@ func tasksOf(m stagetest.Setup, opts plan.Options, stages ...control.Stage) (tas
 func TestServe(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	plain := storage.NewMem()
-	stagetest.Run(t, plain, opts, m, stage.Always()...)
+	stagetest.Run(t, plain, opts, m, registry.Always()...)
 	store := storage.NewMem()
-	b := newBoss(t, store, tasksOf(m, opts, stage.Always()...)...)
+	b := newBoss(t, store, tasksOf(m, opts, registry.Always()...)...)
 	calls := 0
 	b.fault = func(string) error {
 		if calls++; calls%4 == 1 {
@@ -199,8 +199,8 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	stagetest.Compare(t, "served", stagetest.Sums(t, store), stagetest.Sums(t, plain))
-	if len(b.outcomes) != len(stage.Always()) || b.renewals == 0 {
-		t.Errorf("%d tasks of %d, %d renewals", len(b.outcomes), len(stage.Always()), b.renewals)
+	if len(b.outcomes) != len(registry.Always()) || b.renewals == 0 {
+		t.Errorf("%d tasks of %d, %d renewals", len(b.outcomes), len(registry.Always()), b.renewals)
 	}
 	for _, o := range b.outcomes {
 		if o.Report == nil {

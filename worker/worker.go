@@ -23,6 +23,7 @@ import (
 	"ndls/internal/vfs"
 	"ndls/spmv"
 	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // Worker runs tasks against one run directory, one at a time.
@@ -86,7 +87,7 @@ func (w *Worker) Execute(ctx context.Context, t control.Task) (control.StageRepo
 	start := time.Now()
 	traced, span := tracing.Span(ctx, "task", attribute.String("ndls.stage", string(t.Stage)), attribute.String("ndls.task", t.ID()),
 		attribute.String("ndls.plan", t.Plan.Hash()))
-	err := stage.Execute(traced, env)
+	err := registry.Execute(traced, env)
 	span(err, attribute.Int64("ndls.edges", env.Report.EdgesStreamed))
 	env.Report.Seconds = time.Since(start).Seconds()
 	env.Report.Busy = (*control.Busy)(threads.Stop())
@@ -148,13 +149,13 @@ func (w *Worker) keep(t control.Task) error {
 	if t.Shares() {
 		t.Part = control.Strips // a choice has the same rows
 	}
-	t = stage.Kept(t)
+	t = stage.Sharing(t)
 	t.FirstPanel, t.LastPanel = 0, 0
 	if w.session != nil && w.part == t {
 		return nil
 	}
 	w.Close()
-	w.cat.Bind(stage.Binding(t.Plan))
+	w.cat.Bind(registry.Binding(t.Plan))
 	budget, err := mem.NewBudget(t.Resources.Memory)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // fate holds what happens to machines, and the settings of the coordinator.
@@ -132,7 +132,7 @@ func run(j job, f fate) ([]tally, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.plans = stage.Hashes(j.plan)
+	c.plans = registry.Hashes(j.plan)
 	c.svc, err = coordinator.NewScheduler(ctx, journal, cat, j.plan, coordinator.Options{
 		Version: version, Lease: f.lease, Checkpoint: f.checkpoint, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})

@@ -5,7 +5,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/packed"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // floor holds the limit of the hardware if rows have to travel.
@@ -23,7 +23,7 @@ type shared struct {
 
 // sharedStages returns the shared stages of the job.
 func (j job) sharedStages() (all []shared) {
-	for _, s := range stage.Possible(j.plan, j.Counts) {
+	for _, s := range registry.Possible(j.plan, j.Counts) {
 		switch s {
 		case control.LSI:
 			all = append(all, shared{s, packed.Panels(j.plan.LSI.Probes), min(j.Hops+1, j.plan.LSI.Kmax), probeRow})
@@ -68,7 +68,7 @@ func (j job) floor(moved float64) (f floor) {
 		f.total += least.total
 		delete(work, s.stage)
 	}
-	for _, s := range stage.Possible(j.plan, j.Counts) {
+	for _, s := range registry.Possible(j.plan, j.Counts) {
 		f.total += work[s] / float64(j.workers)
 	}
 	f.total = max(f.total, j.bound(moved))

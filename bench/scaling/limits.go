@@ -14,7 +14,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/storage"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // limits measures what a coordinator with a folder takes for leases and for commits.
@@ -89,7 +89,7 @@ func limit(ctx context.Context, dir string, files int) (lease, commit []time.Dur
 }
 
 // smoothing is the hash of the default plan for smoothed files.
-var smoothing = stage.Hashes(plan.Default())[string(control.Smooth)]
+var smoothing = registry.Hashes(plan.Default())[string(control.Smooth)]
 
 func entry(i int) catalog.Entry {
 	return catalog.Entry{

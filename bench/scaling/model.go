@@ -14,7 +14,8 @@ import (
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/spmv"
-	"ndls/stage"
+	"ndls/stage/depth"
+	"ndls/stage/registry"
 	"ndls/steps"
 )
 
@@ -240,7 +241,7 @@ func (j job) phases() (all []phase) {
 	if j.replayed != nil {
 		return j.replayed
 	}
-	for _, s := range stage.Possible(j.plan, j.Counts) {
+	for _, s := range registry.Possible(j.plan, j.Counts) {
 		switch s {
 		case control.Partition:
 			all = append(all, j.partition()...)
@@ -390,7 +391,7 @@ func (j job) lsiBy(g group) []phase {
 	n := packed.Panels(j.plan.LSI.Probes)
 	size, takers := int64(g.size), j.workers/g.size
 	tasks := (n + 1) / 2 // float16 rows of two panels are a cache line
-	ends, few := stage.StretchEnds(j.Hops, j.plan)
+	ends, few := depth.StretchEnds(j.Hops, j.plan)
 	passes := j.Hops
 	if plain := few.PlainHops(); plain > 0 {
 		passes = plain + few.FewPasses()
@@ -481,7 +482,7 @@ func (j job) training() []phase {
 	n := j.plan.Train.Runs
 	r := control.Resources{Memory: j.machine.Memory, Threads: j.machine.Threads, Speeds: trainedSpeeds(trainSeconds)}
 	rates := control.Rates{Edges: j.machine.Edges, Network: j.machine.Net, Delay: delay}
-	stages := stage.Costs(control.Train)
+	stages := registry.Costs(control.Train)
 	size := 1
 	if j.grid && n < j.workers {
 		size = estimate.BestGroup(j.Counts, j.plan, r, stages[0], j.workers, j.workers, n, rates, func(int) bool { return true })
@@ -541,7 +542,7 @@ func (j job) whole(s control.Stage) phase {
 	if s == control.Train {
 		r.Speeds = trainedSpeeds(trainSeconds)
 	}
-	f, _ := estimate.Run(j.Counts, j.plan, r, 0, stage.Costs(s)...)
+	f, _ := estimate.Run(j.Counts, j.plan, r, 0, registry.Costs(s)...)
 	p := phase{stage: s, part: control.Whole, tasks: []int{1}}
 	moved := float64(f[0].BytesRead)/plannedRead + float64(f[0].BytesWritten)/plannedWrite
 	p.piece = work{read: f[0].BytesRead, written: f[0].BytesWritten, units: 1, unit: max(f[0].Seconds-moved, 0), files: 1}
@@ -552,7 +553,7 @@ func (j job) whole(s control.Stage) phase {
 // speeds.
 func plannedTraining(speeds control.Speeds) float64 {
 	r := control.Resources{Memory: reference.Memory, Threads: reference.Threads, Speeds: speeds}
-	f, _ := estimate.Run(papers, papersPlan(plan.LabelledTargets), r, 0, stage.Costs(control.Train)...)
+	f, _ := estimate.Run(papers, papersPlan(plan.LabelledTargets), r, 0, registry.Costs(control.Train)...)
 	return f[0].Seconds
 }
 

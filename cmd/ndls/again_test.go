@@ -12,7 +12,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/plan"
-	"ndls/stage"
+	"ndls/stage/registry"
 )
 
 // otherValues are values of options that are words or lists, and not those of the defaults.
@@ -47,19 +47,19 @@ func TestAgainForEachOption(t *testing.T) {
 		}
 		for _, both := range [][2]plan.Options{{here, there}, {there, here}} {
 			here, there := both[0], both[1]
-			i := slices.IndexFunc(stage.Names(), func(s control.Stage) bool { return len(stage.Diff(here, there, s)) > 0 })
+			i := slices.IndexFunc(registry.Names(), func(s control.Stage) bool { return len(registry.Diff(here, there, s)) > 0 })
 			if i < 0 {
 				t.Errorf("--%s decides on nothing", name)
 				continue
 			}
-			first := stage.Names()[i]
+			first := registry.Names()[i]
 			line := coordinator.Again(here, there, "RUN", control.Inputs{Dataset: "karate:"}, first)
 			a := newApp(&strings.Builder{}, &strings.Builder{})
 			cmd, rest, err := a.root().Find(strings.Fields(strings.ReplaceAll(line, "'", ""))[1:])
 			if err == nil {
 				err = cmd.ParseFlags(rest)
 			}
-			if err != nil || cmd.Name() != stage.Verb(first) || !strings.HasSuffix(line, " --resume=false") {
+			if err != nil || cmd.Name() != registry.Verb(first) || !strings.HasSuffix(line, " --resume=false") {
 				t.Errorf("--%s: %s: %v", name, line, err)
 				continue
 			}
@@ -71,7 +71,7 @@ func TestAgainForEachOption(t *testing.T) {
 					}
 				}
 			})
-			if d := stage.Diff(made.Canonical(), here.Canonical(), first); len(d) > 0 {
+			if d := registry.Diff(made.Canonical(), here.Canonical(), first); len(d) > 0 {
 				t.Errorf("--%s: %s makes another plan: %v", name, line, d)
 			}
 		}

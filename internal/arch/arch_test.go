@@ -18,20 +18,30 @@ type rule struct {
 }
 
 // rules says which packages of this module a package may import. A pattern
-// matches a package and what lies in its folder; the first rule that matches
-// the importing package holds.
+// matches a package and what lies in its folder, with = before it the package
+// alone; the first rule that matches the importing package holds.
 var rules = []rule{
 	{"ndls", []string{"plan", "coordinator", "placement", "machine", "report", "watch", "explain", "infer", "stage", "worker", "export", "estimate", "dataset", "partition", "group/remote", "spmv", "catalog", "shards", "internal"}},
 	{"cmd/ndls", []string{"."}},
 	{"changelog", []string{}},
 	{"e2e", []string{}},
-	{"coordinator", []string{"plan", "report", "placement", "stage", "estimate", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
-	{"placement", []string{"plan", "stage", "estimate", "steps", "internal/control", "internal/failure", "internal/mem", "internal/packed", "catalog"}},
+	{"coordinator", []string{"plan", "report", "placement", "=stage", "stage/registry", "estimate", "internal/control", "internal/failure", "internal/mem", "internal/packed", "internal/progress", "internal/seal", "internal/share", "internal/storage", "internal/tracing", "internal/vfs", "catalog", "shards"}},
+	{"placement", []string{"plan", "=stage", "estimate", "steps", "internal/control", "internal/failure", "internal/mem", "internal/packed", "catalog"}},
 	{"estimate", []string{"plan", "tiles", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
-	{"worker", []string{"plan", "stage", "hops", "group", "machine", "spmv", "catalog", "internal"}},
+	{"worker", []string{"plan", "=stage", "stage/registry", "hops", "group", "machine", "spmv", "catalog", "internal"}},
 	{"tiles", []string{"catalog", "shards", "internal"}},
-	{"stage/stagetest", []string{"plan", "stage", "catalog", "internal"}},
-	{"stage", []string{"plan", "estimate", "steps", "tiles", "dataset", "partition", "lsi", "smooth", "fastrp", "train", "hops", "group", "spmv", "catalog", "shards", "internal"}},
+	{"stage/stagetest", []string{"plan", "=stage", "stage/registry", "spmv", "catalog", "shards", "internal"}},
+	{"stage/trial", []string{"plan", "estimate", "=stage", "stage/graph", "stage/depth", "stage/features", "stage/measures", "stage/models", "stage/labels", "stage/evaluate", "stage/registry", "smooth", "train", "tiles", "catalog", "shards", "internal"}},
+	{"stage/registry", []string{"plan", "estimate", "=stage", "stage/imports", "stage/depth", "stage/features", "stage/models", "stage/labels", "stage/evaluate", "partition", "tiles", "catalog", "shards", "internal"}},
+	{"stage/evaluate", []string{"plan", "estimate", "=stage", "stage/measures", "stage/models", "stage/labels", "partition", "train", "tiles", "catalog", "shards", "internal"}},
+	{"stage/labels", []string{"plan", "estimate", "=stage", "stage/graph", "stage/imports", "stage/depth", "stage/features", "stage/measures", "stage/models", "dataset", "lsi", "smooth", "train", "hops", "tiles", "catalog", "shards", "internal"}},
+	{"stage/models", []string{"plan", "estimate", "steps", "=stage", "stage/features", "stage/measures", "dataset", "train", "group", "catalog", "shards", "internal"}},
+	{"stage/measures", []string{"plan", "estimate", "=stage", "stage/imports", "dataset", "train", "tiles", "catalog", "shards", "internal"}},
+	{"stage/features", []string{"plan", "estimate", "=stage", "stage/graph", "stage/depth", "dataset", "smooth", "fastrp", "train", "hops", "group", "tiles", "catalog", "shards", "internal"}},
+	{"stage/depth", []string{"plan", "estimate", "steps", "=stage", "stage/graph", "partition", "lsi", "smooth", "hops", "group", "spmv", "tiles", "catalog", "shards", "internal"}},
+	{"stage/imports", []string{"plan", "estimate", "steps", "=stage", "partition", "dataset", "tiles", "catalog", "shards", "internal"}},
+	{"stage/graph", []string{"plan", "=stage", "partition", "lsi", "smooth", "hops", "group", "spmv", "tiles", "catalog", "shards", "internal"}},
+	{"stage", []string{"plan", "estimate", "steps", "tiles", "dataset", "partition", "smooth", "train", "hops", "group", "catalog", "shards", "internal"}},
 	{"export", []string{"tiles", "catalog", "shards", "internal"}},
 	{"partition", []string{"steps", "tiles", "dataset", "catalog", "shards", "internal"}},
 	{"steps", []string{"catalog"}},
@@ -118,7 +128,10 @@ func within(pkg, pattern string) bool {
 }
 
 func allowed(pkg string, patterns []string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return within(pkg, p) })
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		exact, is := strings.CutPrefix(p, "=")
+		return is && pkg == exact || !is && within(pkg, p)
+	})
 }
 
 type listed struct {

@@ -1,0 +1,69 @@
+package depth_test
+
+import (
+	"strings"
+	"testing"
+
+	"ndls/catalog"
+	"ndls/internal/control"
+	"ndls/internal/storage"
+	"ndls/plan"
+	"ndls/stage/registry"
+	"ndls/stage/stagetest"
+)
+
+// K for a looser epsilon of label smoothing, which the LSI stage finds in the same passes, equals that of an LSI stage with that epsilon, and so are predictions, which need no passes for it.
+func TestLooserEpsilonOfLabels(t *testing.T) {
+	for name, change := range map[string]func(*plan.Options){
+		"sketch":  func(*plan.Options) {},
+		"exact":   func(p *plan.Options) { p.LSI.Mode, p.LSI.Kmax = "influence-exact", 4 },
+		"feature": func(p *plan.Options) { p.LSI.Mode = "feature" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+			opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Labels.Kmax = 0.03, 0.3, 4
+			change(&opts)
+			m.BlockColumns = 16
+			store := storage.NewMem()
+			stagetest.Run(t, store, opts, m, registry.Always()[:5]...)
+			separate := storage.NewMem()
+			other := opts
+			other.LSI.Epsilon, other.Labels.Epsilon = 0.3, 0
+			stagetest.Run(t, separate, other, m, control.Partition, control.LSI)
+			const path = "lsi/part-00000.parquet"
+			got, want := stagetest.Sums(t, store)["lsi/epsilon-0.3/part-00000.parquet"], stagetest.Sums(t, separate)[path]
+			if got == "" || got != want {
+				t.Errorf("K for labels: %s, that of a separate run: %s", got, want)
+			}
+			if stagetest.Sums(t, store)[path] == want {
+				t.Error("both epsilons have the same K: nothing was tested")
+			}
+			without := store.CrashClone()
+			if err := stagetest.Open(t, without).Remove(t.Context(), func(e catalog.Entry) bool { return e.Kind == catalog.KindLabelLSI }); err != nil {
+				t.Fatal(err)
+			}
+			with, again := stagetest.Run(t, store, opts, m, registry.Always()[5:]...), stagetest.Run(t, without, opts, m, registry.Always()[5:]...)
+			if again[0].Passes <= with[0].Passes {
+				t.Errorf("%d passes with K for labels, %d without", with[0].Passes, again[0].Passes)
+			}
+			const predictions = "predictions/part-00000.arrow"
+			if a, b := stagetest.Sums(t, store)[predictions], stagetest.Sums(t, without)[predictions]; a == "" || a != b {
+				t.Errorf("predictions %s with K for labels, %s without", a, b)
+			}
+		})
+	}
+}
+
+// Where labels are not smoothed, no K table is made for that.
+func TestNoTableOfLabelsForSomeTargets(t *testing.T) {
+	opts := stagetest.SmallPlan()
+	opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Smooth.Targets = 0.03, 0.3, plan.LabelledTargets
+	store := storage.NewMem()
+	stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.Partition, control.LSI)
+	for path := range stagetest.Sums(t, store) {
+		if strings.HasPrefix(path, "lsi/epsilon") {
+			t.Errorf("%s is made", path)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+package evaluate
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"ndls/internal/testkit"
+)
+
+func TestMain(m *testing.M) {
+	testkit.GrowHeap()
+	goleak.VerifyTestMain(m)
+}
