@@ -54,13 +54,3 @@ func (s *Scheduler) DrainWorker(worker string) error {
 	s.wake()
 	return nil
 }
-
-// drained reports whether a worker that asks for a task gets none because it drains, and notes that it was told so.
-func (s *Scheduler) drained(m *member) bool {
-	if !m.drain || s.leases.of(m.Worker) != nil {
-		return false
-	}
-	m.left, m.told = true, true
-	s.wake()
-	return true
-}

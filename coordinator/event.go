@@ -172,3 +172,6 @@ func (f *givenUp) kind() error {
 	}
 	return ErrTask
 }
+
+// ErrTask reports a task that could not be done.
+var ErrTask = errors.New("the task cannot be done")

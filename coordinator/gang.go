@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,28 +20,6 @@ const (
 
 // errShort says why a phase of gangs is cut anew.
 var errShort = errors.New("coordinator: a gang has fewer workers than it was cut for")
-
-// gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of the same columns form one gang, which has
-// a name, the first panel of its columns.
-//
-// The members of a gang stop together. If a lease ends without a report, all other leases of the gang end, so that its members come back
-// and form another gang; an idle worker takes the place of a lost one. A worker that reports the failure of another one does not know
-// whether that worker is dead. The gang is then broken, and the next one begins after the leases of the others have ended as well. Other
-// gangs of the phase go on.
-type gangState struct {
-	broken map[int]bool
-	// breaks counts, since the last commit of a gang, how often it broke without a known reason.
-	breaks map[int]int
-	// unfit lists workers that reported, in a gang of the stage, too little memory or disk. No gang of the stage takes them again.
-	unfit []string
-	// memory returns the memory of a worker in bytes. If it is nil, memory is not compared.
-	memory func(worker string) int64
-	// members lists the present workers that can join gangs; nil stands for enough of them.
-	members func() []string
-}
-
-// phaseTasks lists the tasks of a phase.
-type phaseTasks []*task
 
 // together reports whether the tasks belong to gangs.
 func (p phaseTasks) together() bool { return len(p) > 0 && p[0].Shares() }
@@ -225,102 +202,4 @@ func (l *leases) gang(of *lease) (g control.Gang, whole bool) {
 	}
 	g.Borders = append(g.Borders, tasks[len(tasks)-1].Last)
 	return g, true
-}
-
-// Gang implements [control.Service].
-func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for {
-		x, err := s.leases.held(fencing)
-		if s.ended || s.recut {
-			err = fmt.Errorf("coordinator: there will be no gang: %w", control.ErrLeaseLost)
-		}
-		if err = errors.Join(s.err, err); err != nil {
-			return control.Gang{}, err
-		}
-		if g, whole := s.leases.gang(x); whole {
-			b := s.journal.add() // the leases of all are to be durable
-			s.mu.Unlock()
-			err := s.settle(ctx, b)
-			s.mu.Lock()
-			return g, err
-		}
-		if err := s.awaitChange(ctx); err != nil {
-			return control.Gang{}, err
-		}
-	}
-}
-
-// Sharers lists the workers that may share the rows of a graph.
-type Sharers struct {
-	// Fit lists the workers that take part.
-	Fit []control.Hello
-	// Held lists the workers that gangs leave out for a while because they were lost again and again. They take part only if the others cannot
-	// do without them.
-	Held []control.Hello
-}
-
-// Sharers waits for the workers that are to share the rows of a graph and lists them. It lists the workers that are present once tasks may
-// be given out. With all it waits for Options.Workers of them, but no longer than a lease.
-func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
-	tick := time.NewTicker(s.o.Lease / ticksPerLease)
-	defer tick.Stop()
-	looks := time.NewTicker(heartbeat(s.o.Lease))
-	defer looks.Stop()
-	reminders := time.NewTicker(reminder)
-	defer reminders.Stop()
-	for since := time.Now(); ; {
-		s.mu.Lock()
-		s.gather()
-		err, changed, here := s.err, s.changed, s.members.live()
-		list := s.sharers(time.Now())
-		ready := s.gathered && here > 0 && (!all || here >= s.o.Workers || time.Since(since) > s.o.Lease)
-		s.mu.Unlock()
-		switch {
-		case err != nil:
-			return Sharers{}, err
-		case ready:
-			return list, nil
-		}
-		select {
-		case <-changed:
-		case <-tick.C:
-		case <-looks.C:
-			if err := s.settled(s.journal.look(ctx)); err != nil {
-				return Sharers{}, err
-			}
-		case <-reminders.C:
-			s.remind()
-		case <-ctx.Done():
-			return Sharers{}, stopped(ctx)
-		}
-	}
-}
-
-// sharers lists the workers that are present, serve rows, and have not reported too little memory or disk for a gang of the stage.
-func (s *Scheduler) sharers(now time.Time) (list Sharers) {
-	for m := range s.members.present {
-		switch {
-		case m.Blocks == "" || slices.Contains(s.leases.unfit, m.Hello.Worker):
-		case s.leases.quarantine.keepsOut(now, m.Hello.Worker):
-			list.Held = append(list.Held, m.Hello)
-		default:
-			list.Fit = append(list.Fit, m.Hello)
-		}
-	}
-	return list
-}
-
-// UnderWay returns the tasks of the present phase if workers work on them. They may have begun before the coordinator was restarted.
-func (s *Scheduler) UnderWay() (tasks []control.Task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.leases.open) == 0 || s.leases.failed != nil || s.recut {
-		return nil
-	}
-	for _, t := range s.leases.tasks {
-		tasks = append(tasks, t.Task)
-	}
-	return tasks
 }

@@ -11,9 +11,6 @@ import (
 	"ndls/internal/progress"
 )
 
-// InputFile is a file of the dataset as the partition has read it.
-type InputFile = control.InputFile
-
 // alike reports whether two files certainly have the same bytes.
 func alike(f, g InputFile) bool {
 	if f.Path != g.Path || f.Size != g.Size || f.Version != g.Version {

@@ -6,8 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 	"time"
+
+	"ndls/plan"
+	"ndls/report"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -16,90 +21,11 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/progress"
-	"ndls/internal/storage"
 	"ndls/internal/tracing"
-	"ndls/placement"
-	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/registry"
 )
-
-// Tasks runs the tasks of a stage. A [Scheduler] does so with workers.
-type Tasks interface {
-	// Run runs the tasks of one phase of a stage, and returns the reports of the stage so far.
-	Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error)
-	// Workers returns the number of workers for which the next stage is cut.
-	Workers() int
-	// Here lists the workers that are present now.
-	Here() []control.Hello
-	// Forget drops what is known of earlier attempts at a stage. The next Run begins it anew, and no worker can commit to it any more.
-	// discards counts how often output of the run was discarded until now.
-	Forget(ctx context.Context, discards int) error
-	// Recorded returns the number of the last durable record about Tasks, 0 if there is none.
-	Recorded() uint64
-	// Losses lists the work that had to be done again.
-	Losses() []Loss
-	// Sharers waits for the workers that can share the rows of a graph, and lists them. With all it also waits, for a while, for missing ones.
-	Sharers(ctx context.Context, all bool) (Sharers, error)
-	// Announce publishes how far the stages of the run are.
-	Announce(stages []StageStatus)
-	// UnderWay returns the tasks of the present phase if workers work on them.
-	UnderWay() []control.Task
-}
-
-// Job is a plan bound to a run directory.
-type Job struct {
-	Store   storage.Store
-	Catalog *catalog.Catalog
-	Tasks   Tasks
-	Plan    plan.Options
-	// Resources holds the known resources of a worker. Without Memory nothing is planned, because each worker plans for itself.
-	Resources control.Resources
-	// Measure measures the speeds of the machine. It is called once, if the coming stages are planned to take longer than measureFrom. If it
-	// is nil, nothing is measured.
-	Measure func(context.Context) (control.Speeds, error)
-	// Alone says that the only worker shares this host and measures the run directory together with its scratch folder. Several workers
-	// measure their own scratch folders, and the sizes in the catalogue are added.
-	Alone bool
-	// Workers is the expected number of workers, 0 if unknown.
-	Workers int
-	// Parallel names the way in which workers share stages; "" is Columns.
-	Parallel placement.Parallel
-	// GroupSize is the number of workers that share the rows of a block of columns with a grid, 0 to choose it.
-	GroupSize int
-	Inputs    control.Inputs
-	// Files lists the files of the dataset, without digests. It is empty if no dataset was named or the dataset has no files. Digest computes
-	// the digests of some of them.
-	Files  []InputFile
-	Digest func(context.Context, []InputFile) error
-	// Restart discards what the stages to run, and the stages that read their output, have committed. Otherwise the run continues.
-	Restart bool
-	// Whole leaves out stages for which the dataset lacks the input. A single stage that the user names is refused instead.
-	Whole bool
-	// Standing is the state of the run directory when it was opened, nil if it had no record.
-	Standing *Standing
-	// Lonely says that no other process writes to the run directory: files outside the catalogue are then left over. Local says so of the
-	// records alone.
-	Lonely, Local bool
-	// Counts holds what the dataset states of the graph. Without a number of nodes nothing is planned before the partition is complete.
-	Counts estimate.Counts
-	// Stopped reports whether the cause that ended the context of Run is a stop by the user. It is nil if nobody can stop the run.
-	Stopped func(cause error) bool
-	// Versions and Host are copied into the record.
-	Versions map[string]string
-	Host     *control.Host
-	Log      *slog.Logger
-
-	// listed is the largest number of bytes in the catalogue after a phase of the stage.
-	listed int64
-	// lean says that the stage under way leaves out temporary files that only save time. spare is the number of bytes that copies of edges may
-	// use all the same.
-	lean  bool
-	spare int64
-	// leftOut lists the reasons for which stages were left out so far.
-	leftOut []string
-}
 
 // Run runs the stages that are not complete, in order, and returns the record at the end. If a stage does not fit, the error wraps
 // [mem.ErrBudget] or [estimate.ErrDisk]. Other errors wrap [control.ErrPlanMismatch] or [ErrForeign], or come from Tasks. After any error
@@ -432,16 +358,6 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 	return report, nil
 }
 
-// phase runs the tasks of one phase.
-func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
-	for i := range tasks {
-		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean, tasks[i].Spare = j.Plan, j.Inputs, j.lean, j.spare
-	}
-	reports, err := j.Tasks.Run(ctx, tasks)
-	j.listed = max(j.listed, j.forecast().bytes(func(control.Stage) bool { return true }))
-	return reports, err
-}
-
 // runPhases runs what is left of a stage with the workers that are present.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
 	steps, _ := s.Shape(j.Plan, sum).(stage.Steps)
@@ -681,4 +597,96 @@ func (j *Job) finish(ctx context.Context, rec *Record) error {
 		}
 	}
 	return j.write(ctx, rec)
+}
+
+// otherOptions returns the error for a plan that differs from the plan of the run directory. begun lists the stages whose output the run
+// directory holds. The error names the options that differ and the command that makes the first of these stages again with the options of
+// the job. That command discards no more than necessary.
+func (j *Job) otherOptions(there plan.Options, differ []string, begun []control.Stage) error {
+	first := begun[slices.IndexFunc(begun, func(s control.Stage) bool { return len(registry.Diff(j.Plan, there, s)) > 0 })]
+	lost := slices.DeleteFunc(registry.Readers(j.Plan, first), func(s control.Stage) bool { return !slices.Contains(begun, s) })
+	return fmt.Errorf("%s was made with other options:\n  %s\nuse the same options, or another --run, or discard the output of %s and make it again, then repeat this command:\n  %s: %w",
+		j.Store.URI(), strings.Join(differ, "\n  "), enumerated(lost), Again(j.Plan, there, j.Store.URI(), j.Inputs, first), control.ErrPlanMismatch)
+}
+
+// enumerated joins the names of stages for a sentence.
+func enumerated(list []control.Stage) string {
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = string(s)
+	}
+	if last := len(words) - 1; last > 0 {
+		return strings.Join(words[:last], ", ") + " and " + words[last]
+	}
+	return strings.Join(words, "")
+}
+
+// Again returns the command that makes a stage of a run directory again with the options of here in place of the options of there. The
+// command lists the options that differ and that belong to this stage or to a stage before it. in holds the names that the user gave to
+// files.
+func Again(here, there plan.Options, run string, in control.Inputs, s control.Stage) string {
+	ours, theirs, files := here.Values(), there.Values(), in.Flags()
+	words := []string{"ndls", registry.Verb(s), "--run", report.Quoted(run)}
+	if s == control.Partition {
+		words = append(words, "--dataset", report.Quoted(cmp.Or(files["dataset"], "URI")))
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		if ours[name] == theirs[name] || name == "dataset" || !belongs(here, there, name, s) {
+			continue
+		}
+		value, ok := spelt(here, name)
+		if !ok {
+			continue
+		}
+		if file := files[name]; file != "" {
+			value = file
+		}
+		words = append(words, "--"+name+"="+report.Quoted(value))
+	}
+	return strings.Join(append(words, "--resume=false"), " ")
+}
+
+// belongs reports whether an option decides the bytes of stage s or of one before it, under either plan.
+func belongs(here, there plan.Options, name string, s control.Stage) bool {
+	all := registry.Names()
+	all = all[:slices.Index(all, s)+1]
+	with, without := there, here
+	with.Copy(name, here)
+	without.Copy(name, there)
+	return len(registry.Diff(with, there, all...)) > 0 || len(registry.Diff(here, without, all...)) > 0
+}
+
+// spelt returns the value of an option in the form that its flag reads. ok is false if the options leave it open because their rule has no
+// such option; the flag of the rule leaves it open, too.
+func spelt(p plan.Options, name string) (value string, ok bool) {
+	value = p.Values()[name]
+	if x, known := plan.Find(name); known && x.Positive() && value == "0" {
+		return p.InForce(name), !x.Refuses(p)
+	}
+	return value, true
+}
+
+// Finished reports whether all stages of the job are complete in rec, or would be left out, under the same plan and inputs. It writes
+// nothing. The catalogue must be bound to the plan of the job.
+func (j *Job) Finished(ctx context.Context, rec *Record, stages []control.Stage) (bool, error) {
+	if len(rec.Discarding) > 0 || len(registry.Diff(j.Plan, rec.Plan, rec.begun()...)) > 0 {
+		return false, nil
+	}
+	left := *rec
+	left.Wanted = slices.Clone(rec.Wanted)
+	if err := j.compareInputs(ctx, &left); err != nil {
+		return false, err
+	}
+	if err := rec.Check(j.Catalog); err != nil {
+		return false, err
+	}
+	for _, s := range stages {
+		if rec.Done(s) {
+			continue
+		}
+		if skip, err := j.check(ctx, &left, s); err != nil || !skip {
+			return false, err
+		}
+	}
+	return true, nil
 }

@@ -10,6 +10,33 @@ import (
 	"ndls/internal/control"
 )
 
+// gangState holds what leases know of the gangs of the present phase, if it has any. The tasks of the same columns form one gang, which has
+// a name, the first panel of its columns.
+//
+// The members of a gang stop together. If a lease ends without a report, all other leases of the gang end, so that its members come back
+// and form another gang; an idle worker takes the place of a lost one. A worker that reports the failure of another one does not know
+// whether that worker is dead. The gang is then broken, and the next one begins after the leases of the others have ended as well. Other
+// gangs of the phase go on.
+type gangState struct {
+	broken map[int]bool
+	// breaks counts, since the last commit of a gang, how often it broke without a known reason.
+	breaks map[int]int
+	// unfit lists workers that reported, in a gang of the stage, too little memory or disk. No gang of the stage takes them again.
+	unfit []string
+	// memory returns the memory of a worker in bytes. If it is nil, memory is not compared.
+	memory func(worker string) int64
+	// members lists the present workers that can join gangs; nil stands for enough of them.
+	members func() []string
+}
+
+// phaseTasks lists the tasks of a phase.
+type phaseTasks []*task
+
+// span describes a lease.
+func (x *lease) span(end time.Time, how string) Span {
+	return Span{Worker: x.worker, Stage: x.task.Stage, Task: x.task.ID(), Begin: x.since, End: end, How: how}
+}
+
 const (
 	// failureBudget is the number of failures of a task, each of which a further attempt might have avoided, after which the run is given up.
 	failureBudget = 3
@@ -531,3 +558,117 @@ func (l *leases) counts() (c TaskCounts) {
 	}
 	return c
 }
+
+// lose counts a lost lease against its worker. It also counts it against the task, as far as the task may be the cause: losses with only
+// one worker say nothing about the task.
+func (l *leases) lose(now time.Time, t *task, loss Loss) {
+	l.losses = append(l.losses, loss)
+	l.strike(now, loss.Worker, l.ttl)
+	t.losses++
+	if !slices.Contains(t.lostWith, loss.Worker) {
+		t.lostWith = append(t.lostWith, loss.Worker)
+	}
+	switch {
+	case len(t.lostWith) >= lossBudget:
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("was lost with %d different workers, last with worker %s: %s", lossBudget, loss.Worker, loss.Reason)}
+	case t.losses >= lossLimit:
+		l.failed = &givenUp{Task: t.ID(), Reason: fmt.Sprintf("was lost %d times, last with worker %s: %s", lossLimit, loss.Worker, loss.Reason)}
+	}
+}
+
+// TaskCounts counts the tasks of a phase by state.
+type TaskCounts struct {
+	Waiting int `json:"waiting"`
+	Running int `json:"running"`
+	Done    int `json:"done"`
+}
+
+// Span is the time in which a worker held a task.
+type Span struct {
+	Worker string        `json:"worker"`
+	Stage  control.Stage `json:"stage"`
+	Task   string        `json:"task"`
+	Begin  time.Time     `json:"begin"`
+	// End is the present time for a task under way.
+	End time.Time `json:"end"`
+	// How says how the span ended: "done", "lost", "failed", "stopped", or "late" if another worker was first. Before the end it is "under
+	// way".
+	How string `json:"how"`
+}
+
+// MostSpans is the number of ended tasks that [Scheduler.History] remembers. It forgets older ones.
+const MostSpans = 256
+
+// spans lists tasks that have ended, MostSpans at most.
+type spans []Span
+
+// add notes how a lease ended.
+func (h *spans) add(x *lease, how string) {
+	if len(*h) == MostSpans {
+		*h = slices.Delete(*h, 0, 1)
+	}
+	*h = append(*h, x.span(time.Now(), how))
+}
+
+// howEnded returns the word for the outcome by which a worker ends a task.
+func howEnded(o control.Outcome) string {
+	switch {
+	case o.Report != nil:
+		return "done"
+	case o.Kind == control.Drained:
+		return "stopped"
+	}
+	return "failed"
+}
+
+const (
+	// lossBudget is the number of different workers that may be lost with a task before the run is given up. A restarted worker counts as a
+	// different one.
+	lossBudget = 5
+	// lossLimit is the total number of times that a task may lose its worker, which may be the same one each time.
+	lossLimit = 20
+	// freeLosses is the number of losses in a row, without a finished task between them, that a worker may have before gangs leave it out.
+	freeLosses = 1
+	// longestQuarantine bounds, in leases, how long one loss keeps a worker out.
+	longestQuarantine = 64
+)
+
+// quarantine keeps workers that are lost again and again out of gangs. A worker that stands still ends the lease of every member of its
+// gang; the others must be able to go on without it. Each further loss keeps the worker out for twice as long. A task that it finishes ends
+// its quarantine.
+type quarantine struct {
+	// strikes counts, for each worker, its losses since it last finished a task.
+	strikes map[string]int
+	// until is the time from which a worker may be in a gang again. A coordinator that was restarted knows the strikes alone.
+	until map[string]time.Time
+}
+
+func newQuarantine() quarantine {
+	return quarantine{strikes: map[string]int{}, until: map[string]time.Time{}}
+}
+
+// strike counts a loss of a worker.
+func (q quarantine) strike(now time.Time, worker string, ttl time.Duration) {
+	q.strikes[worker]++
+	if n := q.strikes[worker] - freeLosses; n > 0 {
+		q.until[worker] = now.Add(quarantineTime(n, ttl))
+	}
+}
+
+// quarantineTime returns the time for which the nth loss in excess of freeLosses keeps a worker out.
+func quarantineTime(n int, ttl time.Duration) time.Duration {
+	leases := longestQuarantine
+	if n <= 6 {
+		leases = min(1<<(n-1), longestQuarantine)
+	}
+	return time.Duration(leases) * ttl
+}
+
+// release forgets the losses of a worker that has finished a task.
+func (q quarantine) release(worker string) {
+	delete(q.strikes, worker)
+	delete(q.until, worker)
+}
+
+// keepsOut reports whether gangs leave a worker out now.
+func (q quarantine) keepsOut(now time.Time, worker string) bool { return now.Before(q.until[worker]) }

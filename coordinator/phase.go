@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ndls/internal/control"
@@ -13,9 +14,6 @@ import (
 
 // glance is the interval at which the progress of the tasks under way is read.
 const glance = time.Second
-
-// ErrTask reports a task that could not be done.
-var ErrTask = errors.New("the task cannot be done")
 
 // Run runs the tasks of one phase of a stage, and returns the reports of the stage so far, including those of earlier phases and of earlier
 // coordinators. A phase on which workers still work from before a restart continues as it was cut then.
@@ -279,4 +277,93 @@ func (s phaseLoop) understaffed(now time.Time) bool {
 	}
 	s.recut = now.Sub(s.short) > shortLeases*s.o.Lease
 	return s.recut
+}
+
+// Gang implements [control.Service].
+func (s *Scheduler) Gang(ctx context.Context, fencing uint64) (control.Gang, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		x, err := s.leases.held(fencing)
+		if s.ended || s.recut {
+			err = fmt.Errorf("coordinator: there will be no gang: %w", control.ErrLeaseLost)
+		}
+		if err = errors.Join(s.err, err); err != nil {
+			return control.Gang{}, err
+		}
+		if g, whole := s.leases.gang(x); whole {
+			b := s.journal.add() // the leases of all are to be durable
+			s.mu.Unlock()
+			err := s.settle(ctx, b)
+			s.mu.Lock()
+			return g, err
+		}
+		if err := s.awaitChange(ctx); err != nil {
+			return control.Gang{}, err
+		}
+	}
+}
+
+// Sharers waits for the workers that are to share the rows of a graph and lists them. It lists the workers that are present once tasks may
+// be given out. With all it waits for Options.Workers of them, but no longer than a lease.
+func (s *Scheduler) Sharers(ctx context.Context, all bool) (Sharers, error) {
+	tick := time.NewTicker(s.o.Lease / ticksPerLease)
+	defer tick.Stop()
+	looks := time.NewTicker(heartbeat(s.o.Lease))
+	defer looks.Stop()
+	reminders := time.NewTicker(reminder)
+	defer reminders.Stop()
+	for since := time.Now(); ; {
+		s.mu.Lock()
+		s.gather()
+		err, changed, here := s.err, s.changed, s.members.live()
+		list := s.sharers(time.Now())
+		ready := s.gathered && here > 0 && (!all || here >= s.o.Workers || time.Since(since) > s.o.Lease)
+		s.mu.Unlock()
+		switch {
+		case err != nil:
+			return Sharers{}, err
+		case ready:
+			return list, nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-looks.C:
+			if err := s.settled(s.journal.look(ctx)); err != nil {
+				return Sharers{}, err
+			}
+		case <-reminders.C:
+			s.remind()
+		case <-ctx.Done():
+			return Sharers{}, stopped(ctx)
+		}
+	}
+}
+
+// sharers lists the workers that are present, serve rows, and have not reported too little memory or disk for a gang of the stage.
+func (s *Scheduler) sharers(now time.Time) (list Sharers) {
+	for m := range s.members.present {
+		switch {
+		case m.Blocks == "" || slices.Contains(s.leases.unfit, m.Hello.Worker):
+		case s.leases.quarantine.keepsOut(now, m.Hello.Worker):
+			list.Held = append(list.Held, m.Hello)
+		default:
+			list.Fit = append(list.Fit, m.Hello)
+		}
+	}
+	return list
+}
+
+// UnderWay returns the tasks of the present phase if workers work on them. They may have begun before the coordinator was restarted.
+func (s *Scheduler) UnderWay() (tasks []control.Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.leases.open) == 0 || s.leases.failed != nil || s.recut {
+		return nil
+	}
+	for _, t := range s.leases.tasks {
+		tasks = append(tasks, t.Task)
+	}
+	return tasks
 }

@@ -17,6 +17,16 @@ import (
 	"ndls/stage"
 )
 
+// phase runs the tasks of one phase.
+func (j *Job) phase(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
+	for i := range tasks {
+		tasks[i].Plan, tasks[i].Inputs, tasks[i].Lean, tasks[i].Spare = j.Plan, j.Inputs, j.lean, j.spare
+	}
+	reports, err := j.Tasks.Run(ctx, tasks)
+	j.listed = max(j.listed, j.forecast().bytes(func(control.Stage) bool { return true }))
+	return reports, err
+}
+
 // underWay returns the tasks on which workers work if they belong to this stage. The tasks may have begun before a restart.
 func (j *Job) underWay(s control.Stage) []control.Task {
 	if tasks := j.Tasks.UnderWay(); len(tasks) > 0 && tasks[0].Stage == s {

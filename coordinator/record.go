@@ -22,6 +22,9 @@ import (
 	"ndls/stage/registry"
 )
 
+// InputFile is a file of the dataset as the partition has read it.
+type InputFile = control.InputFile
+
 const (
 	// RecordName is the name of the record in every run directory.
 	RecordName = "run.json"
@@ -363,4 +366,25 @@ func (r *Record) Progress() []StageStatus {
 		}
 	}
 	return list
+}
+
+// CatalogMark describes the catalogue at the time when a record was written.
+type CatalogMark struct {
+	// Number is the number of its last change.
+	Number    uint64            `json:"number"`
+	Published catalog.Published `json:"published,omitzero"`
+}
+
+func (m *CatalogMark) number() uint64 {
+	if m == nil {
+		return 0
+	}
+	return m.Number
+}
+
+func (m *CatalogMark) published() catalog.Published {
+	if m == nil {
+		return catalog.Published{}
+	}
+	return m.Published
 }

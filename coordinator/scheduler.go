@@ -22,6 +22,16 @@ import (
 	"ndls/stage/registry"
 )
 
+// drained reports whether a worker that asks for a task gets none because it drains, and notes that it was told so.
+func (s *Scheduler) drained(m *member) bool {
+	if !m.drain || s.leases.of(m.Worker) != nil {
+		return false
+	}
+	m.left, m.told = true, true
+	s.wake()
+	return true
+}
+
 const (
 	// DefaultLease is the time that a worker may be silent before another worker gets its task.
 	DefaultLease = 30 * time.Second

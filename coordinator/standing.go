@@ -279,27 +279,6 @@ func (s *Standing) Least() uint64 { return max(s.Record.Catalog.number(), s.jour
 // Known reports whether the record names the last change of the catalogue. Records of earlier versions do not.
 func (s *Standing) Known() bool { return s.Record.Catalog != nil }
 
-// CatalogMark describes the catalogue at the time when a record was written.
-type CatalogMark struct {
-	// Number is the number of its last change.
-	Number    uint64            `json:"number"`
-	Published catalog.Published `json:"published,omitzero"`
-}
-
-func (m *CatalogMark) number() uint64 {
-	if m == nil {
-		return 0
-	}
-	return m.Number
-}
-
-func (m *CatalogMark) published() catalog.Published {
-	if m == nil {
-		return catalog.Published{}
-	}
-	return m.Published
-}
-
 // journalEnd holds what the journal knows of the rest of the run.
 type journalEnd struct {
 	last     uint64 // the number of its last record, 0 for none

@@ -8,6 +8,20 @@ import (
 	"ndls/internal/control"
 )
 
+// History returns which worker held which task and when, ordered by the beginning: the last [MostSpans] that have ended since this
+// coordinator began, and those under way.
+func (s *Scheduler) History() []Span {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	list := slices.Clone(s.leases.history)
+	for _, x := range s.leases.open {
+		list = append(list, x.span(now, "under way"))
+	}
+	slices.SortFunc(list, func(a, b Span) int { return a.Begin.Compare(b.Begin) })
+	return list
+}
+
 // Status describes the present state of a run. Its JSON field names are stable.
 type Status struct {
 	// Run is the URI of the run directory.
@@ -26,13 +40,6 @@ type Status struct {
 	// Losses lists the work of the run that had to be done again; SecondsLost is the sum.
 	Losses      []Loss  `json:"losses"`
 	SecondsLost float64 `json:"seconds_lost"`
-}
-
-// TaskCounts counts the tasks of a phase by state.
-type TaskCounts struct {
-	Waiting int `json:"waiting"`
-	Running int `json:"running"`
-	Done    int `json:"done"`
 }
 
 // WorkerStatus describes a worker that has joined.

@@ -483,13 +483,13 @@ var mutants = []mutant{
 		tests: []string{"coordinator TestStragglerByTimeLeft"},
 	},
 	{
-		area: journal, file: "coordinator/quarantine.go", what: "holds a worker off for twice as long",
+		area: journal, file: "coordinator/leases.go", what: "holds a worker off for twice as long",
 		from:  "leases = min(1<<(n-1), longestQuarantine)",
 		to:    "leases = min(1<<n, longestQuarantine)",
 		tests: []string{"coordinator TestQuarantine"},
 	},
 	{
-		area: journal, file: "coordinator/quarantine.go", what: "> for >=: gives up one worker later",
+		area: journal, file: "coordinator/leases.go", what: "> for >=: gives up one worker later",
 		from:  "case len(t.lostWith) >= lossBudget:",
 		to:    "case len(t.lostWith) > lossBudget:",
 		tests: []string{"coordinator TestBudgets"},
