@@ -57,6 +57,8 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
 			env.Inputs.SoftLabels, file.Info().NumFeatures, classes, s.Classes)
 	}
-	x := &imports.Rows{Env: env.Env, From: env.Inputs.SoftLabels, Source: file.Features, Count: s.Nodes, Node: node, Rules: imports.Rules{Each: true}}
+	x := &imports.Rows{
+		Env: env.Env, From: env.Inputs.SoftLabels, Source: file.Features, Count: s.Nodes, Node: node, Rules: imports.Rules{Each: true},
+	}
 	return x.Commit(ctx, out, first, last)
 }
