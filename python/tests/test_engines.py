@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -159,15 +160,11 @@ def test_ray(tmp_path: Path, wanted: dict[str, str]) -> None:
         cluster.shutdown()
 
 
-def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A barrier stage of Spark has the workers."""
-    pytest.importorskip("pyspark")
+def spark() -> Any:
+    """Starts two executors on this host."""
     from pyspark.sql import SparkSession
 
-    import ndls.spark
-
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    session = (
+    return (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
         .config("spark.executor.memory", "512m")
@@ -175,6 +172,15 @@ def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.Monke
         .config("spark.executorEnv.NDLS_BINARY", ndls.binary())
         .getOrCreate()
     )
+
+
+def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A barrier stage of Spark has the workers."""
+    pytest.importorskip("pyspark")
+    import ndls.spark
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    session = spark()
     try:
         run = tmp_path / "run"
         opened = ndls.spark.run(GRAPH, run, session=session, workers=2, threads=1, memory="512MiB", progress=False, **OPTIONS)
@@ -183,6 +189,141 @@ def test_spark(tmp_path: Path, wanted: dict[str, str], monkeypatch: pytest.Monke
         assert checksums(run) == wanted
     finally:
         session.stop()
+
+
+FRAMES: dict[str, Any] = {"runs": 1, "epochs": 5, "probes": 16, "epsilon": 0.01, "lease": "3s", "checkpoint": "2s", "progress": False}
+COLUMNS = {"src": "src", "dst": "dst", "id": "id", "features": [f"x{i}" for i in range(16)], "label": "label", "split": "split"}
+
+
+@pytest.fixture(scope="module")
+def tables() -> tuple[Any, Any]:
+    """A million edges and 50,000 nodes, as tables of pandas."""
+    import numpy as np
+    import pandas as pd
+
+    rng = np.random.default_rng(5)
+    nodes, edges = 50_000, 1_000_000
+    topic = rng.integers(4, size=nodes)
+    rows = (np.eye(4, 16)[topic] + rng.normal(0, 1, (nodes, 16))).astype(np.float32)
+    frame = pd.DataFrame({"id": np.arange(nodes) * 3, "label": topic, "split": rng.choice(["train", "valid", "test"], nodes)})
+    frame = pd.concat([frame, pd.DataFrame(rows, columns=[f"x{i}" for i in range(16)])], axis=1)
+    ends = rng.integers(nodes, size=(2, edges)) * 3
+    return pd.DataFrame({"src": ends[0], "dst": ends[1]}), frame
+
+
+@pytest.fixture(scope="module")
+def predicted(tables: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The predictions of one process, from files, by id."""
+    folder = tmp_path_factory.mktemp("frames")
+    options = {name: value for name, value in FRAMES.items() if name not in ("lease", "checkpoint")}
+    run = ndls.run(ndls.from_pandas(*tables, folder=folder / "graph", **COLUMNS), folder / "run", memory="1GiB", **options)
+    return pq.read_table(run.export("predictions", folder / "predictions.parquet")).to_pandas().sort_values("id").reset_index(drop=True)
+
+
+def same(frame: Any, predicted: Any) -> None:
+    """Compares predictions of an engine with those of one process: the same bits."""
+    import numpy as np
+
+    frame = frame.sort_values("id").reset_index(drop=True)
+    assert list(frame.columns) == list(predicted.columns)
+    for name in predicted.columns:
+        assert np.array_equal(np.stack(frame[name].to_list()), np.stack(predicted[name].to_list())), name
+
+
+def test_dask_dataframes(tmp_path: Path, tables: tuple[Any, Any], predicted: Any) -> None:
+    """DataFrames in and out, and a process of Dask is killed on the way."""
+    distributed = pytest.importorskip("distributed")
+    import dask.dataframe
+
+    import ndls.dask
+
+    edges, nodes = (dask.dataframe.from_pandas(table, npartitions=4) for table in tables)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        graph = ndls.dask.from_dataframes(edges, nodes, folder=tmp_path / "graph", **COLUMNS)
+        victim = next(iter(cluster.workers.values())).pid
+        with once(tmp_path / "run", "lsi", lambda: os.kill(victim, signal.SIGKILL)) as killed:
+            run = ndls.dask.run(graph, tmp_path / "run", client=client, memory="512MiB", **FRAMES)
+        assert killed, "nothing was killed"
+        assert run is not None
+        same(ndls.dask.to_dataframe(run, folder=tmp_path / "out", parts=3).compute(), predicted)
+    with pytest.raises(FileExistsError, match="give another folder"):
+        ndls.dask.from_dataframes(edges, nodes, folder=tmp_path / "graph", **COLUMNS)
+    with pytest.raises(TypeError, match="sauce"):
+        ndls.dask.from_dataframes(edges, nodes, folder=tmp_path / "other", sauce="src")
+
+
+def test_ray_datasets(tmp_path: Path, tables: tuple[Any, Any], predicted: Any) -> None:
+    """Datasets in and out, and a process of Ray is killed on the way."""
+    ray = pytest.importorskip("ray")
+    import ndls.ray
+
+    ray.init(num_cpus=2, log_to_driver=False)
+    try:
+        edges, nodes = (ray.data.from_pandas(table) for table in tables)
+        graph = ndls.ray.from_dataframes(edges, nodes, folder=tmp_path / "graph", **COLUMNS)
+
+        def kill() -> None:
+            pid = workers_of(tmp_path / "run")[0]
+            os.kill(next(ancestors(pid)), signal.SIGKILL)
+
+        with once(tmp_path / "run", "lsi", kill) as killed:
+            run = ndls.ray.run(graph, tmp_path / "run", workers=2, memory="512MiB", **FRAMES)
+        assert killed, "nothing was killed"
+        assert run is not None
+        same(ndls.ray.to_dataframe(run, folder=tmp_path / "out", parts=3).to_pandas(), predicted)
+    finally:
+        ray.shutdown()
+
+
+def test_spark_dataframes(tmp_path: Path, tables: tuple[Any, Any], predicted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DataFrames in and out, and an executor of Spark is killed on the way."""
+    pytest.importorskip("pyspark")
+    import ndls.spark
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    session = spark()
+    try:
+        edges, nodes = (session.createDataFrame(table) for table in tables)
+        graph = ndls.spark.from_dataframes(edges, nodes, folder=tmp_path / "graph", **COLUMNS)
+
+        def kill() -> None:
+            pid = workers_of(tmp_path / "run")[0]
+            executor = next(p for p in ancestors(pid) if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{p}/cmdline").read_bytes())
+            os.kill(executor, signal.SIGKILL)
+
+        with once(tmp_path / "run", "lsi", kill) as killed:
+            run = ndls.spark.run(graph, tmp_path / "run", session=session, workers=2, threads=1, memory="512MiB", **FRAMES)
+        assert killed, "nothing was killed"
+        assert run is not None
+        same(ndls.spark.to_dataframe(run, folder=tmp_path / "out", session=session, parts=3).toPandas(), predicted)
+    finally:
+        session.stop()
+
+
+def test_spark_connect(tmp_path: Path, tables: tuple[Any, Any], predicted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client of Spark Connect, whose server runs beside it."""
+    pytest.importorskip("pyspark")
+    pytest.importorskip("grpc_status")
+    program = """
+import sys, pandas, ndls.spark
+from pyspark.sql import SparkSession
+session = SparkSession.builder.remote("local[2]").getOrCreate()
+edges, nodes = (session.read.parquet(sys.argv[1] + name) for name in ("/edges.parquet", "/nodes.parquet"))
+graph = ndls.spark.from_dataframes(edges, nodes, folder=sys.argv[2] + "/graph", src="src", dst="dst", id="id", features=[f"x{i}" for i in range(16)], label="label", split="split")
+run = ndls.spark.run(graph, sys.argv[2] + "/run", session=session, workers=2, threads=1, memory="512MiB", runs=1, epochs=5, probes=16, epsilon=0.01, progress=False)
+ndls.spark.to_dataframe(run, folder=sys.argv[2] + "/out", session=session, parts=2).toPandas().to_pickle(sys.argv[2] + "/predictions.pickle")
+session.stop()
+"""
+    import pandas as pd
+
+    ndls.from_pandas(*tables, folder=tmp_path / "files", **COLUMNS)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    # A process has a classic session or one of Connect, not both.
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "files"), str(tmp_path)], check=True, timeout=300)
+    same(pd.read_pickle(tmp_path / "predictions.pickle"), predicted)
 
 
 def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

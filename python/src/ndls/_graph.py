@@ -349,18 +349,54 @@ def from_arrow(
     edges = edges if isinstance(edges, pa.Table) else pa.table(edges)
     nodes = nodes if nodes is None or isinstance(nodes, pa.Table) else pa.table(nodes)
     names = [features] if isinstance(features, str) else list(features or [])
-    if nodes is None and (id or names or label or split):
-        raise ValueError("id, features, label and split name columns of a table of nodes: give it as nodes")
     edges = _columns(edges, "edges", [src, dst, weight], src is not None and dst is not None)
+    if nodes is not None:
+        nodes = _columns(nodes, "nodes", [id, *names, label, split], id is not None)
     out, temporary = _folder(folder)
     _write(edges, out / "edges.parquet")
+    if nodes is not None:
+        _write(nodes, out / "nodes.parquet")
+    uri = table_uri(
+        str(out / "edges.parquet"),
+        None if nodes is None else str(out / "nodes.parquet"),
+        src=src,
+        dst=dst,
+        weight=weight,
+        id=id,
+        features=names,
+        label=label,
+        split=split,
+        directed=directed,
+        repeated=repeated,
+        missing=missing,
+    )
+    return Graph(uri, out, temporary)
+
+
+def table_uri(
+    edges: str,
+    nodes: str | None = None,
+    *,
+    src: str | None = None,
+    dst: str | None = None,
+    weight: str | None = None,
+    id: str | None = None,
+    features: Sequence[str] | str | None = None,
+    label: str | None = None,
+    split: str | None = None,
+    directed: bool = False,
+    repeated: str | None = None,
+    missing: Sequence[str] | str | None = None,
+) -> str:
+    """Spells the dataset URI of tables that are written already; the names of columns are those of ``from_arrow``."""
+    names = [features] if isinstance(features, str) else list(features or [])
+    if nodes is None and (id or names or label or split):
+        raise ValueError("id, features, label and split name columns of a table of nodes: give it as nodes")
     keys: dict[str, Any] = {"src": src, "dst": dst, "weight": weight, "repeated": repeated, "directed": "true" if directed else None}
     keys["missing"] = [missing] if isinstance(missing, str) else list(missing or [])
     if nodes is not None:
-        nodes = _columns(nodes, "nodes", [id, *names, label, split], id is not None)
-        _write(nodes, out / "nodes.parquet")
-        keys |= {"nodes": out / "nodes.parquet", "id": id, "features": names, "label": label, "split": split}
-    return Graph(_uri("table", out / "edges.parquet", keys), out, temporary)
+        keys |= {"nodes": nodes, "id": id, "features": names, "label": label, "split": split}
+    return _uri("table", edges, keys)
 
 
 def from_pandas(edges: pandas.DataFrame, nodes: pandas.DataFrame | None = None, **columns: Any) -> Graph:
@@ -404,7 +440,7 @@ def _folder(folder: Folder) -> tuple[Path, tempfile.TemporaryDirectory[str] | No
     return path, None
 
 
-def _uri(kind: str, path: Path, keys: Mapping[str, Any]) -> str:
+def _uri(kind: str, path: Path | str, keys: Mapping[str, Any]) -> str:
     """Spells a dataset URI."""
 
     def escape(value: Any) -> str:

@@ -10,13 +10,55 @@ import os
 from typing import Any
 
 import ray
+import ray.data
 
-from . import _launch
+from . import _frames, _launch
 from ._command import Progress
 from ._graph import Graph
 from ._run import Run
 
-__all__ = ["run"]
+__all__ = ["from_dataframes", "run", "to_dataframe"]
+
+
+def from_dataframes(edges: ray.data.Dataset, nodes: ray.data.Dataset | None = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
+    """Writes Datasets of Ray of edges and nodes as Parquet, and returns the graph for ``run``.
+
+    Ray writes the files where the data is, side by side. The order of rows does not change a result.
+
+    Args:
+        edges: A row for each edge.
+        nodes: A row for each node, or None: then the nodes are those that occur in edges.
+        folder: An empty folder that all nodes see, or ``s3://bucket/prefix`` where Ray can write.
+        columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
+            ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
+
+    Raises:
+        FileExistsError: The folder has edges or nodes already.
+    """
+    return _frames.graph(folder, edges, nodes, lambda data, path: data.write_parquet(path), columns)
+
+
+def to_dataframe(
+    run: Run | str | os.PathLike[str],
+    what: str = "predictions",
+    *,
+    folder: str | os.PathLike[str],
+    parts: int = _frames.PARTS,
+    **options: object,
+) -> ray.data.Dataset:
+    """Returns an artifact of a run as a Dataset, from Parquet files below a folder.
+
+    Args:
+        run: A run, or the place of its directory.
+        what: ``predictions``, ``smoothed``, ``soft-labels``, ``lsi``, ``features``, ``hops``, ``edges`` or ``nodes``.
+        folder: A folder that all nodes see. The files stay there while the Dataset is used.
+        parts: The number of files, which Ray reads side by side.
+        options: Further flags of ``ndls export``.
+
+    Raises:
+        FileExistsError: The folder has this artifact already.
+    """
+    return ray.data.read_parquet(_frames.export(run, what, folder, parts, options))
 
 
 class _Tasks:

@@ -8,38 +8,87 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark import BarrierTaskContext, InheritableThread
-from pyspark.sql import SparkSession
+from pyspark import BarrierTaskContext
+from pyspark.sql import DataFrame, SparkSession
 
-from . import _launch
+from . import _frames, _launch
 from ._command import Error, Progress
 from ._graph import Graph
 from ._run import Run
 
-__all__ = ["run"]
+__all__ = ["from_dataframes", "run", "to_dataframe"]
 
-_GROUP = "ndls"
+def from_dataframes(edges: DataFrame, nodes: DataFrame | None = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
+    """Writes DataFrames of Spark of edges and nodes as Parquet, and returns the graph for ``run``.
+
+    Spark writes the files where the data is, side by side. The order of rows does not change a result.
+
+    Args:
+        edges: A row for each edge.
+        nodes: A row for each node, or None: then the nodes are those that occur in edges.
+        folder: An empty folder that all nodes see, or ``s3://bucket/prefix`` where Spark can write.
+        columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
+            ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
+
+    Raises:
+        FileExistsError: The folder has edges or nodes already.
+    """
+    return _frames.graph(folder, edges, nodes, lambda frame, path: frame.write.parquet(path), columns)
+
+
+def to_dataframe(
+    run: Run | str | os.PathLike[str],
+    what: str = "predictions",
+    *,
+    folder: str | os.PathLike[str],
+    session: SparkSession | None = None,
+    parts: int = _frames.PARTS,
+    **options: object,
+) -> DataFrame:
+    """Returns an artifact of a run as a DataFrame, from Parquet files below a folder.
+
+    Args:
+        run: A run, or the place of its directory.
+        what: ``predictions``, ``smoothed``, ``soft-labels``, ``lsi``, ``features``, ``hops``, ``edges`` or ``nodes``.
+        folder: A folder that all nodes see. The files stay there while the DataFrame is used.
+        parts: The number of files, which Spark reads side by side.
+        options: Further flags of ``ndls export``.
+
+    Raises:
+        FileExistsError: The folder has this artifact already.
+    """
+    return _session(session).read.parquet(_frames.export(run, what, folder, parts, options))
+
+
+def _session(session: SparkSession | None) -> SparkSession:
+    active = session or SparkSession.getActiveSession()
+    if active is None:
+        raise Error("there is no Spark session: give session=")
+    return active
 
 
 class _Tasks:
     """The workers of a barrier stage, which ends as a whole."""
 
     def __init__(self, session: SparkSession, place: _launch.Place, workers: int) -> None:
-        self.context = session.sparkContext
+        self.session = session
         self.workers = workers
+        self.tag = f"ndls-{uuid.uuid4().hex}"
         self.error: BaseException | None = None
         self.ended = threading.Event()
-        self.thread = InheritableThread(target=self._run, args=(place,))
+        self.thread = threading.Thread(target=self._run, args=(place,))
         self.thread.start()
 
     def _run(self, place: _launch.Place) -> None:
         try:
-            self.context.setJobGroup(_GROUP, f"workers of {place.run}", interruptOnCancel=True)
-            rows = self.context.parallelize(range(self.workers), self.workers).barrier()
-            rows.mapPartitions(lambda _: _work(place)).collect()
+            self.session.addTag(self.tag)
+            tasks = self.session.range(0, self.workers, 1, self.workers)
+            # Spark starts a barrier stage again only if its rows go to another stage, which counts them here.
+            tasks.mapInArrow(lambda _: _work(place), "id long", barrier=True).count()
         except Exception as error:
             self.error = error
         finally:
@@ -50,7 +99,7 @@ class _Tasks:
 
     def finish(self, patience: float) -> None:
         if not self.ended.wait(patience):
-            self.context.cancelJobGroup(_GROUP)
+            self.session.interruptTag(self.tag)
         self.thread.join()
 
 
@@ -59,6 +108,13 @@ def _work(place: _launch.Place) -> Iterator[Any]:
     address = context.getTaskInfos()[context.partitionId()].address
     _launch.work(place, address.rsplit(":", 1)[0])
     return iter(())
+
+
+def _host(session: SparkSession) -> str:
+    """Returns the address of this host: that of the driver, or, with Spark Connect, the one towards the server."""
+    if ".connect." in type(session).__module__:
+        return _launch.address_towards(session.client.host, 443)
+    return session.conf.get("spark.driver.host") or "127.0.0.1"
 
 
 def run(
@@ -98,11 +154,7 @@ def run(
     Raises:
         Error: As for ``ndls.run``, or the stage has ended with an error.
     """
-    active = session or SparkSession.getActiveSession()
-    if active is None:
-        raise Error("there is no Spark session: give session=")
-    context = active.sparkContext
-    host = context.getConf().get("spark.driver.host") or "127.0.0.1"
-    cpus = threads or int(context.getConf().get("spark.task.cpus", "1") or 1)
+    active = _session(session)
+    cpus = threads or int(active.conf.get("spark.task.cpus", "1") or 1)
     place = _launch.Place(os.fspath(run), memory, cpus, scratch)
-    return _launch.run(graph, place, host, workers, lambda: _Tasks(active, place, workers), progress, options)
+    return _launch.run(graph, place, _host(active), workers, lambda: _Tasks(active, place, workers), progress, options)
