@@ -312,8 +312,10 @@ import sys, pandas, ndls.spark
 from pyspark.sql import SparkSession
 session = SparkSession.builder.remote("local[2]").getOrCreate()
 edges, nodes = (session.read.parquet(sys.argv[1] + name) for name in ("/edges.parquet", "/nodes.parquet"))
-graph = ndls.spark.from_dataframes(edges, nodes, folder=sys.argv[2] + "/graph", src="src", dst="dst", id="id", features=[f"x{i}" for i in range(16)], label="label", split="split")
-run = ndls.spark.run(graph, sys.argv[2] + "/run", session=session, workers=2, threads=1, memory="512MiB", runs=1, epochs=5, probes=16, epsilon=0.01, progress=False)
+columns = {"src": "src", "dst": "dst", "id": "id", "features": [f"x{i}" for i in range(16)], "label": "label", "split": "split"}
+graph = ndls.spark.from_dataframes(edges, nodes, folder=sys.argv[2] + "/graph", **columns)
+options = {"runs": 1, "epochs": 5, "probes": 16, "epsilon": 0.01, "progress": False}
+run = ndls.spark.run(graph, sys.argv[2] + "/run", session=session, workers=2, threads=1, memory="512MiB", **options)
 ndls.spark.to_dataframe(run, folder=sys.argv[2] + "/out", session=session, parts=2).toPandas().to_pickle(sys.argv[2] + "/predictions.pickle")
 session.stop()
 """

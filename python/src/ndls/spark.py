@@ -22,6 +22,7 @@ from ._run import Run
 
 __all__ = ["from_dataframes", "run", "to_dataframe"]
 
+
 def from_dataframes(edges: DataFrame, nodes: DataFrame | None = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
     """Writes DataFrames of Spark of edges and nodes as Parquet, and returns the graph for ``run``.
 
@@ -55,6 +56,7 @@ def to_dataframe(
         run: A run, or the place of its directory.
         what: ``predictions``, ``smoothed``, ``soft-labels``, ``lsi``, ``features``, ``hops``, ``edges`` or ``nodes``.
         folder: A folder that all nodes see. The files stay there while the DataFrame is used.
+        session: The present one by default.
         parts: The number of files, which Spark reads side by side.
         options: Further flags of ``ndls export``.
 
