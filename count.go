@@ -75,7 +75,7 @@ func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resource
 			return err
 		}
 		defer func() { err = errors.Join(err, part.Close()) }()
-		ids, err := part.IDs(ctx)
+		ids, err := part.CountIDs(ctx)
 		if err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func TestIdleWorkersSleep(t *testing.T) {
 // no lease is lost.
 func TestSlowStoreAnswers(t *testing.T) {
 	t.Parallel()
-	const quick = 100 * time.Millisecond
+	const quick = time.Second / 2 // half of what the store takes for a call
 	c := newCluster(t, 3)
 	c.o.Lease = 3 * time.Second
 	store := &slowStore{Store: c.store}

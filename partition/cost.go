@@ -79,7 +79,7 @@ func shardEdge(n, m int64) float64 {
 
 // HopBytes returns the size of the hop streams.
 func HopBytes(c Counts) int64 {
-	return int64(2 * float64(c.Edges) * (hopEdge(c.Nodes, c.density()) + float64(c.weight())))
+	return int64(2 * float64(c.Edges) * (hopEdge(c.Nodes, c.density()) + float64(c.weightBytes())))
 }
 
 // density returns the number of edges without directions that lie as close in a hop stream or in a shard.
@@ -90,8 +90,8 @@ func (c Counts) density() int64 {
 	return c.Edges
 }
 
-// weight returns the bytes of a weight in a hop stream and in a shard.
-func (c Counts) weight() int64 {
+// weightBytes returns the bytes of a weight in a hop stream and in a shard.
+func (c Counts) weightBytes() int64 {
 	if c.Weighted {
 		return packed.WeightBytes
 	}
@@ -153,7 +153,7 @@ func (c Counts) shardBytes() int64 {
 	if c.NoShards {
 		return 0
 	}
-	return int64(2 * float64(c.Edges) * (shardEdge(c.Nodes, c.density()) + float64(c.weight())))
+	return int64(2 * float64(c.Edges) * (shardEdge(c.Nodes, c.density()) + float64(c.weightBytes())))
 }
 
 // tileBytes returns the size of all feature tiles.

@@ -460,7 +460,7 @@ func (d *dealtRows) load(ctx context.Context, lo, hi int64, first, last int) ([]
 		threads.Go(func() error {
 			numbers := d.numbers.S[int64(t)*d.most:][:d.most]
 			for i := next.Add(1) - 1; i < int64(len(d.files)); i = next.Add(1) - 1 {
-				if err := c.file(ctx, d.files[i], numbers); err != nil {
+				if err := c.loadFile(ctx, d.files[i], numbers); err != nil {
 					return err
 				}
 			}
@@ -489,8 +489,8 @@ type cellLoad struct {
 	count       atomic.Int64
 }
 
-// file loads the rows that a file has.
-func (c *cellLoad) file(ctx context.Context, f dealtFile, numbers []uint32) (err error) {
+// loadFile loads the rows that a file has.
+func (c *cellLoad) loadFile(ctx context.Context, f dealtFile, numbers []uint32) (err error) {
 	parts := f.parts[c.interval]
 	if len(parts) == 0 {
 		return nil
@@ -501,15 +501,15 @@ func (c *cellLoad) file(ctx context.Context, f dealtFile, numbers []uint32) (err
 	}
 	defer r.Close()
 	for _, p := range parts {
-		if err := c.part(ctx, r, f, p, numbers[:p.Rows]); err != nil {
+		if err := c.loadPart(ctx, r, f, p, numbers[:p.Rows]); err != nil {
 			return fmt.Errorf("%s: %w", f.entry.Path, err)
 		}
 	}
 	return nil
 }
 
-// part loads a part of a file.
-func (c *cellLoad) part(ctx context.Context, r io.ReaderAt, f dealtFile, p placedPart, numbers []uint32) error {
+// loadPart loads a part of a file.
+func (c *cellLoad) loadPart(ctx context.Context, r io.ReaderAt, f dealtFile, p placedPart, numbers []uint32) error {
 	size := int64(shards.TileRowBytes(f.half))
 	if err := section(ctx, r, p.at, p.Rows, numberBytes, p.Nodes, func(row int64, b []byte) error {
 		number := binary.LittleEndian.Uint32(b)

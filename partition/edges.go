@@ -45,7 +45,7 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error 
 // rankedPairs opens unique pairs in a form that needs no memory of the budget while they are visited. A worker that continues after the
 // step Order holds sorted pairs; it first writes them by rank.
 func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p steps.Piece) (pairSource[T], error) {
-	pairs, err := j.keys.pairs(ctx, p)
+	pairs, err := j.keys.openPairs(ctx, p)
 	if err != nil || pairs.ranked() || !j.alone {
 		return pairs, err
 	}
@@ -53,7 +53,7 @@ func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p steps.Piece) (pairSo
 	if err := j.eachPair(ctx, "ranking edges", pairs, pairs.each, pairs.pass); err != nil {
 		return nil, err
 	}
-	return j.keys.pairs(ctx, p)
+	return j.keys.openPairs(ctx, p)
 }
 
 // bothDirections returns a function that adds both directions of edges by rank to s. If edges have directions, the keys of the reversed
@@ -113,7 +113,7 @@ func (j *sortedEdges[T]) writeRows(ctx context.Context, p steps.Piece) error {
 	w := &rowsWriter[T]{job: j.job, ctx: ctx, edge: newEdgeKeys(j.ordered.Cuts), missing: missing}
 	first, _ := w.keys(missing[0])
 	_, end := w.keys(missing[len(missing)-1])
-	edges, err := j.keys.edges(ctx, first, end)
+	edges, err := j.keys.openEdges(ctx, first, end)
 	if err != nil {
 		return err
 	}

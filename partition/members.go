@@ -7,12 +7,6 @@ import (
 	"ndls/internal/mem"
 )
 
-// Values of Options.Only.
-const (
-	OnlyTrain      = "train"       // the training nodes
-	OnlyTrainValid = "train,valid" // training and validation nodes
-)
-
 // members holds the nodes of a graph that is restricted to some splits. What the dataset says of other nodes, and edges of other nodes, are
 // ignored.
 type members struct {

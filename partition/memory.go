@@ -91,3 +91,14 @@ func partRow(splits int, directed, weighted, keyed bool) int64 {
 	}
 	return row
 }
+
+// furtherRow returns the additional memory for a node in a graph with directions or with weights.
+func furtherRow(directed, weighted bool) (bytes int64) {
+	if directed {
+		bytes += 4
+	}
+	if weighted {
+		bytes += strengthBytes
+	}
+	return bytes
+}

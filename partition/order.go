@@ -48,7 +48,7 @@ func (j *sortedEdges[T]) orderNodes(ctx context.Context) error {
 
 // findTally sets j.ids and computes degrees and components of all nodes. It returns the counts of the input.
 func (j *sortedEdges[T]) findTally(ctx context.Context, t *tally) (counts [2]int64, err error) {
-	pairs, err := j.keys.pairs(ctx, allSlices)
+	pairs, err := j.keys.openPairs(ctx, allSlices)
 	if err != nil {
 		return counts, err
 	}

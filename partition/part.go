@@ -38,8 +38,8 @@ func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 	return &Part{j}, nil
 }
 
-// IDs counts the ids of all nodes if they are numbered, and returns zeros if they are numbers already.
-func (p *Part) IDs(ctx context.Context) (c IDCounts, err error) {
+// CountIDs counts the ids of all nodes if they are numbered, and returns zeros if they are numbers already.
+func (p *Part) CountIDs(ctx context.Context) (c IDCounts, err error) {
 	if _, ok := p.job.ds.(dataset.Keyed); !ok {
 		return c, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"ndls/dataset"
 	"ndls/internal/mem"
 )
 
@@ -82,27 +81,8 @@ func (o Options) Validate() error {
 
 // Each of these types has the methods of one idea, and embeds the job.
 
-// checkInfo refuses a graph that cannot be partitioned, before it is read.
-func (j *job) checkInfo() (err error) {
-	switch i := j.info; {
-	case i.NumNodes > dataset.MaxID+1:
-		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
-	case i.NumNodes == 0:
-		return j.noNodes()
-	}
-	if err := j.checkDirected(j.info.NumNodes); err != nil {
-		return err
-	}
-	if j.split, err = parseSplit(j.o.Split); err != nil {
-		return err
-	}
-	switch {
-	case j.split != nil && !j.info.HasLabels:
-		return badData("--split %s draws labelled nodes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
-	case j.o.LabelsPerClass > 0 && !(j.info.HasLabels && j.info.HasSplits):
-		return badData("--labels-per-class %d retains the published validation and test nodes, and %s has no published split, or no labels: draw all with --split random:%d,30", j.o.LabelsPerClass, j.info.Name, j.o.LabelsPerClass)
-	case j.split == nil && j.o.LabelsPerClass == 0 && j.o.Splits > 1 && !j.info.HasSplits:
-		return badData("--splits %d, and %s has no published split: draw splits with --split random:20,30 or share:0.6,0.2", j.o.Splits, j.info.Name)
-	}
-	return nil
-}
+// Values of Options.Only.
+const (
+	OnlyTrain      = "train"       // the training nodes
+	OnlyTrainValid = "train,valid" // training and validation nodes
+)

@@ -72,17 +72,6 @@ const (
 	smallDegrees = 1 << 16
 )
 
-// furtherRow returns the additional memory for a node in a graph with directions or with weights.
-func furtherRow(directed, weighted bool) (bytes int64) {
-	if directed {
-		bytes += 4
-	}
-	if weighted {
-		bytes += strengthBytes
-	}
-	return bytes
-}
-
 // rankNodes executes pieces of the step Rank: it gives the ids of ranges their nodes.
 func (j ordering) rankNodes(ctx context.Context, p steps.Piece) error {
 	ranges, err := j.gathered(ctx, p)
@@ -590,7 +579,7 @@ func (j ordering) numberComponents(ctx context.Context) error {
 	largest := uint32(0)
 	// By their first nodes, then by their first ids.
 	byNode, err := j.sortKnown(ctx, func(add func(node, id uint32) error) error {
-		return mergeComponents(files, func(c component) error {
+		return mergeComponents(files, func(c lotComponent) error {
 			largest = max(largest, c.size)
 			return add(c.first, c.id)
 		})
@@ -619,8 +608,8 @@ func (j ordering) numberComponents(ctx context.Context) error {
 	return j.runFiles().write(ctx, Components, steps.Unit(0), byID.Keys(), byID.InOrder, [2]int64{int64(number), int64(largest)})
 }
 
-// component describes a component within a lot, or within all lots.
-type component struct{ id, first, size uint32 }
+// lotComponent describes a component within a lot, or within all lots.
+type lotComponent struct{ id, first, size uint32 }
 
 // componentReader reads the components of a lot.
 type componentReader struct {
@@ -628,7 +617,7 @@ type componentReader struct {
 	in        *bufio.Reader
 	left      int64
 	sum, want uint32
-	component
+	lotComponent
 }
 
 // next reads the next component; ok is false after the last one.
@@ -645,7 +634,7 @@ func (r *componentReader) next() (ok bool, err error) {
 	}
 	r.left--
 	r.sum = crc32.Update(r.sum, seal.Castagnoli, b[:])
-	r.component = component{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
+	r.lotComponent = lotComponent{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
 	return true, nil
 }
 
@@ -666,7 +655,7 @@ func (h *componentReaders) Pop() any {
 }
 
 // mergeComponents visits the components of all lots in ascending order of their first ids.
-func mergeComponents(files []rankedFile, visit func(component) error) error {
+func mergeComponents(files []rankedFile, visit func(lotComponent) error) error {
 	var readers componentReaders
 	for _, f := range files {
 		if err := f.eachLot(func(lot rankedLot, _, components int64) error {
@@ -685,7 +674,7 @@ func mergeComponents(files []rankedFile, visit func(component) error) error {
 	}
 	heap.Init(&readers)
 	for len(readers) > 0 {
-		all := readers[0].component
+		all := readers[0].lotComponent
 		all.size = 0
 		for len(readers) > 0 && readers[0].id == all.id {
 			r := readers[0]

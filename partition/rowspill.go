@@ -88,8 +88,8 @@ func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval i
 	return r, err
 }
 
-// at returns the number of a node's cell in the first group, and its row there.
-func (r *spilledRows) at(node int64) (first int, row int64) {
+// placeOfRow returns the number of a node's cell in the first group, and its row there.
+func (r *spilledRows) placeOfRow(node int64) (first int, row int64) {
 	inside := node % r.interval
 	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows
 }
@@ -100,7 +100,7 @@ func (r *spilledRows) put(node uint32, values []float32, row []byte) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first, number := r.at(int64(node))
+	first, number := r.placeOfRow(int64(node))
 	for i := first; i < first+r.groups; i++ {
 		c := &r.cells[i]
 		at := int64(i)*r.chunk + c.records%c.perChunk*c.record
@@ -153,7 +153,7 @@ func (r *spilledRows) load(_ context.Context, lo, hi int64, first, last int) ([]
 	for i := range tiles {
 		tiles[i] = r.values.S[int64(i)*r.rows*r.rowBytes:][:(hi-lo)*r.rowBytes]
 	}
-	i, _ := r.at(lo)
+	i, _ := r.placeOfRow(lo)
 	c := r.cells[i+first/tileGroup]
 	for done := int64(0); done < c.records; done += c.perChunk {
 		place := r.places.S[c.places+done/c.perChunk]

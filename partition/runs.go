@@ -20,10 +20,10 @@ type keyStore[T extsort.Item] interface {
 	save(ctx context.Context, step string, p steps.Piece, s *extsort.Sorter[T], counts [2]int64) error
 	// merge writes the unique pairs of a range of keys.
 	merge(ctx context.Context, p steps.Piece) error
-	// pairs opens the unique pairs of some pieces.
-	pairs(ctx context.Context, p steps.Piece) (pairSource[T], error)
-	// edges returns the directed edges with keys in [lo, hi), or more. The caller closes the Sorter.
-	edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error)
+	// openPairs opens the unique pairs of some pieces.
+	openPairs(ctx context.Context, p steps.Piece) (pairSource[T], error)
+	// openEdges returns the directed edges with keys in [lo, hi), or more. The caller closes the Sorter.
+	openEdges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error)
 	close()
 }
 
@@ -159,12 +159,12 @@ func (c catalogKeys[T]) merge(ctx context.Context, p steps.Piece) error {
 	return c.write(ctx, Merge, p, s.Keys(), united(ctx, c.job, s.InOrder), counts)
 }
 
-func (c catalogKeys[T]) pairs(ctx context.Context, p steps.Piece) (pairSource[T], error) {
+func (c catalogKeys[T]) openPairs(ctx context.Context, p steps.Piece) (pairSource[T], error) {
 	files, err := c.open(ctx, Merge, p, true)
 	return catalogPairs[T]{files}, err
 }
 
-func (c catalogKeys[T]) edges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error) {
+func (c catalogKeys[T]) openEdges(ctx context.Context, lo, hi uint64) (*extsort.Sorter[T], error) {
 	files, err := c.open(ctx, Relabel, allSlices, false)
 	if err != nil {
 		return nil, err
@@ -238,14 +238,14 @@ func (l *localKeys[T]) save(_ context.Context, step string, _ steps.Piece, s *ex
 // merge is not called: there is nothing to merge.
 func (l *localKeys[T]) merge(context.Context, steps.Piece) error { return nil }
 
-func (l *localKeys[T]) pairs(context.Context, steps.Piece) (pairSource[T], error) {
+func (l *localKeys[T]) openPairs(context.Context, steps.Piece) (pairSource[T], error) {
 	if l.unique != nil {
 		return &rankedPairs[T]{l}, nil
 	}
 	return &sortedPairs[T]{localKeys: l}, nil
 }
 
-func (l *localKeys[T]) edges(context.Context, uint64, uint64) (*extsort.Sorter[T], error) {
+func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sorter[T], error) {
 	s := l.directed
 	l.directed = nil
 	return s, nil

@@ -107,13 +107,13 @@ func (w *partWriter) free() {
 	w.keys.free()
 }
 
-func (w *partWriter) keyed() bool { return w.named.Type != inputid.Number }
+func (w *partWriter) isKeyed() bool { return w.named.Type != inputid.Number }
 
 func (w *partWriter) alloc() (err error) {
 	w.splits = w.files[0].Splits
-	row, group := partRow(w.splits, w.info.Directed, w.info.Weighted, w.keyed()), w.named.GroupRows()
+	row, group := partRow(w.splits, w.info.Directed, w.info.Weighted, w.isKeyed()), w.named.GroupRows()
 	free := w.o.Budget.Free() * 7 / 8
-	if w.keyed() {
+	if w.isKeyed() {
 		free /= 2 // the other half is for keys
 	}
 	w.rows = min(max(free/row/group, 1)*group, w.hi-w.lo)
@@ -126,7 +126,7 @@ func (w *partWriter) alloc() (err error) {
 			return err
 		}
 	}
-	if w.keyed() {
+	if w.isKeyed() {
 		if w.numbers, err = mem.Alloc[uint64](w.o.Budget, w.rows, "numbers of ids"); err != nil {
 			return err
 		}
@@ -207,7 +207,7 @@ func (w *partWriter) load(ctx context.Context, first int64) error {
 			return err
 		}
 	}
-	if w.keyed() {
+	if w.isKeyed() {
 		return w.loadKeys(ctx)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (j *sortedEdges[T]) countPairs(ctx context.Context, p steps.Piece) error {
 	if p.In(j.have(Count)) {
 		return nil
 	}
-	pairs, err := j.keys.pairs(ctx, p)
+	pairs, err := j.keys.openPairs(ctx, p)
 	if err != nil {
 		return err
 	}
