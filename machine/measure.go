@@ -167,7 +167,7 @@ func draw(words []byte, n int64) (frames []packed.Frame, err error) {
 	for strip := range uint32(max(n/edges, 1)) {
 		for i := range edges {
 			drawn := rng.Hash(uint64(strip), uint64(i))
-			at := (float64(i) + float64(drawn>>40)/(1<<24)) / float64(edges)
+			at := (float64(i) + float64(float64(drawn>>40)/(1<<24))) / float64(edges)
 			if err := e.Add(uint32(float64(n)*at*at), strip<<packed.StripShift|uint32(drawn)%uint32(rows)); err != nil {
 				return nil, err
 			}

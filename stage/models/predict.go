@@ -73,7 +73,7 @@ func (Predict) Cost(s *estimate.Sheet) {
 		s.BytesRead += 16 * shape.Rows // ids again, to find degrees and K
 	}
 	s.Multiplies(float64(models) * train.PredictFlops(shape, o))
-	s.Moves(float64(models)*float64(shape.Rows)*float64(s.Classes) + float64(row*shape.Rows)/4)
+	s.Moves(float64(float64(models)*float64(shape.Rows)*float64(s.Classes)) + float64(float64(row*shape.Rows)/4))
 	s.Pieces(int((s.Nodes-1)/s.Interval(s.Nodes)) + 1)
 }
 
