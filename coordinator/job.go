@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"ndls/plan"
-	"ndls/report"
-
 	"go.opentelemetry.io/otel/attribute"
 
 	"ndls/catalog"
@@ -22,6 +19,8 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/progress"
 	"ndls/internal/tracing"
+	"ndls/plan"
+	"ndls/report"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/registry"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/extsort"
@@ -12,11 +14,10 @@ import (
 	"ndls/internal/progress"
 	"ndls/shards"
 	"ndls/steps"
-
-	"golang.org/x/sync/errgroup"
 )
 
-// job holds the work of a worker on a partition: all steps, or a piece of one.
+// job holds the work of a worker on a partition: all steps, or a piece of one. numbering, counting, ordering, nodeTable, tiling and surveying
+// embed it, each with the methods of one idea.
 type job struct {
 	ds      dataset.Dataset // nil in steps that do not read it
 	info    dataset.Info
@@ -69,6 +70,31 @@ func newJob(ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
 	return j, o.Budget.Reserve(j.heap, "threads")
 }
 
+// checkInfo refuses a graph that cannot be partitioned, before it is read.
+func (j *job) checkInfo() (err error) {
+	switch i := j.info; {
+	case i.NumNodes > dataset.MaxID+1:
+		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
+	case i.NumNodes == 0:
+		return j.noNodes()
+	}
+	if err := j.checkDirected(j.info.NumNodes); err != nil {
+		return err
+	}
+	if j.split, err = parseSplit(j.o.Split); err != nil {
+		return err
+	}
+	switch {
+	case j.split != nil && !j.info.HasLabels:
+		return badData("--split %s draws labelled nodes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
+	case j.o.LabelsPerClass > 0 && !(j.info.HasLabels && j.info.HasSplits):
+		return badData("--labels-per-class %d retains the published validation and test nodes, and %s has no published split, or no labels: draw all with --split random:%d,30", j.o.LabelsPerClass, j.info.Name, j.o.LabelsPerClass)
+	case j.split == nil && j.o.LabelsPerClass == 0 && j.o.Splits > 1 && !j.info.HasSplits:
+		return badData("--splits %d, and %s has no published split: draw splits with --split random:20,30 or share:0.6,0.2", j.o.Splits, j.info.Name)
+	}
+	return nil
+}
+
 // checkDirected refuses a graph with directions that has too many nodes, or weights.
 func (j *job) checkDirected(nodes int64) error {
 	switch {
@@ -83,6 +109,13 @@ func (j *job) checkDirected(nodes int64) error {
 
 // maxDirected is the largest number of nodes of a graph with directions, because the key of an edge has one bit for its direction.
 const maxDirected = 1 << 31
+
+func (j *job) noNodes() error {
+	return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
+}
+
+// noLabel is the label of a node without one.
+const noLabel = -1
 
 const (
 	// edgeBatch is the number of edges that each thread reads at a time.
@@ -191,13 +224,6 @@ func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 
 // normalize reports whether rows are divided by the sum of their absolute values, as the step Order decided.
 func (j *job) normalize() bool { return j.ordered.L1 }
 
-func (j *job) noNodes() error {
-	return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
-}
-
-// noLabel is the label of a node without one.
-const noLabel = -1
-
 // batched visits the keys that each adds, in batches.
 func batched(each func(add func(key uint64) error) error) visits[uint64] {
 	return func(visit func([]uint64) error) error {
@@ -216,29 +242,4 @@ func batched(each func(add func(key uint64) error) error) visits[uint64] {
 		}
 		return err
 	}
-}
-
-// checkInfo refuses a graph that cannot be partitioned, before it is read.
-func (j *job) checkInfo() (err error) {
-	switch i := j.info; {
-	case i.NumNodes > dataset.MaxID+1:
-		return badData("%s has %d nodes, more than node ids of 32 bits can name", i.Name, i.NumNodes)
-	case i.NumNodes == 0:
-		return j.noNodes()
-	}
-	if err := j.checkDirected(j.info.NumNodes); err != nil {
-		return err
-	}
-	if j.split, err = parseSplit(j.o.Split); err != nil {
-		return err
-	}
-	switch {
-	case j.split != nil && !j.info.HasLabels:
-		return badData("--split %s draws labelled nodes, and %s has no labels: give it labels, or leave --split out", j.o.Split, j.info.Name)
-	case j.o.LabelsPerClass > 0 && !(j.info.HasLabels && j.info.HasSplits):
-		return badData("--labels-per-class %d retains the published validation and test nodes, and %s has no published split, or no labels: draw all with --split random:%d,30", j.o.LabelsPerClass, j.info.Name, j.o.LabelsPerClass)
-	case j.split == nil && j.o.LabelsPerClass == 0 && j.o.Splits > 1 && !j.info.HasSplits:
-		return badData("--splits %d, and %s has no published split: draw splits with --split random:20,30 or share:0.6,0.2", j.o.Splits, j.info.Name)
-	}
-	return nil
 }

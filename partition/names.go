@@ -8,34 +8,6 @@ import (
 	"ndls/steps"
 )
 
-// runs lists the run files of a kind that a step left, in order of their pieces.
-func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
-	for _, e := range cat.Entries(catalog.KindRun) {
-		if e.Step == step {
-			files = append(files, e)
-		}
-	}
-	return files
-}
-
-// havePieces returns the pieces of the run files that a step left.
-func havePieces(cat *catalog.Catalog, step string) (pieces []steps.Piece) {
-	for _, e := range runs(cat, step) {
-		pieces = append(pieces, pieceOf(e))
-	}
-	return pieces
-}
-
-// pieceOf returns the piece of a run file.
-func pieceOf(e catalog.Entry) steps.Piece {
-	return steps.Piece{First: int(e.FirstPiece), Last: int(e.LastPiece)}
-}
-
-// writeJSON returns a function that writes the counts of a step.
-func writeJSON(what any) func(*catalog.File) error {
-	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
-}
-
 // Steps of a partition, in order. A step may begin when all pieces of the step before it are done.
 const (
 	// Split sorts the pairs of parts of the edge list.
@@ -69,6 +41,9 @@ const (
 	Whole = "whole"
 )
 
+// counts is the kind of the file with the counts of the nodes that is written when the parts of the node table are joined.
+const counts = "counts"
+
 // Slices is the number of pieces of the steps Split, Merge, Count, Gather, Relabel and Deal.
 const Slices = 1024
 
@@ -90,5 +65,30 @@ func keysOf(step, path string) catalog.Entry {
 	return catalog.Describe(catalog.KindRun, path).OfStep(step)
 }
 
-// counts is the kind of the file with the counts of the nodes that is written when the parts of the node table are joined.
-const counts = "counts"
+// runs lists the run files of a kind that a step left, in order of their pieces.
+func runs(cat *catalog.Catalog, step string) (files []catalog.Entry) {
+	for _, e := range cat.Entries(catalog.KindRun) {
+		if e.Step == step {
+			files = append(files, e)
+		}
+	}
+	return files
+}
+
+// havePieces returns the pieces of the run files that a step left.
+func havePieces(cat *catalog.Catalog, step string) (pieces []steps.Piece) {
+	for _, e := range runs(cat, step) {
+		pieces = append(pieces, pieceOf(e))
+	}
+	return pieces
+}
+
+// pieceOf returns the piece of a run file.
+func pieceOf(e catalog.Entry) steps.Piece {
+	return steps.Piece{First: int(e.FirstPiece), Last: int(e.LastPiece)}
+}
+
+// writeJSON returns a function that writes the counts of a step.
+func writeJSON(what any) func(*catalog.File) error {
+	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
+}

@@ -79,8 +79,6 @@ func (o Options) Validate() error {
 	return err
 }
 
-// Each of these types has the methods of one idea, and embeds the job.
-
 // Values of Options.Only.
 const (
 	OnlyTrain      = "train"       // the training nodes

@@ -13,22 +13,6 @@ import (
 	"ndls/steps"
 )
 
-func (j *job) close() error {
-	if j.edges != nil {
-		j.edges.close()
-	}
-	if j.ids != nil {
-		j.ids.free()
-	}
-	j.members.free()
-	j.nodeOf.Free()
-	j.strength.Free()
-	j.outDegree.Free()
-	j.numbering().free()
-	j.o.Budget.Release(j.heap)
-	return j.scratch.Remove()
-}
-
 // Run executes all remaining steps of a partition of the graph of ds, and returns the summary. It commits to cat the node table, the edge
 // shards, unless Options.NoShards, the hop streams of all intervals, the feature tiles, if requested, and last the summary. It does not
 // make again what is committed.
@@ -141,17 +125,13 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	return j.doStep(ctx, left.ordered, stepTable[at], p)
 }
 
-// stepRow describes a step of a partition.
-type stepRow struct {
-	name string
-	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
-	pieces func(o ordered) int
-	reads  reading
-	run    func(ctx context.Context, j *job, p steps.Piece) error
+// doStep executes a piece of a step.
+func (j *job) doStep(ctx context.Context, o ordered, s stepRow, p steps.Piece) error {
+	if o.Nodes > 0 {
+		j.setOrdered(o)
+	}
+	return s.run(ctx, j, p)
 }
-
-// reading says what a step needs of the dataset.
-type reading int
 
 // stepTable lists the steps in order.
 var stepTable = []stepRow{
@@ -185,17 +165,29 @@ var stepTable = []stepRow{
 	}},
 }
 
+// stepRow describes a step of a partition.
+type stepRow struct {
+	name string
+	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
+	pieces func(o ordered) int
+	reads  reading
+	run    func(ctx context.Context, j *job, p steps.Piece) error
+}
+
+// reading says what a step needs of the dataset.
+type reading int
+
+const (
+	noDataset  reading = iota
+	idsOfRows          // the dataset in a graph with weights, to name ids in errors
+	statements         // what the dataset states of itself
+	firstRows          // rows for the first piece, statements for the others
+	memberRows         // rows, and which nodes are members
+)
+
 func onePiece(ordered) int { return 1 }
 
 func allPieces(ordered) int { return Slices }
-
-// doStep executes a piece of a step.
-func (j *job) doStep(ctx context.Context, o ordered, s stepRow, p steps.Piece) error {
-	if o.Nodes > 0 {
-		j.setOrdered(o)
-	}
-	return s.run(ctx, j, p)
-}
 
 // placeOf returns the place of a step in the table, -1 for an unknown one.
 func placeOf(name string) int {
@@ -242,10 +234,18 @@ func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err
 	return c, err
 }
 
-const (
-	noDataset  reading = iota
-	idsOfRows          // the dataset in a graph with weights, to name ids in errors
-	statements         // what the dataset states of itself
-	firstRows          // rows for the first piece, statements for the others
-	memberRows         // rows, and which nodes are members
-)
+func (j *job) close() error {
+	if j.edges != nil {
+		j.edges.close()
+	}
+	if j.ids != nil {
+		j.ids.free()
+	}
+	j.members.free()
+	j.nodeOf.Free()
+	j.strength.Free()
+	j.outDegree.Free()
+	j.numbering().free()
+	j.o.Budget.Release(j.heap)
+	return j.scratch.Remove()
+}

@@ -13,6 +13,53 @@ import (
 	"ndls/internal/inputid"
 )
 
+// visits calls visit for items in ascending order.
+type visits[T extsort.Item] func(visit func([]T) error) error
+
+// united visits each of the pairs of input ids that all visits once. Pairs without weights are unique already. The rows of a pair with
+// weights, in both directions, must have the same weight, or are added up in ascending order if the dataset asks for the sum. Threads unite
+// the rows of the next batches while one goroutine at a time calls visit.
+func united[T extsort.Item](ctx context.Context, j *job, all visits[T]) visits[T] {
+	if !j.info.Weighted {
+		return all
+	}
+	return func(visit func([]T) error) error {
+		u := &uniting[T]{ctx: ctx, j: j}
+		threads := max(j.o.Threads, 1)
+		line := inorder.New(threads, make([]pairBatch[T], threads+2), func(b *pairBatch[T]) error {
+			b.unite(j.info.AddRepeated)
+			return nil
+		}, func(b *pairBatch[T]) error {
+			if err := u.take(b); err != nil || len(u.out) == 0 {
+				return err
+			}
+			return visit(u.out)
+		})
+		err := all(func(rows []T) error {
+			for part := range slices.Chunk(rows, unitedRows) {
+				b, err := line.Next()
+				if err != nil {
+					return err
+				}
+				b.rows = append(b.rows[:0], part...)
+				line.Put()
+			}
+			return nil
+		})
+		if err = cmp.Or(line.Close(), err); err != nil {
+			return err
+		}
+		u.out = u.out[:0]
+		if err = u.end(); err == nil && len(u.out) > 0 {
+			err = visit(u.out)
+		}
+		return err
+	}
+}
+
+// unitedRows is the number of rows of pairs that a thread unites at a time.
+const unitedRows = 1 << 12
+
 // pairRows holds rows of one pair of input ids.
 type pairRows[T extsort.Item] struct {
 	key   uint64
@@ -165,50 +212,3 @@ func (j numbering) nameOf(ctx context.Context, id uint32) (name string, err erro
 	})
 	return name, err
 }
-
-// visits calls visit for items in ascending order.
-type visits[T extsort.Item] func(visit func([]T) error) error
-
-// united visits each of the pairs of input ids that all visits once. Pairs without weights are unique already. The rows of a pair with
-// weights, in both directions, must have the same weight, or are added up in ascending order if the dataset asks for the sum. Threads unite
-// the rows of the next batches while one goroutine at a time calls visit.
-func united[T extsort.Item](ctx context.Context, j *job, all visits[T]) visits[T] {
-	if !j.info.Weighted {
-		return all
-	}
-	return func(visit func([]T) error) error {
-		u := &uniting[T]{ctx: ctx, j: j}
-		threads := max(j.o.Threads, 1)
-		line := inorder.New(threads, make([]pairBatch[T], threads+2), func(b *pairBatch[T]) error {
-			b.unite(j.info.AddRepeated)
-			return nil
-		}, func(b *pairBatch[T]) error {
-			if err := u.take(b); err != nil || len(u.out) == 0 {
-				return err
-			}
-			return visit(u.out)
-		})
-		err := all(func(rows []T) error {
-			for part := range slices.Chunk(rows, unitedRows) {
-				b, err := line.Next()
-				if err != nil {
-					return err
-				}
-				b.rows = append(b.rows[:0], part...)
-				line.Put()
-			}
-			return nil
-		})
-		if err = cmp.Or(line.Close(), err); err != nil {
-			return err
-		}
-		u.out = u.out[:0]
-		if err = u.end(); err == nil && len(u.out) > 0 {
-			err = visit(u.out)
-		}
-		return err
-	}
-}
-
-// unitedRows is the number of rows of pairs that a thread unites at a time.
-const unitedRows = 1 << 12

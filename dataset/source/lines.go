@@ -223,6 +223,17 @@ func SeparatorOf(line []byte) Separator {
 	return 0
 }
 
+// trim removes spaces and tabs at both ends of a field, which mostly has none.
+func trim(field []byte) []byte {
+	for len(field) > 0 && (field[0] == ' ' || field[0] == '\t') {
+		field = field[1:]
+	}
+	for len(field) > 0 && (field[len(field)-1] == ' ' || field[len(field)-1] == '\t') {
+		field = field[:len(field)-1]
+	}
+	return field
+}
+
 // Cut splits the first field off a line; more is false if no other follows.
 func (s Separator) Cut(line []byte) (field, rest []byte, more bool) {
 	if s != 0 {
@@ -231,9 +242,9 @@ func (s Separator) Cut(line []byte) (field, rest []byte, more bool) {
 			i = s.behindQuotes(line)
 		}
 		if i < 0 {
-			return bytes.Trim(line, " \t"), nil, false
+			return trim(line), nil, false
 		}
-		return bytes.Trim(line[:i], " \t"), line[i+1:], true
+		return trim(line[:i]), line[i+1:], true
 	}
 	i := 0
 	for i < len(line) && (line[i] == ' ' || line[i] == '\t') {

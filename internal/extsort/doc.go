@@ -43,7 +43,7 @@
 // For k keys, in bytes:
 //
 //	sorting in memory   9k ([Options.Bytes]): the keys, and an eighth or 512 KiB for each thread
-//	sorting with runs   what is free, at least 64 KiB
+//	sorting with runs   what is free, at least 49 KiB with one thread (Bytes of no keys)
 //	merging             two blocks and a page of each run, or with t threads t + 2 times up to
 //	                    16 MiB ([Options.MergeBytes]); the marks of run files, k/256
 //	writing a run file  its marks, k/256

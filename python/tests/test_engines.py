@@ -251,6 +251,8 @@ def test_dask_dataframes(tmp_path: Path, tables: tuple[Any, Any], predicted: Any
         same(ndls.dask.to_dataframe(run, folder=tmp_path / "out", parts=3).compute(), predicted)
     with pytest.raises(FileExistsError, match="give another folder"):
         ndls.dask.from_dataframes(edges, nodes, folder=tmp_path / "graph", **COLUMNS)
+    with pytest.raises(ValueError, match="table:s3://"):
+        ndls.dask.from_dataframes(edges, nodes, folder="s3://bucket/tables", **COLUMNS)
     with pytest.raises(TypeError, match="sauce"):
         ndls.dask.from_dataframes(edges, nodes, folder=tmp_path / "other", sauce="src")
 

@@ -21,19 +21,20 @@ __all__ = ["from_dataframes", "run", "to_dataframe"]
 
 
 def from_dataframes(edges: Any, nodes: Any = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
-    """Writes DataFrames of Dask of edges and nodes as Parquet, and returns the graph for ``run``.
+    """Has Dask write edges and nodes, which are DataFrames of Dask, as Parquet, and returns the graph for ``run``.
 
-    Dask writes the files where the data is, side by side. The order of rows does not change a result.
+    The files are written where the data is, side by side. The order of rows does not change a result.
 
     Args:
         edges: A row for each edge; an index is no column.
         nodes: A row for each node, or None: then the nodes are those that occur in edges.
-        folder: An empty folder that all nodes see, or ``s3://bucket/prefix`` where Dask can write.
+        folder: A folder that all nodes see. It gets ``edges`` and ``nodes``, and has neither yet.
         columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
             ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
 
     Raises:
         FileExistsError: The folder has edges or nodes already.
+        ValueError: The folder is in an object store.
     """
     return _frames.graph(folder, edges, nodes, lambda frame, path: frame.to_parquet(path, write_index=False), columns)
 
@@ -57,6 +58,7 @@ def to_dataframe(
 
     Raises:
         FileExistsError: The folder has this artifact already.
+        ValueError: The folder is in an object store.
     """
     import dask.dataframe
 

@@ -21,19 +21,20 @@ __all__ = ["from_dataframes", "run", "to_dataframe"]
 
 
 def from_dataframes(edges: ray.data.Dataset, nodes: ray.data.Dataset | None = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
-    """Writes Datasets of Ray of edges and nodes as Parquet, and returns the graph for ``run``.
+    """Has Ray write edges and nodes, which are Datasets of Ray, as Parquet, and returns the graph for ``run``.
 
-    Ray writes the files where the data is, side by side. The order of rows does not change a result.
+    The files are written where the data is, side by side. The order of rows does not change a result.
 
     Args:
         edges: A row for each edge.
         nodes: A row for each node, or None: then the nodes are those that occur in edges.
-        folder: An empty folder that all nodes see, or ``s3://bucket/prefix`` where Ray can write.
+        folder: A folder that all nodes see. It gets ``edges`` and ``nodes``, and has neither yet.
         columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
             ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
 
     Raises:
         FileExistsError: The folder has edges or nodes already.
+        ValueError: The folder is in an object store.
     """
     return _frames.graph(folder, edges, nodes, lambda data, path: data.write_parquet(path), columns)
 
@@ -57,6 +58,7 @@ def to_dataframe(
 
     Raises:
         FileExistsError: The folder has this artifact already.
+        ValueError: The folder is in an object store.
     """
     return ray.data.read_parquet(_frames.export(run, what, folder, parts, options))
 

@@ -24,19 +24,20 @@ __all__ = ["from_dataframes", "run", "to_dataframe"]
 
 
 def from_dataframes(edges: DataFrame, nodes: DataFrame | None = None, *, folder: str | os.PathLike[str], **columns: Any) -> Graph:
-    """Writes DataFrames of Spark of edges and nodes as Parquet, and returns the graph for ``run``.
+    """Has Spark write edges and nodes, which are DataFrames of Spark, as Parquet, and returns the graph for ``run``.
 
-    Spark writes the files where the data is, side by side. The order of rows does not change a result.
+    The files are written where the data is, side by side. The order of rows does not change a result.
 
     Args:
         edges: A row for each edge.
         nodes: A row for each node, or None: then the nodes are those that occur in edges.
-        folder: An empty folder that all nodes see, or ``s3://bucket/prefix`` where Spark can write.
+        folder: A folder that all nodes see. It gets ``edges`` and ``nodes``, and has neither yet.
         columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
             ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
 
     Raises:
         FileExistsError: The folder has edges or nodes already.
+        ValueError: The folder is in an object store.
     """
     return _frames.graph(folder, edges, nodes, lambda frame, path: frame.write.parquet(path), columns)
 
@@ -62,6 +63,7 @@ def to_dataframe(
 
     Raises:
         FileExistsError: The folder has this artifact already.
+        ValueError: The folder is in an object store.
     """
     return _session(session).read.parquet(_frames.export(run, what, folder, parts, options))
 

@@ -16,6 +16,7 @@ time. ``Batches`` is the fast one:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 import torch.utils.data
@@ -59,7 +60,8 @@ class Batches(torch.utils.data.IterableDataset[Batch]):
         self.rows, self.size, self.shuffle, self.rank, self.world = rows, size, shuffle, rank, world
         self.memory, self.drop_last = memory, drop_last
         # Workers that stay from epoch to epoch see the number, too.
-        self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()
+        epoch: Any = torch.zeros(1, dtype=torch.int64)
+        self._epoch = epoch.share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the number of the epoch, which decides the order with the seed.
