@@ -16,8 +16,8 @@ import (
 	"ndls/steps"
 )
 
-// job holds the work of a worker on a partition: all steps, or a piece of one. numbering, counting, ordering, nodeTable, tiling and surveying
-// embed it, each with the methods of one idea.
+// job holds the work of a worker on a partition: all steps, or a piece of one. numbering, counting, ordering, nodeTable,
+// tiling and surveying embed it, each with the methods of one idea.
 type job struct {
 	ds      dataset.Dataset // nil in steps that do not read it
 	info    dataset.Info
