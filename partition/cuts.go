@@ -81,15 +81,3 @@ func stripEdges(nodes int64, ends []uint32) []int64 {
 	}
 	return edges
 }
-
-// cutEdges sets Cuts and Edges. Nodes of degree d end before ends[d].
-func (o *ordered) cutEdges(intervalRows int64, ends []uint32) {
-	strips := stripEdges(o.Nodes, ends)
-	o.Cuts = cutEdges(o.Nodes, intervalRows, strips, o.Directed)
-	o.Edges = make([]int64, o.Cuts.files())
-	for i := range o.Edges {
-		for _, e := range strips[o.Cuts[i]>>packed.StripShift : packed.Strips(o.Cuts[i+1])] {
-			o.Edges[i] += e
-		}
-	}
-}

@@ -112,43 +112,6 @@ func (j *sortedEdges[T]) notePairs(ctx context.Context, pairs pairSource[T]) err
 	})
 }
 
-// visitPairs visits the pairs of a source.
-type visitPairs[T extsort.Item] func(ctx context.Context, threads int, visit func([]T) error) error
-
-// eachPair visits the pairs of a source by the ranks of their ids, without self-loops and dropped edges. all is the way to visit the
-// source.
-func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSource[T], all visitPairs[T], visit func([]T) error) error {
-	meter := progress.Start(ctx, what, pairs.keys(), "edges")
-	defer meter.Done()
-	ranked := pairs.ranked() || j.ids.all
-	// Pairs of ranks come from an earlier visit, which dropped edges.
-	drop, draw := j.o.DropEdges > 0 && !pairs.ranked(), j.o.edgeDraw()
-	return all(ctx, j.o.Threads, func(batch []T) error {
-		meter.Add(int64(len(batch)))
-		if drop {
-			before := len(batch)
-			batch = left(draw, batch)
-			j.dropped.Add(int64(before - len(batch)))
-		}
-		if ranked {
-			return visit(batch)
-		}
-		n := 0
-		for i := range batch {
-			lo, hi := pairOfKey(extsort.Key(&batch[i]))
-			if lo == hi {
-				continue
-			}
-			u, _ := j.ids.rank(lo)
-			v, _ := j.ids.rank(hi)
-			batch[n] = batch[i]
-			extsort.SetKey(&batch[n], pairKey(u, v))
-			n++
-		}
-		return visit(batch[:n])
-	})
-}
-
 // rankIDs prepares j.ids, which holds the ids of all edges, for ranking.
 func (j *job) rankIDs(ctx context.Context) error {
 	if !j.ids.all {

@@ -27,7 +27,6 @@ type job struct {
 	members *members   // nil for all nodes
 	stated  int64      // nodes that the dataset states if the members are fewer, else -1
 	scratch *extsort.Scratch
-	edges   edgeSteps
 	alone   bool        // the job does all steps
 	ordered ordered     // zero before the step Order
 	part    steps.Piece // of the edge list that is read
@@ -114,8 +113,15 @@ func (j *job) noNodes() error {
 	return badData("%s has no nodes: give it an edge list that is not empty", j.info.Name)
 }
 
-// noLabel is the label of a node without one.
-const noLabel = -1
+// noteIDs sets j.ids to the stated ids, or to an empty set.
+func (j *job) noteIDs() (err error) {
+	if j.info.NumNodes >= 0 {
+		j.ids = allIDs(j.info.NumNodes)
+		return nil
+	}
+	j.ids, err = newIDSet(j.o.Budget)
+	return err
+}
 
 const (
 	// edgeBatch is the number of edges that each thread reads at a time.
@@ -223,23 +229,3 @@ func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 
 
 // normalize reports whether rows are divided by the sum of their absolute values, as the step Order decided.
 func (j *job) normalize() bool { return j.ordered.L1 }
-
-// batched visits the keys that each adds, in batches.
-func batched(each func(add func(key uint64) error) error) visits[uint64] {
-	return func(visit func([]uint64) error) error {
-		batch := make([]uint64, 0, extsort.BatchKeys)
-		err := each(func(key uint64) error {
-			batch = append(batch, key)
-			if len(batch) < cap(batch) {
-				return nil
-			}
-			full := batch
-			batch = batch[:0]
-			return visit(full)
-		})
-		if err == nil && len(batch) > 0 {
-			err = visit(batch)
-		}
-		return err
-	}
-}

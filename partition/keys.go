@@ -78,3 +78,26 @@ func (k *edgeKeys) first(row int64, reversed bool) uint64 {
 	}
 	return group << k.shift
 }
+
+// visits calls visit for items in ascending order.
+type visits[T extsort.Item] func(visit func([]T) error) error
+
+// batched visits the keys that each adds, in batches.
+func batched(each func(add func(key uint64) error) error) visits[uint64] {
+	return func(visit func([]uint64) error) error {
+		batch := make([]uint64, 0, extsort.BatchKeys)
+		err := each(func(key uint64) error {
+			batch = append(batch, key)
+			if len(batch) < cap(batch) {
+				return nil
+			}
+			full := batch
+			batch = batch[:0]
+			return visit(full)
+		})
+		if err == nil && len(batch) > 0 {
+			err = visit(batch)
+		}
+		return err
+	}
+}

@@ -141,3 +141,8 @@ func (j *job) limit() int64 {
 	}
 	return int64(dataset.MaxID) + 1
 }
+
+// holds reports whether the node of an input id belongs to the graph.
+func (j *job) holds(id uint32) bool {
+	return j.members == nil || j.members.splitOf(id) != dataset.NoSplit
+}

@@ -92,3 +92,6 @@ func pieceOf(e catalog.Entry) steps.Piece {
 func writeJSON(what any) func(*catalog.File) error {
 	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
 }
+
+// noLabel is the label of a node without one.
+const noLabel = -1

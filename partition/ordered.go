@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"ndls/catalog"
+	"ndls/internal/packed"
 	"ndls/tiles"
 )
 
@@ -160,4 +161,16 @@ func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c 
 // hasFullTiles reports whether a feature was found that is not exactly float16.
 func hasFullTiles(cat *catalog.Catalog) bool {
 	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
+}
+
+// cutEdges sets Cuts and Edges. Nodes of degree d end before ends[d].
+func (o *ordered) cutEdges(intervalRows int64, ends []uint32) {
+	strips := stripEdges(o.Nodes, ends)
+	o.Cuts = cutEdges(o.Nodes, intervalRows, strips, o.Directed)
+	o.Edges = make([]int64, o.Cuts.files())
+	for i := range o.Edges {
+		for _, e := range strips[o.Cuts[i]>>packed.StripShift : packed.Strips(o.Cuts[i+1])] {
+			o.Edges[i] += e
+		}
+	}
 }

@@ -43,16 +43,6 @@ func (j *sortedEdges[T]) mergePairs(ctx context.Context, p steps.Piece) error {
 	return j.keys.merge(ctx, p)
 }
 
-// noteIDs sets j.ids to the stated ids, or to an empty set.
-func (j *job) noteIDs() (err error) {
-	if j.info.NumNodes >= 0 {
-		j.ids = allIDs(j.info.NumNodes)
-		return nil
-	}
-	j.ids, err = newIDSet(j.o.Budget)
-	return err
-}
-
 // sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it keeps self-loops, because nothing else may name their nodes.
 func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all

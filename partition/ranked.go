@@ -567,7 +567,7 @@ func (f rankedFile) readAt(p []byte, at int64) error {
 
 // numberComponents executes the step Components: it numbers the components with edges in order of their first nodes. The notes of its file
 // hold their number and the number of nodes of the largest.
-func (j ordering) numberComponents(ctx context.Context) error {
+func (j ordering) numberComponents(ctx context.Context, _ steps.Piece) error {
 	if len(havePieces(j.cat, Components)) > 0 {
 		return nil
 	}

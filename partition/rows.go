@@ -74,8 +74,3 @@ func (j *job) noClass(row int64, id uint32, label int32) error {
 	return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
 		j.info.Name, row, id, label, len(j.info.Classes))
 }
-
-// holds reports whether the node of an input id belongs to the graph.
-func (j *job) holds(id uint32) bool {
-	return j.members == nil || j.members.splitOf(id) != dataset.NoSplit
-}

@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/internal/extsort"
 	"ndls/internal/inputid"
 	"ndls/shards"
 	"ndls/steps"
@@ -45,13 +46,13 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	if err != nil {
 		return shards.Summary{}, err
 	}
-	if left.Shared {
-		j.useCatalog()
-	} else {
-		j.useScratch(false)
+	edges := j.sharedEdges()
+	if !left.Shared {
+		edges = j.ownEdges(false)
 	}
+	defer edges.close()
 	for before := (steps.Left{}); ; before = left.Left {
-		if left, err = next(ctx, j.cat, j.edges.have); err == nil {
+		if left, err = next(ctx, j.cat, edges.have); err == nil {
 			err = j.cat.Remove(ctx, left.Superseded)
 		}
 		if err != nil {
@@ -64,7 +65,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 			return shards.ReadSummary(ctx, j.cat)
 		}
 		for _, p := range left.Cut(1) {
-			if err := j.doStep(ctx, left.ordered, stepTable[placeOf(left.Step)], p); err != nil {
+			if err := j.doStep(ctx, edges, left.ordered, stepTable[placeOf(left.Step)], p); err != nil {
 				return shards.Summary{}, err
 			}
 		}
@@ -121,49 +122,102 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		j.info.NumNodes = -1 // the nodes are the ids that occur
 	}
 	j.info.Weighted = j.info.Weighted || left.weighted
-	j.useCatalog()
-	return j.doStep(ctx, left.ordered, stepTable[at], p)
+	return j.doStep(ctx, j.sharedEdges(), left.ordered, stepTable[at], p)
 }
 
 // doStep executes a piece of a step.
-func (j *job) doStep(ctx context.Context, o ordered, s stepRow, p steps.Piece) error {
+func (j *job) doStep(ctx context.Context, edges edgeSteps, o ordered, s stepRow, p steps.Piece) error {
 	if o.Nodes > 0 {
 		j.setOrdered(o)
 	}
-	return s.run(ctx, j, p)
+	return s.run(ctx, j, edges, p)
+}
+
+// edgeSteps are the steps that read and sort edges: records in a graph with weights, else keys.
+type edgeSteps interface {
+	// have lists the pieces of a step whose sorted edges exist, in order.
+	have(step string) []steps.Piece
+	// splitEdges sorts the pairs of a part of the edge list.
+	splitEdges(ctx context.Context, p steps.Piece) error
+	// mergePairs writes the unique pairs of a range of keys.
+	mergePairs(ctx context.Context, p steps.Piece) error
+	// countPairs leaves a tally of a range of the unique pairs.
+	countPairs(ctx context.Context, p steps.Piece) error
+	// gatherIDs adds up all tallies of a range of input ids.
+	gatherIDs(ctx context.Context, p steps.Piece) error
+	// orderNodes numbers the nodes, and commits the node table and the data for later steps.
+	orderNodes(ctx context.Context) error
+	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
+	relabelPairs(ctx context.Context, p steps.Piece) error
+	// writeRows commits shards and their hop streams.
+	writeRows(ctx context.Context, p steps.Piece) error
+	close()
+}
+
+// sharedEdges keeps sorted edges in the catalogue, for all workers.
+func (j *job) sharedEdges() edgeSteps {
+	if j.info.Weighted {
+		return catalogEdges[extsort.Record](j)
+	}
+	return catalogEdges[uint64](j)
+}
+
+func catalogEdges[T extsort.Item](j *job) edgeSteps {
+	return &sortedEdges[T]{j, catalogKeys[T]{j}}
+}
+
+// ownEdges keeps sorted edges in memory and in scratch files, for this job alone. once says that the job does not relabel.
+func (j *job) ownEdges(once bool) edgeSteps {
+	j.alone = true
+	if j.info.Weighted {
+		return localEdges[extsort.Record](j, once)
+	}
+	return localEdges[uint64](j, once)
+}
+
+func localEdges[T extsort.Item](j *job, once bool) edgeSteps {
+	return &sortedEdges[T]{j, &localKeys[T]{job: j, once: once}}
 }
 
 // stepTable lists the steps in order.
 var stepTable = []stepRow{
-	{Number, onePiece, statements, func(context.Context, *job, steps.Piece) error { return nil }}, // done when the dataset is opened
-	{Split, allPieces, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.splitEdges(ctx, p) }},
-	{Merge, allPieces, idsOfRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.mergePairs(ctx, p) }},
-	{Count, allPieces, firstRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.countPairs(ctx, p) }},
-	{Gather, allPieces, statements, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.gatherIDs(ctx, p) }},
-	{Order, onePiece, memberRows, func(ctx context.Context, j *job, _ steps.Piece) error {
+	{Number, onePiece, statements, doneAtOpening},
+	{Split, allPieces, memberRows, ofEdges(edgeSteps.splitEdges)},
+	{Merge, allPieces, idsOfRows, ofEdges(edgeSteps.mergePairs)},
+	{Count, allPieces, firstRows, ofEdges(edgeSteps.countPairs)},
+	{Gather, allPieces, statements, ofEdges(edgeSteps.gatherIDs)},
+	{Order, onePiece, memberRows, func(ctx context.Context, j *job, edges edgeSteps, _ steps.Piece) error {
 		if j.alone {
-			return j.edges.orderNodes(ctx)
+			return edges.orderNodes(ctx)
 		}
 		return j.ordering().orderRanges(ctx)
 	}},
-	{Rank, allPieces, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.ordering().rankNodes(ctx, p) }},
-	{Components, onePiece, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error { return j.ordering().numberComponents(ctx) }},
-	{Nodes, func(o ordered) int { return o.Groups }, statements, func(ctx context.Context, j *job, p steps.Piece) error {
-		return j.nodeTable().writeParts(ctx, p)
-	}},
-	{Relabel, allPieces, noDataset, func(ctx context.Context, j *job, p steps.Piece) error { return j.edges.relabelPairs(ctx, p) }},
-	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, func(ctx context.Context, j *job, p steps.Piece) error {
-		return j.edges.writeRows(ctx, p)
-	}},
-	{Deal, ordered.deals, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().dealFeatures(ctx, p) }},
-	{Tiles, ordered.cells, memberRows, func(ctx context.Context, j *job, p steps.Piece) error { return j.tiling().writeCells(ctx, p) }},
-	{Columns, func(o ordered) int { return o.Panels }, memberRows, func(ctx context.Context, j *job, p steps.Piece) error {
-		return j.tiling().writeColumns(ctx, p)
-	}},
-	{Whole, func(ordered) int { return 0 }, noDataset, func(ctx context.Context, j *job, _ steps.Piece) error {
-		return j.nodeTable().writeSummary(ctx)
-	}},
+	{Rank, allPieces, noDataset, ofRoom((*job).ordering, ordering.rankNodes)},
+	{Components, onePiece, noDataset, ofRoom((*job).ordering, ordering.numberComponents)},
+	{Nodes, func(o ordered) int { return o.Groups }, statements, ofRoom((*job).nodeTable, nodeTable.writeParts)},
+	{Relabel, allPieces, noDataset, ofEdges(edgeSteps.relabelPairs)},
+	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, ofEdges(edgeSteps.writeRows)},
+	{Deal, ordered.deals, memberRows, ofRoom((*job).tiling, tiling.dealFeatures)},
+	{Tiles, ordered.cells, memberRows, ofRoom((*job).tiling, tiling.writeCells)},
+	{Columns, func(o ordered) int { return o.Panels }, memberRows, ofRoom((*job).tiling, tiling.writeColumns)},
+	{Whole, func(ordered) int { return 0 }, noDataset, ofRoom((*job).nodeTable, nodeTable.writeSummary)},
 }
+
+// doneAtOpening is the step Number, which is done when the dataset is opened.
+func doneAtOpening(context.Context, *job, edgeSteps, steps.Piece) error { return nil }
+
+// ofEdges returns a step of the edges.
+func ofEdges(do func(e edgeSteps, ctx context.Context, p steps.Piece) error) stepFunc {
+	return func(ctx context.Context, _ *job, edges edgeSteps, p steps.Piece) error { return do(edges, ctx, p) }
+}
+
+// ofRoom returns a step of one of the parts of a job.
+func ofRoom[T any](room func(*job) T, do func(room T, ctx context.Context, p steps.Piece) error) stepFunc {
+	return func(ctx context.Context, j *job, _ edgeSteps, p steps.Piece) error { return do(room(j), ctx, p) }
+}
+
+// stepFunc executes some pieces of a step.
+type stepFunc func(ctx context.Context, j *job, edges edgeSteps, p steps.Piece) error
 
 // stepRow describes a step of a partition.
 type stepRow struct {
@@ -171,7 +225,7 @@ type stepRow struct {
 	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
 	pieces func(o ordered) int
 	reads  reading
-	run    func(ctx context.Context, j *job, p steps.Piece) error
+	run    stepFunc
 }
 
 // reading says what a step needs of the dataset.
@@ -235,9 +289,6 @@ func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err
 }
 
 func (j *job) close() error {
-	if j.edges != nil {
-		j.edges.close()
-	}
 	if j.ids != nil {
 		j.ids.free()
 	}

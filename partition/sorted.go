@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"ndls/internal/extsort"
+	"ndls/internal/progress"
 	"ndls/steps"
 )
 
@@ -13,54 +14,61 @@ type sortedEdges[T extsort.Item] struct {
 	keys keyStore[T]
 }
 
-// useCatalog keeps sorted edges in the catalogue, for all workers.
-func (j *job) useCatalog() {
-	if j.info.Weighted {
-		j.edges = catalogEdges[extsort.Record](j)
-	} else {
-		j.edges = catalogEdges[uint64](j)
-	}
-}
-
-func catalogEdges[T extsort.Item](j *job) edgeSteps {
-	return &sortedEdges[T]{j, catalogKeys[T]{j}}
-}
-
-// useScratch keeps sorted edges in memory and in scratch files, for this job alone. once says that the job does not relabel.
-func (j *job) useScratch(once bool) {
-	j.alone = true
-	if j.info.Weighted {
-		j.edges = localEdges[extsort.Record](j, once)
-	} else {
-		j.edges = localEdges[uint64](j, once)
-	}
-}
-
-func localEdges[T extsort.Item](j *job, once bool) edgeSteps {
-	return &sortedEdges[T]{j, &localKeys[T]{job: j, once: once}}
-}
-
 func (e *sortedEdges[T]) have(step string) []steps.Piece { return e.keys.have(step) }
 
 func (e *sortedEdges[T]) close() { e.keys.close() }
 
-// edgeSteps are the steps that read and sort edges: records in a graph with weights, else keys.
-type edgeSteps interface {
-	// have lists the pieces of a step whose sorted edges exist, in order.
-	have(step string) []steps.Piece
-	// splitEdges sorts the pairs of a part of the edge list.
-	splitEdges(ctx context.Context, p steps.Piece) error
-	// mergePairs writes the unique pairs of a range of keys.
-	mergePairs(ctx context.Context, p steps.Piece) error
-	// countPairs leaves a tally of a range of the unique pairs.
-	countPairs(ctx context.Context, p steps.Piece) error
-	// gatherIDs adds up all tallies of a range of input ids.
-	gatherIDs(ctx context.Context, p steps.Piece) error
-	// orderNodes numbers the nodes, and commits the node table and the data for later steps.
-	orderNodes(ctx context.Context) error
-	// relabelPairs sorts both directions of a range of the unique pairs in the order of the shards.
-	relabelPairs(ctx context.Context, p steps.Piece) error
-	// writeRows commits shards and their hop streams.
-	writeRows(ctx context.Context, p steps.Piece) error
-	close()
+// visitPairs visits the pairs of a source.
+type visitPairs[T extsort.Item] func(ctx context.Context, threads int, visit func([]T) error) error
+
+// eachPair visits the pairs of a source by the ranks of their ids, without self-loops and dropped edges. all is the way to visit the
+// source.
+func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSource[T], all visitPairs[T], visit func([]T) error) error {
+	meter := progress.Start(ctx, what, pairs.keys(), "edges")
+	defer meter.Done()
+	ranked := pairs.ranked() || j.ids.all
+	// Pairs of ranks come from an earlier visit, which dropped edges.
+	drop, draw := j.o.DropEdges > 0 && !pairs.ranked(), j.o.edgeDraw()
+	return all(ctx, j.o.Threads, func(batch []T) error {
+		meter.Add(int64(len(batch)))
+		if drop {
+			before := len(batch)
+			batch = left(draw, batch)
+			j.dropped.Add(int64(before - len(batch)))
+		}
+		if ranked {
+			return visit(batch)
+		}
+		n := 0
+		for i := range batch {
+			lo, hi := pairOfKey(extsort.Key(&batch[i]))
+			if lo == hi {
+				continue
+			}
+			u, _ := j.ids.rank(lo)
+			v, _ := j.ids.rank(hi)
+			batch[n] = batch[i]
+			extsort.SetKey(&batch[n], pairKey(u, v))
+			n++
+		}
+		return visit(batch[:n])
+	})
+}
+
+// edgesOf returns a function that calls visit with unique pairs, without self-loops and dropped edges.
+func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) error {
+	draw := j.o.edgeDraw()
+	return func(pairs []T) error {
+		if j.o.DropEdges > 0 {
+			pairs = left(draw, pairs)
+		}
+		n := 0
+		for i := range pairs {
+			if lo, hi := pairOfKey(extsort.Key(&pairs[i])); lo != hi {
+				pairs[n] = pairs[i]
+				n++
+			}
+		}
+		return visit(pairs[:n])
+	}
 }

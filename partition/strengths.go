@@ -79,24 +79,6 @@ func (j *sortedEdges[T]) turnPairs(ctx context.Context, p steps.Piece, pairs pai
 	return catalogKeys[T]{j.job}.add(ctx, files, Count+tallyTurned, p, s.Keys(), s.InOrder, [2]int64{})
 }
 
-// edgesOf returns a function that calls visit with unique pairs, without self-loops and dropped edges.
-func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) error {
-	draw := j.o.edgeDraw()
-	return func(pairs []T) error {
-		if j.o.DropEdges > 0 {
-			pairs = left(draw, pairs)
-		}
-		n := 0
-		for i := range pairs {
-			if lo, hi := pairOfKey(extsort.Key(&pairs[i])); lo != hi {
-				pairs[n] = pairs[i]
-				n++
-			}
-		}
-		return visit(pairs[:n])
-	}
-}
-
 // addStrengthsOf adds up the strengths of a range of ids, which are in j.ids, in a graph with weights.
 func (j *sortedEdges[T]) addStrengthsOf(ctx context.Context, r idRange) error {
 	if err := j.counting().allocStrength(); err != nil || !j.info.Weighted {

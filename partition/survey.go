@@ -62,11 +62,12 @@ func Inspect(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Op
 	if err := j.findMembers(ctx); err != nil {
 		return s, err
 	}
-	j.useScratch(true)
-	if err := j.edges.splitEdges(ctx, allSlices); err != nil {
+	edges := j.ownEdges(true)
+	defer edges.close()
+	if err := edges.splitEdges(ctx, allSlices); err != nil {
 		return s, err
 	}
-	if err := j.edges.orderNodes(ctx); err != nil {
+	if err := edges.orderNodes(ctx); err != nil {
 		return s, err
 	}
 	return surveying{j}.describe(ctx)

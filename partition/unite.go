@@ -13,9 +13,6 @@ import (
 	"ndls/internal/inputid"
 )
 
-// visits calls visit for items in ascending order.
-type visits[T extsort.Item] func(visit func([]T) error) error
-
 // united visits each of the pairs of input ids that all visits once. Pairs without weights are unique already. The rows of a pair with
 // weights, in both directions, must have the same weight, or are added up in ascending order if the dataset asks for the sum. Threads unite
 // the rows of the next batches while one goroutine at a time calls visit.
