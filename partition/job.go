@@ -229,3 +229,21 @@ func (j *job) wantFeatures() bool { return j.o.Features && j.info.NumFeatures > 
 
 // normalize reports whether rows are divided by the sum of their absolute values, as the step Order decided.
 func (j *job) normalize() bool { return j.ordered.L1 }
+
+func (j *job) close() error {
+	if j.ids != nil {
+		j.ids.free()
+	}
+	j.members.free()
+	j.nodeOf.Free()
+	j.strength.Free()
+	j.outDegree.Free()
+	j.numbering().free()
+	j.o.Budget.Release(j.heap)
+	return j.scratch.Remove()
+}
+
+// addOrdered adds the file that later steps read to files that are committed together.
+func (j *job) addOrdered(ctx context.Context, files *catalog.Batch) error {
+	return files.Write(ctx, keysOf(Order, orderPath).Counting(1), writeJSON(j.ordered))
+}

@@ -92,6 +92,9 @@ func partRow(splits int, directed, weighted, keyed bool) int64 {
 	return row
 }
 
+// strengthBytes is the size of a strength, a float64.
+const strengthBytes = 8
+
 // furtherRow returns the additional memory for a node in a graph with directions or with weights.
 func furtherRow(directed, weighted bool) (bytes int64) {
 	if directed {

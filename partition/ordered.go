@@ -105,22 +105,6 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	return o, true, nil
 }
 
-// addOrdered adds the file that later steps read to files that are committed together.
-func (j *job) addOrdered(ctx context.Context, files *catalog.Batch) error {
-	return files.Write(ctx, keysOf(Order, orderPath).Counting(1), writeJSON(j.ordered))
-}
-
-// setOrdered sets what the step Order left and, if the dataset is not open, what it says of the dataset.
-func (j *job) setOrdered(o ordered) {
-	j.ordered = o
-	if j.ds == nil {
-		j.info.Directed = o.Directed
-		if o.Stated {
-			j.info.NumNodes = o.Nodes
-		}
-	}
-}
-
 // rowPieces returns the number of pieces of the step Rows without joining the node table: a piece per file of edges, then one per file of
 // reversed edges in a graph with directions.
 func (o ordered) rowPieces() int {

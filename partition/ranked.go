@@ -60,9 +60,8 @@ type rankedLot struct {
 }
 
 const (
-	// recordBytes is the size of a record without strength and splits, strengthBytes of a strength, componentBytes of a component.
+	// recordBytes is the size of a record without strength and splits, componentBytes of a component.
 	recordBytes    = 24
-	strengthBytes  = 8
 	componentBytes = 12
 	// recordBlock is the number of records that share a checksum.
 	recordBlock = 1 << 12

@@ -288,15 +288,13 @@ func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err
 	return c, err
 }
 
-func (j *job) close() error {
-	if j.ids != nil {
-		j.ids.free()
+// setOrdered sets what the step Order left and, if the dataset is not open, what it says of the dataset.
+func (j *job) setOrdered(o ordered) {
+	j.ordered = o
+	if j.ds == nil {
+		j.info.Directed = o.Directed
+		if o.Stated {
+			j.info.NumNodes = o.Nodes
+		}
 	}
-	j.members.free()
-	j.nodeOf.Free()
-	j.strength.Free()
-	j.outDegree.Free()
-	j.numbering().free()
-	j.o.Budget.Release(j.heap)
-	return j.scratch.Remove()
 }
