@@ -21,12 +21,6 @@ type Numbered struct {
 	nodes numbering
 }
 
-// IsColumnar reports whether the end of a name, with its point, tells that a file is one of Parquet
-// or Arrow.
-func IsColumnar(ext string) bool {
-	return formats[ext] == parquetFormat || formats[ext] == arrowFormat
-}
-
 // OpenNumbered opens a table in files that follow each other, of Parquet or Arrow if the end of their names says so, or
 // else of text. limit bounds the ids.
 func OpenNumbered(ctx context.Context, ext string, text Text, limit graph.IDLimit, files ...*source.Source) (*Numbered, error) {

@@ -7,23 +7,11 @@
 // a network can cause is an error in every build.
 package invariants
 
-import (
-	"cmp"
-	"fmt"
-)
+import "fmt"
 
 // Check panics unless ok; the text says what was expected and found.
 func Check(ok bool, format string, args ...any) {
 	if !ok {
 		panic("invariant broken: " + fmt.Sprintf(format, args...))
-	}
-}
-
-// Ascending panics unless each value is larger than the one before, the first one larger
-// than after if first is false.
-func Ascending[T cmp.Ordered](what string, first bool, after T, values []T) {
-	for i, v := range values {
-		Check(first || v > after, "%s: value %d, %v, comes after %v", what, i, v, after)
-		first, after = false, v
 	}
 }
