@@ -149,8 +149,8 @@ var mutants = []mutant{
 	},
 	{
 		area: kernels, file: "lsi/lsi.go", what: "keeps the distances of the hop before",
-		from:  "t.partial.Clear()",
-		to:    "_ = t.partial",
+		from:  "t.partial.now.Clear()",
+		to:    "_ = t.partial.now",
 		tests: []string{"lsi TestBlocksThreadsAndKernelsDoNotShow"},
 	},
 	{
@@ -210,13 +210,13 @@ var mutants = []mutant{
 	},
 
 	{
-		area: parts, file: "partition/keys.go", what: "> for >=: takes the first group of reversed edges for none",
+		area: parts, file: "partition/cuts.go", what: "> for >=: takes the first group of reversed edges for none",
 		from:  "if group >= len(k.base) {",
 		to:    "if group > len(k.base) {",
 		tests: []string{"partition TestCuts TestDirections"},
 	},
 	{
-		area: parts, file: "partition/keys.go", what: "> for >=: lets the key behind the last group overflow",
+		area: parts, file: "partition/cuts.go", what: "> for >=: lets the key behind the last group overflow",
 		from:  "if group >= 1<<(64-k.shift) {",
 		to:    "if group > 1<<(64-k.shift) {",
 		tests: []string{"partition TestLastKey"},
@@ -241,13 +241,13 @@ var mutants = []mutant{
 		survives: "2^31 nodes have 2,048 blocks, and files of a 1,024th of the edges at most 2,048 borders in them: groups that have room",
 	},
 	{
-		area: parts, file: "partition/order.go", what: "counts the first edge of a node twice",
+		area: parts, file: "partition/degrees.go", what: "counts the first edge of a node twice",
 		from:  "first, edges = u, 0",
 		to:    "first, edges = u, 1",
 		tests: []string{"partition TestEqualsTwin"},
 	},
 	{
-		area: parts, file: "partition/order.go", what: "> for ==: takes self-loops for edges",
+		area: parts, file: "partition/sorted.go", what: "> for ==: takes self-loops for edges",
 		from:  "if lo == hi {",
 		to:    "if lo > hi {",
 		tests: []string{"partition TestOnly TestPiecesEqualRun"},
@@ -289,25 +289,25 @@ var mutants = []mutant{
 		tests: []string{"partition TestDrawn"},
 	},
 	{
-		area: parts, file: "partition/weights.go", what: "counts edges in place of weights at one end",
+		area: parts, file: "partition/strengths.go", what: "counts edges in place of weights at one end",
 		from:  "strength[v] += weight",
 		to:    "strength[v]++",
 		tests: []string{"partition TestWeights"},
 	},
 	{
-		area: parts, file: "partition/weights.go", what: "max for +: takes a row that came twice for one",
+		area: parts, file: "partition/unite.go", what: "max for +: takes a row that came twice for one",
 		from:  "for range 1 + extsort.Repeated(&rows[i]) {",
 		to:    "for range max(1, extsort.Repeated(&rows[i])) {",
 		tests: []string{"partition TestRepeatedWeights TestUnited"},
 	},
 	{
-		area: parts, file: "partition/weights.go", what: "loses the last edge of a batch",
+		area: parts, file: "partition/unite.go", what: "loses the last edge of a batch",
 		from:  "u.open.add(b.rows[b.tail:])",
 		to:    "u.open = pairRows[T]{}",
 		tests: []string{"partition TestUnited TestWeights"},
 	},
 	{
-		area: parts, file: "partition/weights.go", what: "accepts strengths that float32 does not hold",
+		area: parts, file: "partition/strengths.go", what: "accepts strengths that float32 does not hold",
 		from:  "if x+1 > math.MaxFloat32 {",
 		to:    "if x > math.MaxFloat64 {",
 		tests: []string{"partition TestRepeatedWeights"},
@@ -325,7 +325,7 @@ var mutants = []mutant{
 		tests: []string{"partition TestForest"},
 	},
 	{
-		area: parts, file: "partition/tally.go", what: "<= for <: gives a node to two ranges",
+		area: parts, file: "partition/tallies.go", what: "<= for <: gives a node to two ranges",
 		from:  "return r.lo <= int64(id) && int64(id) < r.hi",
 		to:    "return r.lo <= int64(id) && int64(id) <= r.hi",
 		tests: []string{"partition TestRangesMeet"},
