@@ -187,7 +187,7 @@ s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
 	GOBIN=$(TOOLS)/bin $(GO) install $(S3_SERVER)
 
 .PHONY: lint
-lint: tools ## the linters and the format of .golangci.yaml, and go vet of what other build tags add
+lint: tools ## the linters and the format of .golangci.yaml, go vet of what other build tags add, and whether make mutants fits the code
 	@$(TOOLS)/bin/golangci-lint fmt --diff || { echo "run .tools/bin/golangci-lint fmt"; exit 1; }
 	$(GO) vet -tags=$(TAGS),noasm $(TWINS)
 	$(GO) vet -tags=$(TAGS),small,hooks . ./internal/packed
@@ -195,6 +195,7 @@ lint: tools ## the linters and the format of .golangci.yaml, and go vet of what 
 	cd bench && $(GO) vet -tags=$(TAGS),noasm ./pass
 	$(TOOLS)/bin/golangci-lint run
 	cd bench && $(TOOLS)/bin/golangci-lint run
+	cd bench && $(GO) test -vet=off ./mutants
 
 GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
 GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
