@@ -393,7 +393,7 @@ PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/pytho
 
 .PHONY: test-python
 test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it; examples whose packages are there
-	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../examples && $(VENV)/bin/mypy
+	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../bench/vectors ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../bench/vectors ../examples && $(VENV)/bin/mypy
 	cd python && $(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q
 	$(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q -p no:cacheprovider examples
 
@@ -408,6 +408,22 @@ test-tutorial: wheel ## the tutorial as a new user does it: a clean environment,
 test-engines: build ## jobs on clusters of Ray, Dask and Spark on this machine, which pip fetches (1.2 GB; Spark needs Java)
 	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }
 	cd python && $(PYTHON_PACKAGE) $(TOOLS)/venv-engines/bin/python -m pytest -q tests/test_engines.py
+
+VECTORS := $(TOOLS)/venv-vectors
+NEO4J := $(TOOLS)/neo4j
+
+$(VECTORS)/installed: python/requirements-vectors.txt
+	[ -x $(VECTORS)/bin/python ] || python3 -m venv $(VECTORS)
+	$(VECTORS)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+$(NEO4J)/installed: examples/vectors/pom.xml
+	cd $(<D) && mvn --quiet --batch-mode dependency:copy-dependencies -DoutputDirectory=$(NEO4J)
+	touch $@
+
+.PHONY: test-neo4j
+test-neo4j: build $(VECTORS)/installed $(NEO4J)/installed ## examples/vectors on every store, Neo4j among them (0.7 GB from PyPI; Java and Maven, for Neo4j)
+	cd python && $(PYTHON_PACKAGE) NDLS_NEO4J=$(NEO4J) $(VECTORS)/bin/python -m pytest -q -p no:cacheprovider tests/test_vectors.py
 
 EXAMPLES := $(TOOLS)/venv-examples
 NEXTFLOW := $(TOOLS)/nextflow
@@ -429,6 +445,10 @@ test-examples: build $(EXAMPLES)/installed $(NEXTFLOW)/installed ## every exampl
 .PHONY: bench-loader
 bench-loader: build ## rows a second of ndls.NodeRows beside a loader that reads a row at a time; options in LOADER, such as --nodes 8000000
 	NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=python/src $(PYTHON) bench/loader/loader.py $(LOADER)
+
+.PHONY: bench-vectors
+bench-vectors: build $(VECTORS)/installed ## rows a second into vector stores beside what each takes from memory, and nearest neighbours beside brute force; options in VECTORS_OPTIONS, such as --nodes 100000
+	$(PYTHON_PACKAGE) $(VECTORS)/bin/python bench/vectors/vectors.py --folder $(BUILD)/vectors $(VECTORS_OPTIONS)
 
 PYTHON ?= python3
 TABLES ?= transductive base-models correct-and-smooth inductive label-rates sparsity efficiency

@@ -21,8 +21,17 @@ def modules(text: str) -> set[str]:
     return set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE))
 
 
+def block(number: int, kind: str, text: str, names: dict[str, object]) -> None:
+    """Runs a block of Python in this process, among these names, or commands in a shell."""
+    if kind == "python":
+        exec(compile(text, f"block {number}", "exec"), names)
+        return
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"block {number}: {text}\n{done.stdout}\n{done.stderr}"
+
+
 def run(page: str, given: Mapping[str, object] | None = None, without: Collection[str] = ()) -> None:
-    """Runs blocks of Python in this process, one after the other, and commands in a shell each.
+    """Runs the blocks of a page, one after the other.
 
     ``given`` are names that the page leaves to the reader. Blocks that import a module of
     ``without`` are left out.
@@ -31,13 +40,8 @@ def run(page: str, given: Mapping[str, object] | None = None, without: Collectio
     assert found, f"{page}.md has no blocks"
     names = dict(given or {})
     for number, (kind, text) in enumerate(found):
-        if kind == "python" and modules(text) & set(without):
-            continue
-        if kind == "python":
-            exec(compile(text, f"block {number} of {page}", "exec"), names)
-            continue
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"block {number}: {text}\n{done.stdout}\n{done.stderr}"
+        if not (kind == "python" and modules(text) & set(without)):
+            block(number, kind, text, names)
 
 
 if __name__ == "__main__":
