@@ -29,11 +29,15 @@ const (
 	// mostShared is the largest correlation of log Σ|x| at the ends of edges, measured on fewestEdges or more.
 	mostShared  = 1.0 / 6
 	fewestEdges = 100
+	// Columns with other units than the rest have nearly all of a row: of its entries beyond the first, it is spread over leastSpread or
+	// less. Of normally distributed numbers with the same deviation that share is 0.6.
+	leastSpread = 0.1
 )
 
 // rowKind describes rows of features.
 type rowKind struct {
 	rows     int
+	columns  int
 	negative bool
 	// filled is the share of entries that are not zero.
 	filled float64
@@ -70,7 +74,8 @@ func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) b
 	}); err != nil {
 		return k, err
 	}
-	k.filled = float64(entries) / math.Max(float64(k.rows)*float64(ds.Info().NumFeatures), 1)
+	k.columns = ds.Info().NumFeatures
+	k.filled = float64(entries) / math.Max(float64(k.rows)*float64(k.columns), 1)
 	k.spread /= math.Max(float64(spread), 1)
 	if k.bag() {
 		k.shared, err = sharedLengths(ctx, ds, holds)
@@ -163,6 +168,11 @@ func (k rowKind) bag() bool {
 	return !k.negative && k.filled <= mostFilled && k.spread <= mostSpread
 }
 
+// uneven reports whether few of the columns decide what rows are: most entries are not zero, and nearly all of a row is in a few of them.
+func (k rowKind) uneven() bool {
+	return k.filled > mostFilled && k.columns > 2 && k.spread-1 <= leastSpread*(float64(k.filled*float64(k.columns))-1)
+}
+
 // l1 reports whether rows are divided by their L1 norms.
 func (k rowKind) l1() bool { return k.bag() && k.shared <= mostShared }
 
@@ -178,6 +188,8 @@ func (k rowKind) String() string {
 	text := fmt.Sprintf("auto chose %s: of the first %d feature rows, %.3g %% of the values are not zero, %s, and a row is spread over %.3g of them", choice, k.rows, 100*k.filled, sign, k.spread)
 	if k.bag() {
 		text += fmt.Sprintf("; the lengths of neighbours correlate by %.2f", k.shared)
+	} else if k.uneven() {
+		text += "; if a few columns have larger units than the others, give all the same scale, or --input-norm standard"
 	}
 	return text
 }

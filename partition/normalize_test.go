@@ -35,6 +35,12 @@ func TestNormalizeAuto(t *testing.T) {
 		"embedding": {func(r, c int) float32 {
 			return float32(rng.Normal(hash(r, c)))
 		}, false, "100 % of the values are not zero, some are negative"},
+		"units": {func(r, c int) float32 {
+			if c == 7 {
+				return 30000 + 9000*float32(rng.Normal(hash(r, c)))
+			}
+			return float32(rng.Normal(hash(r, c)))
+		}, false, "--input-norm standard"},
 		"few signed numbers": {func(r, c int) float32 {
 			if c%100 == 0 {
 				return float32(rng.Normal(hash(r, c)))
@@ -69,6 +75,9 @@ func TestNormalizeAuto(t *testing.T) {
 			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f)
 			if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
 				t.Errorf("%s, sparse %v: %v, %s, %v", name, sparse, l1, choice, err)
+			}
+			if name != "units" && strings.Contains(choice, "units") {
+				t.Errorf("%s: %s", name, choice)
 			}
 			for option, want := range map[string]bool{NormalizeL1: true, NormalizeNone: false} {
 				if l1, choice, err := Normalizes(context.Background(), option, f); err != nil || l1 != want || choice != "" {

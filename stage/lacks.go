@@ -18,7 +18,7 @@ const (
 	noFeatures  = "the run has no features; import a dataset with features, without --features none, or let --rule fastrp make some from the edges"
 	NoLabels    = "the dataset has no labels"
 	oneClass    = "all labels are the same, and a model tells at least two classes apart; give other nodes another label, or leave the labels out"
-	NoSplits    = "the dataset has no splits; partition with --split random:20,30 to draw them"
+	NoSplits    = "the dataset has no splits; give --split random:20,30 or share:0.6,0.2, which draws them, and another --run or --resume=false"
 	OtherModel  = "--soft-labels stand in for the run's own model"
 	someTargets = "--targets left nodes without soft labels, which are smoothed over the whole graph; use --targets all"
 )
