@@ -339,7 +339,11 @@ def _edges(
     else:
         both = _array(edges, "edges")
         if both.ndim != 2 or both.shape[0] != 2:
-            remedy = "; give edges.T" if both.ndim == 2 and both.shape[1] == 2 else ""
+            remedy = ""
+            if both.ndim == 2 and both.shape[1] == 2:
+                remedy = "; give edges.T" if hasattr(edges, "T") else "; give numpy.asarray(edges).T"
+            elif type(edges).__module__.startswith("networkx"):
+                remedy = "; give networkx.to_scipy_sparse_array(graph, nodelist=…), in the order of X"
             raise ValueError(f"edges have shape {both.shape}: (2, edges) is needed{remedy}")
         src, dst = both
     ends = []
@@ -350,7 +354,7 @@ def _edges(
         at = positions(end)
         wrong = (at < 0) | (at >= nodes)
         if wrong.any():
-            raise ValueError(f"edges: {name} has {end[wrong][0]!r}, which is none of the {nodes} nodes")
+            raise ValueError(f"edges: {name} has {end[wrong].tolist()[0]!r}, which is none of the {nodes} nodes")
         ends.append(at)
     return ends[0], ends[1], None if weight is None else _vector(weight, "weight")
 
