@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"ndls"
 
@@ -83,6 +84,19 @@ func TestStatusShowsRates(t *testing.T) {
 		if !regexp.MustCompile(want).Match(out.Bytes()) {
 			t.Errorf("no line %s in\n%s", want, &out)
 		}
+	}
+	// On a terminal, also with --watch, columns that have no space stand below the others.
+	out.Reset()
+	if err := printStatus(&folding{w: &out, columns: func() int { return 79 }}, st); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if utf8.RuneCountInString(line) > 80 {
+			t.Errorf("a line of %d characters: %q", utf8.RuneCountInString(line), line)
+		}
+	}
+	if !strings.Contains(out.String(), "losses") {
+		t.Errorf("a column is cut off:\n%s", &out)
 	}
 }
 

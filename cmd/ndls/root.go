@@ -218,6 +218,9 @@ const defaultColumns, defaultRows = 80, 24
 
 // columns says how many columns the terminal behind w has now; it is nil where w is none.
 func columns(w io.Writer) func() int {
+	if f, ok := w.(*folding); ok {
+		return f.columns
+	}
 	size := terminal(w)
 	if size == nil {
 		return nil

@@ -145,7 +145,11 @@ func (v *statusVerb) follow(ctx context.Context) error {
 		done, err := v.asJSON(state.json)
 		if !done {
 			var text strings.Builder
-			if err = state.print(&text); err == nil {
+			var fitted io.Writer = &text
+			if s.size != nil {
+				fitted = &folding{w: &text, columns: func() int { columns, _ := s.size(); return max(columns-1, 1) }, plain: true}
+			}
+			if err = state.print(fitted); err == nil {
 				err = s.show(text.String())
 			}
 		}
