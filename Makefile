@@ -393,7 +393,7 @@ PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/pytho
 
 .PHONY: test-python
 test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it; examples whose packages are there
-	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../bench/vectors ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../bench/vectors ../examples && $(VENV)/bin/mypy
+	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/mypy
 	cd python && $(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q
 	$(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q -p no:cacheprovider examples
 
