@@ -320,14 +320,14 @@ func TestOrphans(t *testing.T) {
 func TestMade(t *testing.T) {
 	for _, name := range []string{
 		"scratch/scratch-123.tmp", "scratch/host-1-ab/partition-99/000001.spill", "graph/hops/part-00000-0123456789ab.hops",
-		"lsi/rows-0-600.k", "graph/features/tile-00000-00001.f32.rows-0-32768", "run.json.0123456789abcdef.tmp",
+		"graph/features/tile-00000-00001.f32.rows-0-32768", "run.json.0123456789abcdef.tmp",
 		"checkpoints/smooth/abc/00000-00002/hop-00003-abcdefgh", "model/tally-00000.json", "graph/runs/pairs/0000-0512",
 		"predictions/best/run-000/part-00001.panels-00011", "predictions/tiles/tile-00000-00003.rows.0123456789abcdef.tmp",
 		"predictions/tiles/tile-00000-00003.rows.rows-0-32768", "predictions/depth.json", "predictions/tally-00000.json", "predictions/written.json", "predictions/breakdown-00000.json",
 		"predictions/depth/panel-00002.rows-0-32768", "lsi/epsilon-0.05/part-00000.parquet",
-		"lsi/rows/00002-00013", "lsi/squares/00000-00002-00013", "lsi/found/00000-02-00013", "lsi/found/00000-sample-00013",
+		"lsi/rows/00002-00013", "lsi/squares/00000-00002-00013", "lsi/found/0-1048576-02-00013", "lsi/found/0-1048576-sample-00013",
 		"lsi/rows/00002-00013.rows-0-32768", "lsi/squares/00000-00002-00013.rows-0-32768",
-		"lsi/sample-0.json", "graph/splits/split-001.u8", "model/scores-00000", "predictions/scores-00001", "graph/reversed/part-00000.parquet", "graph/reversed-hops/part-00000.hops", "hops/part-00000.arrow.0123456789abcdef.tmp",
+		"lsi/sample.json", "graph/splits/split-001.u8", "model/scores-00000", "predictions/scores-00001", "graph/reversed/part-00000.parquet", "graph/reversed-hops/part-00000.hops", "hops/part-00000.arrow.0123456789abcdef.tmp",
 	} {
 		if !Made(name) {
 			t.Errorf("%s is not taken for a file of ndls", name)

@@ -25,7 +25,6 @@ const (
 	KindFeatures         = "features"            // tile of input features
 	KindAnswers          = "answers"             // tile of labels or numbers to learn
 	KindLSI              = "lsi"                 // K table
-	KindLSIPart          = "lsi-part"            // K of some rows
 	KindLSISquares       = "lsi-squares"         // squared distances of nodes, of a panel of the probe
 	KindLSIRows          = "lsi-rows"            // rows of a panel of the probe
 	KindLSIFound         = "lsi-found"           // K of some nodes, as far as it is known
@@ -88,7 +87,7 @@ type Entry struct {
 	Model int32 `parquet:"name=run, type=INT32" json:"run"`
 	// Variant is the number of the ε of a file with K of nodes: 0 for that of features.
 	Variant int32 `parquet:"name=variant, type=INT32" json:"variant,omitempty"`
-	// Unknown is the number of nodes of a file with K whose K is unknown, and Until the hop at which it is expected to be known.
+	// Unknown is the number of nodes of a file with K whose K is unknown, or was one hop before; Until is the last hop that found K.
 	Unknown int64 `parquet:"name=unknown, type=INT64" json:"unknown,omitempty"`
 	Until   int32 `parquet:"name=until, type=INT32" json:"until,omitempty"`
 	// Step is the kind of file that a step of a partition leaves for other steps, which has pieces [FirstPiece, LastPiece) of that step.
@@ -131,7 +130,7 @@ func (e Entry) Panels(first, last int) Entry {
 	return e
 }
 
-// Awaits sets the number of nodes of the file whose K is unknown, and the hop at which it is expected to be known.
+// Awaits sets the number of nodes of the file whose K is unknown, and the last hop that found K.
 func (e Entry) Awaits(unknown int64, until int) Entry {
 	e.Unknown, e.Until = unknown, int32(until)
 	return e

@@ -22,6 +22,7 @@ import (
 	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
+	"ndls/stage"
 	"ndls/stage/registry"
 )
 
@@ -518,7 +519,7 @@ func TestWhoSharesRows(t *testing.T) {
 	}
 }
 
-// TestStepsOfGroups: groups go through the steps of a stage. One group of all workers needs no steps, unless others have begun them.
+// TestStepsOfGroups: groups go through the steps of a stage. One group of all workers makes all hops at once, unless others have begun steps.
 func TestStepsOfGroups(t *testing.T) {
 	const nodes, enough = 64 << 20, 64 << 30
 	sum := shards.Summary{Nodes: nodes, Edges: 14 * nodes, Features: 128, Components: 1, BlockRows: 1 << 20, IntervalRows: 1 << 24}
@@ -526,11 +527,12 @@ func TestStepsOfGroups(t *testing.T) {
 		name     string
 		parallel placement.Parallel
 		begun    bool
-		groups   int // that go through steps, 0 for phases
+		groups   int
+		once     bool
 	}{
-		{"two groups", placement.Grid, false, 2},
-		{"one group", placement.Intervals, false, 0},
-		{"one group, and others have begun", placement.Intervals, true, 1},
+		{"two groups", placement.Grid, false, 2, false},
+		{"one group", placement.Intervals, false, 1, true},
+		{"one group, and others have begun", placement.Intervals, true, 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			j, f := setup(t, storage.NewMem(), sum)
@@ -553,14 +555,14 @@ func TestStepsOfGroups(t *testing.T) {
 				}
 			}
 			rec := &Record{Stages: []StageRecord{{StageReport: control.StageReport{Stage: control.Partition}, State: Complete}}}
-			phases, g, err := j.phases(t.Context(), rec, registry.Of(control.LSI)[0], sum)
-			switch {
-			case err != nil:
-				t.Fatal(err)
-			case tc.groups == 0 && (g != nil || len(phases) != 2 || len(phases[0]) != 16):
-				t.Errorf("phases %v, groups %+v", phases, g)
-			case tc.groups > 0 && (g == nil || phases != nil || g.Groups != tc.groups):
-				t.Errorf("phases %v, groups %+v", phases, g)
+			lsi := registry.Of(control.LSI)[0]
+			phases, g, err := j.phases(t.Context(), rec, lsi, sum)
+			if err != nil || phases != nil || g == nil {
+				t.Fatalf("phases %v, groups %v: %v", phases, g, err)
+			}
+			left, err := lsi.Shape(j.Plan, sum).(stage.Steps).Next(t.Context(), j.Catalog)
+			if tasks := placement.Step(control.LSI, left, 16, g); err != nil || len(tasks) != 16 || g.Groups != tc.groups || (tasks[0].LastPanel == 0) != tc.once {
+				t.Errorf("%d groups, %d tasks, the first one %s: %v", g.Groups, len(tasks), tasks[0].ID(), err)
 			}
 		})
 	}

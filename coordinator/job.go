@@ -360,7 +360,7 @@ func (j *Job) execute(ctx context.Context, rec *Record, s stage.Stage) (report c
 // runPhases runs what is left of a stage with the workers that are present.
 func (j *Job) runPhases(ctx context.Context, rec *Record, s stage.Stage, sum shards.Summary) (reports []control.StageReport, err error) {
 	steps, _ := s.Shape(j.Plan, sum).(stage.Steps)
-	if under := j.underWay(s.Name()); steps.Divides() && len(under) > 0 && under[0].LastPanel > 0 {
+	if under := j.underWay(s.Name()); steps.Panels > 0 && len(under) > 0 && under[0].LastPanel > 0 {
 		if reports, err = j.phase(ctx, under); err != nil { // groups end their step as it was divided
 			return reports, err
 		}

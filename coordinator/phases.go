@@ -48,14 +48,8 @@ func (j *Job) phases(ctx context.Context, rec *Record, s stage.Stage, sum shards
 	case len(under) == 0 || stepwise && under[0].Part == control.Rows:
 		g, err = j.share(ctx, rec, s, shape)
 	}
-	if err != nil || stepwise && g == nil {
-		return nil, nil, err
-	}
-	if g != nil && steps.Divides() {
-		left, err := steps.Next(ctx, j.Catalog)
-		if err != nil || g.Stepwise(left) {
-			return nil, g, err
-		}
+	if err != nil || stepwise && (g == nil || steps.Panels > 0) {
+		return nil, g, err
 	}
 	return placement.Phases(s.Name(), shape, j.Catalog.Entries, j.Tasks.Workers(), g), nil, nil
 }
@@ -134,11 +128,12 @@ func (j *Job) runSteps(ctx context.Context, s control.Stage, steps stage.Steps, 
 	var reports []control.StageReport
 	from := 0.0
 	left, err := steps.Advance(ctx, j.Catalog)
+	once := steps.Once || g.AtOnce(left)
 	for err == nil {
 		tasks := placement.Step(s, left, j.Tasks.Workers(), g)
 		ended := tasks[0].Part == control.Whole
 		leave := func() {}
-		if steps.Once { // else the number of steps is unknown
+		if once { // else the number of steps is unknown
 			to := stage.ColumnShare
 			if ended {
 				to = 1

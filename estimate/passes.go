@@ -268,7 +268,7 @@ func (s OnGraph) ShareLSI(panels, tasks int, sketch bool, ends []int, few lsi.Op
 }
 
 // finding is the approximate memory of a [lsi.Finder] of 2^20 nodes, with the memory for reading.
-const finding = 48 << 20
+const finding = 32 << 20
 
 // Spectrum adds finding λ₂ beside held bytes, with the hops of a slow graph.
 func (s OnGraph) Spectrum(held int64) {

@@ -73,7 +73,7 @@
 // # Format of the checkpoint
 //
 // A state as package hops describes it. The header has the window, the hop of each panel's rows,
-// which never rises from one panel to the next, and the measurements. Then follow
+// which never rises from one panel to the next, and the distances so far. Then follow
 //
 //	K         n uint16, 65535 while unknown; then n more for each looser ε
 //	rows      of the panels that have begun and are not at Kmax

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/stationary"
 	"ndls/spmv"
@@ -18,7 +17,7 @@ type finder struct {
 	scale float64 // of the rows
 	state *stationary.State
 	base  int64 // number of the table's first node among those of state
-	table *Table
+	*Table
 	// spread and rounding say how far polynomials may be off: see series.off.
 	spread, rounding float64
 }
@@ -27,8 +26,8 @@ type finder struct {
 // settled. Concurrent calls are for different rows.
 func (f *finder) see(hop int, first int64, squares []float64) (settled int64) {
 	f.sample(first, squares)
-	settled = f.settle(f.table.k.S, f.o.Epsilon, hop, first, squares)
-	for i, x := range f.table.looser {
+	settled = f.settle(f.k.S, f.o.Epsilon, hop, first, squares)
+	for i, x := range f.looser {
 		f.settle(x.S, f.o.Looser[i], hop, first, squares)
 	}
 	return settled
@@ -39,8 +38,8 @@ func (f *finder) sample(first int64, squares []float64) {
 	number, _ := slices.BinarySearch(f.o.Sample, first)
 	for ; number < len(f.o.Sample) && f.o.Sample[number] < first+int64(len(squares)); number++ {
 		row := f.o.Sample[number]
-		if f.table.k.S[row] == unsettled {
-			list := &f.table.distances[number]
+		if f.k.S[row] == unsettled {
+			list := &f.distances[number]
 			*list = append(*list, f.state.Up(f.base+row)*math.Sqrt(squares[row-first])/f.scale)
 		}
 	}
@@ -71,7 +70,7 @@ func (f *finder) seeProducts(s *series, plain int, node int64, products []float6
 		settled = f.see(plain+h, node, square[:])
 		off := float64(first*(float64(f.spread*s.off[h])+f.rounding)) + float64(f.o.Standing*f.scale)
 		if math.Abs(float64(up*math.Sqrt(square[0]))-epsilon) <= off {
-			f.table.uncertain.add(node)
+			f.uncertain.add(node)
 		}
 	}
 	return settled
@@ -90,15 +89,12 @@ func (f *finder) seeSlots(s *series, node int64, products []float64) {
 }
 
 // Finder finds K of some nodes from the squared lengths of their rows, which workers computed panel
-// by panel (see [Stretch]).
+// by panel (see [Stretch]). The caller may change its table before the first hop.
 type Finder struct {
 	finder
-	// squares holds the squared lengths of the last three hops, the last one first; seen counts the
-	// hops that were shown.
-	squares [3]*mem.Array[float64]
-	seen    int
-	before  int64
-	part    *mem.Array[float64]
+	// squares holds the squared lengths of a hop, and part those of one panel.
+	squares, part *mem.Array[float64]
+	before        int64
 }
 
 // NewFinder begins with unknown K for the n nodes from node first on. sketch says that the probe is
@@ -113,14 +109,12 @@ func NewFinder(b *mem.Budget, state *stationary.State, sketch bool, o Options, f
 			f.Free()
 		}
 	}()
-	if f.table, err = newTable(b, n, o); err != nil {
+	if f.Table, err = newTable(b, n, o); err != nil {
 		return nil, err
 	}
-	f.table.begin()
-	for i := range f.squares {
-		if f.squares[i], err = mem.Alloc[float64](b, n, "squared distances"); err != nil {
-			return nil, err
-		}
+	f.begin()
+	if f.squares, err = mem.Alloc[float64](b, n, "squared distances"); err != nil {
+		return nil, err
 	}
 	f.part, err = mem.Alloc[float64](b, n, "squared distances of a panel")
 	return f, err
@@ -128,30 +122,19 @@ func NewFinder(b *mem.Budget, state *stationary.State, sketch bool, o Options, f
 
 // Free returns the memory.
 func (f *Finder) Free() {
-	if f.table != nil {
-		f.table.Free()
+	if f.Table != nil {
+		f.Table.Free()
 	}
-	for _, x := range f.squares {
-		x.Free()
-	}
+	f.squares.Free()
 	f.part.Free()
 }
-
-// Columns returns K of the nodes for the ε of the options, then for each looser one, in stored
-// form: uint16, with the highest bit set if K is capped, and 65535 while it is unknown. The caller
-// may change them before the first hop.
-func (f *Finder) Columns() [][]uint16 { return f.table.columns() }
-
-// Distances returns the distances of the sample's rows so far. The caller may change them before
-// the first hop.
-func (f *Finder) Distances() [][]float64 { return f.table.distances }
 
 // Unsettled reports whether this entry of a column stands for an unknown K.
 func Unsettled(entry uint16) bool { return entry == unsettled }
 
 // Left counts the nodes with unknown K.
 func (f *Finder) Left() (n int64) {
-	for _, k := range f.table.k.S {
+	for _, k := range f.k.S {
 		if k == unsettled {
 			n++
 		}
@@ -167,19 +150,16 @@ func (f *Finder) Before() int64 { return f.before }
 // order. The sums have the bits that a single worker computes.
 func (f *Finder) Hop(hop, panels int, read func(panel int, squares []float64) error) error {
 	f.before = f.Left()
-	last := f.squares[len(f.squares)-1]
-	copy(f.squares[1:], f.squares[:])
-	f.squares[0], f.seen = last, f.seen+1
-	last.Clear()
+	f.squares.Clear()
 	for panel := range panels {
 		if err := read(panel, f.part.S); err != nil {
 			return fmt.Errorf("squared distances of panel %d after hop %d: %w", panel, hop, err)
 		}
 		for i, x := range f.part.S {
-			last.S[i] += x
+			f.squares.S[i] += x
 		}
 	}
-	f.see(hop, 0, last.S)
+	f.see(hop, 0, f.squares.S)
 	return nil
 }
 
@@ -197,7 +177,7 @@ func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums
 		return err
 	}
 	defer sums.Free()
-	if f.table.uncertain, err = newNodeSet(b, int64(len(f.table.k.S))); err != nil {
+	if f.uncertain, err = newNodeSet(b, int64(len(f.k.S))); err != nil {
 		return err
 	}
 	if f.spread, err = f.state.Spread(ctx, members); err != nil {
@@ -222,7 +202,7 @@ func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums
 		open = open[:0]
 		return nil
 	}
-	for i, k := range f.table.k.S {
+	for i, k := range f.k.S {
 		if k != unsettled {
 			continue
 		}
@@ -235,32 +215,5 @@ func (f *Finder) Few(ctx context.Context, b *mem.Budget, members stationary.Sums
 	return flush()
 }
 
-// Uncertain counts the nodes whose K is uncertain ([Table.Uncertain]).
-func (f *Finder) Uncertain() int64 { return f.table.CountUncertain() }
-
-// More estimates the number of further hops until K of all nodes is known, assuming that distances
-// fall as in the last two hops. It returns most if the number is larger or unknown.
-func (f *Finder) More(most int) int {
-	if f.seen < len(f.squares) {
-		return most
-	}
-	now, then, more := f.squares[0].S, f.squares[len(f.squares)-1].S, 1.0
-	for i, k := range f.table.k.S {
-		if k != unsettled {
-			continue
-		}
-		up := f.state.Up(f.base+int64(i)) / f.scale
-		fall := elementary.Log(now[i] / then[i]) // fall of the squares in two hops
-		if !(fall < 0) {
-			return most
-		}
-		far := elementary.Log(f.o.Epsilon*f.o.Epsilon) - elementary.Log(up*up*now[i])
-		if more = max(more, math.Ceil(2*far/fall)); more >= float64(most) {
-			return most
-		}
-	}
-	return int(more)
-}
-
 // End gives Kmax to the nodes that have not settled.
-func (f *Finder) End() { f.table.capRest(f.o.Kmax) }
+func (f *Finder) End() { f.capRest(f.o.Kmax) }

@@ -31,7 +31,7 @@ type Options struct {
 	Epsilon float64
 	Kmax    int
 	// Looser lists distances above Epsilon. The same hops find K for each of them, which
-	// Table.Looser returns.
+	// Table.Columns returns.
 	Looser []float64
 	// Sample lists rows in ascending order whose distances Table.Distances returns.
 	Sample []int64
@@ -64,17 +64,11 @@ type Table struct {
 }
 
 // K returns K of node i. isCapped reports whether the node did not settle by Kmax.
-func (t *Table) K(i int64) (k int, isCapped bool) { return entry(t.k.S[i]) }
+func (t *Table) K(i int64) (k int, isCapped bool) { return Entry(t.k.S[i]) }
 
-// Distances returns the distances of a row of the options' Sample, by its number in it, after each
-// hop from hop 0 to K: the distances that decide K, which are estimates if the probe is a sketch.
-func (t *Table) Distances(number int) []float64 { return t.distances[number] }
-
-// Looser returns K of node i for a looser distance of the options, by its number. isCapped reports
-// whether the node did not settle by Kmax.
-func (t *Table) Looser(number int, i int64) (k int, isCapped bool) {
-	return entry(t.looser[number].S[i])
-}
+// Distances returns the distances of each row of the options' Sample after each hop from hop 0 to K: the distances that decide K, which are
+// estimates if the probe is a sketch.
+func (t *Table) Distances() [][]float64 { return t.distances }
 
 // Uncertain reports whether what polynomials leave out may make K of node i another one than that of hops that are made one by one (see the
 // package's Algorithm).
@@ -91,10 +85,12 @@ func (t *Table) CountUncertain() (n int64) {
 	return n
 }
 
-func entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
+// Entry returns K of a stored value.
+func Entry(x uint16) (k int, isCapped bool) { return int(x &^ capped), x&capped != 0 }
 
-// columns returns the tables, the one for the options' Epsilon first.
-func (t *Table) columns() [][]uint16 {
+// Columns returns K of the nodes for the options' Epsilon, then for each looser one, in stored form: uint16, with the highest bit set if K
+// is capped, and 65535 while it is unknown.
+func (t *Table) Columns() [][]uint16 {
 	all := [][]uint16{t.k.S}
 	for _, x := range t.looser {
 		all = append(all, x.S)
@@ -121,7 +117,7 @@ func newTable(b *mem.Budget, n int64, o Options) (_ *Table, err error) {
 
 // begin resets the table: no K is known.
 func (t *Table) begin() {
-	for _, k := range t.columns() {
+	for _, k := range t.Columns() {
 		for i := range k {
 			k[i] = unsettled
 		}
@@ -133,7 +129,7 @@ func (t *Table) begin() {
 
 // capRest sets K to Kmax for the nodes that never settled.
 func (t *Table) capRest(kmax int) {
-	for _, column := range t.columns() {
+	for _, column := range t.Columns() {
 		for i, k := range column {
 			if k == unsettled {
 				column[i] = uint16(kmax) | capped
@@ -168,16 +164,9 @@ func (s nodeSet) has(i int64) bool { return s.words != nil && s.words.S[i/32]>>(
 func (s nodeSet) free() { s.words.Free() }
 
 // Stats describes a run. If the run resumed from a state, hops.Stats counts only what came after
-// it; Hops and Contraction describe the whole run.
+// it.
 type Stats struct {
 	hops.Stats
-	// Hops is the largest number of hops of a block, Blocks the number of column blocks.
-	Hops   int
-	Blocks int
-	// Contraction is √(E_k+1/E_k) at the last hop that was made by itself, with E_k = Σ d̃ ‖Z^(k)‖². It rises towards the
-	// second largest |eigenvalue| of D̃⁻¹Ã. It is 0 if no hop was made, or nothing was left to
-	// contract.
-	Contraction float64
 	// Plain is the number of hops before polynomials took the place of others, and Polynomials the number of passes for these.
 	// Both are 0 if every hop was made.
 	Plain       int
@@ -205,7 +194,7 @@ func Run(ctx context.Context, g hops.Graph, probe Probe, o Options) (*Table, Sta
 	if !resumed {
 		t.begin()
 	}
-	if _, err = t.count(ctx); err == nil {
+	if err = t.count(ctx); err == nil {
 		err = t.windows(ctx, probe)
 	}
 	t.endWalk()
@@ -371,11 +360,9 @@ func (t lastWindow) runPolynomials(ctx context.Context, meter *progress.Meter) (
 			return err
 		}
 	}
-	clear(t.energies)
-	if _, err := t.count(ctx); err != nil {
+	if err := t.count(ctx); err != nil {
 		return err
 	}
-	t.stats.Hops = t.o.Kmax
 	t.stats.Plain, t.stats.Polynomials, t.stats.Share = t.from, t.series.degree, t.moving.Share()
 	t.stats.ends = append(t.stats.ends, t.to)
 	meter.Settle(progress.Settled{Hop: t.to, Share: 1 - float64(t.unsettled.Load())/float64(max(t.n, 1))})
@@ -485,8 +472,6 @@ type tracker struct {
 	// resumesPolynomials says that the state has rows of that window.
 	resumesPolynomials bool
 	stats              Stats
-	energies           []float64 // energies of this hop, by strip
-	energy             float64   // energy of the hop before
 
 	from, to    int   // the window; all blocks know which nodes settled by from
 	at          []int // hop of each panel's rows, -1 before the first
@@ -517,8 +502,6 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 		return nil, fmt.Errorf("a block has %d columns, which is no multiple of %d", o.Layout.Columns, packed.PanelColumns)
 	}
 	t.blocks = hops.Blocks(t.panels*packed.PanelColumns, t.o.Layout)
-	t.stats.Blocks = t.blocks
-	t.energies = make([]float64, g.Source.Strips())
 	t.at = make([]int, t.panels)
 	defer func() {
 		if err != nil {
@@ -528,7 +511,7 @@ func newTracker(g hops.Graph, probe Probe, o Options) (_ *tracker, err error) {
 	if t.table, err = newTable(g.Budget, t.n, o); err != nil {
 		return nil, err
 	}
-	t.finder = finder{o: o, scale: t.scale, state: g.State, table: t.table}
+	t.finder = finder{o: o, scale: t.scale, state: g.State, Table: t.table}
 	if t.rows, err = g.NewBlock(t.o.Layout); err != nil {
 		return nil, err
 	}
@@ -562,7 +545,6 @@ func (t *tracker) begin() {
 		t.at[g] = -1
 	}
 	t.nextWindow(0)
-	t.energy, t.stats.Contraction, t.stats.Hops = 0, 0, 0
 	t.held = [3]int{}
 }
 
@@ -700,7 +682,7 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 	}
 	t.endWalk()
 	if t.hop < 0 {
-		if err := t.fill(ctx, probe); err != nil {
+		if err := fill(ctx, t.g, t.rows, probe, t.first); err != nil {
 			return err
 		}
 	} else if err := t.states.load(t); err != nil {
@@ -710,21 +692,11 @@ func (t *tracker) start(ctx context.Context, probe Probe) error {
 	return nil
 }
 
-func (t *tracker) fill(ctx context.Context, probe Probe) error {
-	mean, err := t.g.State.NewMean(t.columns)
-	if err != nil {
-		return err
-	}
-	defer mean.Free()
-	return probe.fill(ctx, t.g, t.rows, t.first*packed.PanelColumns, float32(t.scale), mean)
-}
-
 // step makes one hop and observes its rows. At hop 0 it only observes them.
 func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	if err := t.loadPartial(); err != nil {
 		return err
 	}
-	clear(t.energies)
 	t.far.Store(0)
 	if t.hop == 0 {
 		if err := t.rows.Visit(func(first int64, rows []float32) error {
@@ -743,17 +715,10 @@ func (t *tracker) step(ctx context.Context, meter *progress.Meter) (err error) {
 	if err := t.storePartial(); err != nil {
 		return err
 	}
-	t.stats.Hops = max(t.stats.Hops, t.hop)
 	switch {
 	case t.lastBlock():
-		before := t.energy
 		t.before = t.left
-		if t.energy, err = t.count(ctx); err != nil {
-			return err
-		}
-		if before > 0 {
-			t.stats.Contraction = math.Sqrt(t.energy / before)
-		}
+		return t.count(ctx)
 	case t.scouts():
 		far, err := t.countFar(ctx)
 		if err != nil {
@@ -778,23 +743,18 @@ func (t *tracker) countFar(ctx context.Context) (float64, error) {
 	return sum[0], nil
 }
 
-// count sums, over all workers and in ascending order of row, the energies of this hop and the
-// number of unsettled nodes.
-func (t *tracker) count(ctx context.Context) (float64, error) {
-	const energy, left, nodes = 0, 1, 2
-	var sums [3]float64
+// count sums the nodes, and those that are unsettled, over all workers.
+func (t *tracker) count(ctx context.Context) error {
+	var sums [2]float64
 	if err := t.g.Group.OrderedSum(ctx, sums[:], func() error {
-		for _, e := range t.energies {
-			sums[energy] += e
-		}
-		sums[left] += float64(t.unsettled.Load())
-		sums[nodes] += float64(t.n)
+		sums[0] += float64(t.unsettled.Load())
+		sums[1] += float64(t.n)
 		return nil
 	}); err != nil {
-		return 0, fmt.Errorf("counting with other workers: %w", err)
+		return fmt.Errorf("counting with other workers: %w", err)
 	}
-	t.left, t.nodes = sums[left], sums[nodes]
-	return sums[energy], nil
+	t.left, t.nodes = sums[0], sums[1]
+	return nil
 }
 
 // chunk is the number of rows that are observed at a time.
@@ -832,11 +792,6 @@ func (t *tracker) observeChunk(first int64, rows []float32) {
 	if !t.lastBlock() {
 		return
 	}
-	energy := 0.0
-	for j, square := range norms {
-		energy += float64(t.g.Degree1(first+int64(j)) * square)
-	}
-	t.energies[first>>packed.StripShift] += energy
 	t.unsettled.Add(-t.finder.see(t.hop, first, norms))
 }
 

@@ -133,7 +133,7 @@ func TestExactEqualsOracle(t *testing.T) {
 						}
 					}
 					for number, i := range []int{0, n / 2} {
-						hops := table.Distances(number)
+						hops := table.Distances()[number]
 						if len(hops) != want[i]+1 {
 							t.Errorf("node %d: distances of %d hops, and K = %d", i, len(hops)-1, want[i])
 						}
@@ -143,8 +143,8 @@ func TestExactEqualsOracle(t *testing.T) {
 							}
 						}
 					}
-					if stats.Passes != stats.Hops {
-						t.Errorf("%d passes for %d hops of one block", stats.Passes, stats.Hops)
+					if most := slices.Max(want); stats.Passes != most {
+						t.Errorf("%d passes for %d hops of one block", stats.Passes, most)
 					}
 				})
 			}
@@ -578,8 +578,7 @@ func distances(t testing.TB, g testgraph.Graph, r float64, component bool, kmax 
 	}
 }
 
-// TestBound checks Theorem 3.1 with λ₂ from a dense eigensolver, and that the
-// run's contraction approaches it from below.
+// TestBound checks Theorem 3.1 with λ₂ from a dense eigensolver.
 func TestBound(t *testing.T) {
 	for _, g := range []testgraph.Graph{
 		testgraph.Path(9), testgraph.Star(12), testgraph.Clique(6), testgraph.Bipartite(3, 4), connected(60, 7), connected(120, 8),
@@ -590,7 +589,7 @@ func TestBound(t *testing.T) {
 		for _, d := range g.Degree() {
 			volume += float64(d) + 1
 		}
-		table, stats := run(t, g, setup{r: 0, component: true}, Identity(int64(n)), 0.02, 2000)
+		table, _ := run(t, g, setup{r: 0, component: true}, Identity(int64(n)), 0.02, 2000)
 		if lambda2 < 1e-9 {
 			continue // a clique is stationary after one hop
 		}
@@ -603,9 +602,6 @@ func TestBound(t *testing.T) {
 			if k, _ := table.K(int64(i)); float64(k) > math.Ceil(bound+1e-9) {
 				t.Errorf("%s, node %d: K = %d above the bound %g", g.Name, i, k, bound)
 			}
-		}
-		if stats.Contraction > lambda2+1e-4 || stats.Contraction < lambda2/2 {
-			t.Errorf("%s: contraction %g, λ₂ = %g", g.Name, stats.Contraction, lambda2)
 		}
 	}
 	if _, err := Bound(1, 0.1, 1, 2); err == nil {

@@ -62,7 +62,7 @@ func TestPolynomialsFindK(t *testing.T) {
 					wrong++
 				}
 			}
-			d, e := want.Distances(int(i)), got.Distances(int(i))
+			d, e := want.Distances()[i], got.Distances()[i]
 			for h := plainHops; h < min(len(d), len(e)) && x.r == 0.5; h++ {
 				largest = max(largest, math.Abs(d[h]-e[h])/d[plainHops]-series.off[h-plainHops])
 			}
@@ -208,5 +208,17 @@ func TestPolynomialsThatDoNotPay(t *testing.T) {
 	}
 	if o.most().degree != 46 || o.series(96).degree >= 46 || o.Few(192, 1e6, 1e5, 1e5) {
 		t.Errorf("%d passes after 8 hops, %d after 96, for 8 hops after 192: %v", o.most().degree, o.series(96).degree, o.Few(192, 1e6, 1e5, 1e5))
+	}
+}
+
+// TestMoreThan: of 64 nodes, half as many as one hop before, one is left after six hops.
+func TestMoreThan(t *testing.T) {
+	for hops, want := range map[int]bool{5: true, 7: false} {
+		if MoreThan(hops, 128, 64) != want {
+			t.Errorf("more than %d hops: %v", hops, !want)
+		}
+	}
+	if !MoreThan(1000, 64, 64) {
+		t.Error("nodes whose number does not fall are found")
 	}
 }

@@ -48,6 +48,16 @@ func scale(p Probe) float64 {
 	return 1
 }
 
+// fill sets the rows of a block to those of the probe, from a panel on.
+func fill(ctx context.Context, g hops.Graph, rows *spmv.Block, p Probe, panel int) error {
+	mean, err := g.State.NewMean(rows.Layout().Columns)
+	if err != nil {
+		return err
+	}
+	defer mean.Free()
+	return p.fill(ctx, g, rows, panel*packed.PanelColumns, float32(scale(p)), mean)
+}
+
 // Identity returns the probe of the definition, for n nodes.
 func Identity(n int64) Probe { return IdentityPart(n, 0) }
 

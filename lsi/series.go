@@ -220,15 +220,20 @@ func (o Options) NextPlain(from int) int {
 // Few reports whether polynomials make the hops after one of them, of a graph with so many nodes, if K of so many nodes is unknown one hop
 // before, and of so many then.
 //
-// First, it is one of the hops of NextPlain. Second, these nodes are at most one of openShare. Third, more hops are expected than passes:
-// that the number of nodes goes on to fall by the same factor with each hop. The answer depends on nothing else, so that all ways to
-// compute a table have the same.
+// First, it is one of the hops of NextPlain. Second, these nodes are at most one of openShare. Third, more hops are expected than passes
+// ([MoreThan]). The answer depends on nothing else, so that all ways to compute a table have the same.
 func (o Options) Few(from int, nodes, before, left int64) bool {
 	if from < plainHops || o.NextPlain(from-1) != from || left == 0 || left > nodes/openShare {
 		return false
 	}
 	passes := o.series(from).degree
-	return passes > 0 && elementary.Log(float64(left)) >= float64(passes)*elementary.Log(float64(before)/float64(left))
+	return passes > 0 && MoreThan(passes, before, left)
+}
+
+// MoreThan reports whether at least so many hops are expected until K of all nodes is known, if K of so many was unknown one hop before and
+// of so many is now: that their number goes on to fall by the same factor with each hop.
+func MoreThan(hops int, before, left int64) bool {
+	return elementary.Log(float64(left)) >= float64(hops)*elementary.Log(float64(before)/float64(left))
 }
 
 // MostOpen returns the largest number of nodes, of a range of n rows of a graph with so many nodes, of which polynomials make hops.

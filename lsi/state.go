@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"slices"
 
@@ -27,7 +26,7 @@ type question struct {
 	Sample    []int64 `json:"sample,omitempty"`
 }
 
-// state is the header of a state: the window, the hop of each panel, and the measurements so far.
+// state is the header of a state: the window, the hop of each panel, and the distances so far.
 type state struct {
 	Question question `json:"question"`
 	From     int      `json:"from"`
@@ -37,12 +36,8 @@ type state struct {
 	Polynomials bool `json:"polynomials,omitempty"`
 	// Decided is the hop after which it was decided that polynomials replace others, 0 before that.
 	Decided int `json:"decided,omitempty"`
-	Hops    int `json:"hops"`
 	// Before is the number of nodes of all workers whose K was unknown one hop before.
 	Before float64 `json:"before"`
-	// Energy and Contraction hold the bits of float64 values.
-	Energy      uint64 `json:"energy"`
-	Contraction uint64 `json:"contraction"`
 	// Distances holds the distances of the sample's rows.
 	Distances [][]float64 `json:"distances,omitempty"`
 }
@@ -92,13 +87,12 @@ func (t *tracker) partly(hop int) bool {
 // save writes K, the rows of the stored panels, and the partial sums of the window.
 func (t *tracker) save(w io.Writer) error {
 	out, err := hops.NewStateWriter(w, state{
-		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.decided, t.stats.Hops,
-		t.before, math.Float64bits(t.energy), math.Float64bits(t.stats.Contraction), t.table.distances,
+		t.question(), t.from, t.to, t.at, t.polynomials != nil, t.decided, t.before, t.table.distances,
 	})
 	if err != nil {
 		return err
 	}
-	for _, k := range t.table.columns() {
+	for _, k := range t.table.Columns() {
 		if err := out.Put(mem.AsBytes(k)); err != nil {
 			return err
 		}
@@ -145,7 +139,6 @@ func (t *tracker) header(r *hops.StateReader) (position []int, err error) {
 		return nil, err
 	}
 	t.from, t.to, t.at, t.resumesPolynomials, t.decided = s.From, s.To, s.At, s.Polynomials, s.Decided
-	t.stats.Hops, t.energy, t.stats.Contraction = s.Hops, math.Float64frombits(s.Energy), math.Float64frombits(s.Contraction)
 	t.before = s.Before
 	copy(t.table.distances, s.Distances)
 	hop := s.At[0]
@@ -239,7 +232,7 @@ func (t *tracker) check(s state) error {
 // readTable reads the known part of K.
 func (t *tracker) readTable(r *hops.StateReader) error {
 	left := int64(0)
-	for c, column := range t.table.columns() {
+	for c, column := range t.table.Columns() {
 		if err := r.Fill(mem.AsBytes(column)); err != nil {
 			return err
 		}

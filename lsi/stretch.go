@@ -152,7 +152,7 @@ type stretchBlock struct {
 
 func (b *stretchBlock) run(ctx context.Context, probe Probe, meter *progress.Meter) error {
 	if b.From < 0 {
-		if err := b.fill(ctx, probe); err != nil {
+		if err := fill(ctx, b.g, b.rows, probe, b.first); err != nil {
 			return err
 		}
 		if err := b.rows.Visit(func(first int64, rows []float32) error { b.observe(first, rows); return nil }); err != nil {
@@ -235,16 +235,6 @@ func (b *stretchBlock) writeHeader(w io.Writer, panel int) error {
 		return err
 	}
 	return out.Close()
-}
-
-// fill sets the rows to those of the probe.
-func (b *stretchBlock) fill(ctx context.Context, probe Probe) error {
-	mean, err := b.g.State.NewMean(b.rows.Layout().Columns)
-	if err != nil {
-		return err
-	}
-	defer mean.Free()
-	return probe.fill(ctx, b.g, b.rows, b.first*packed.PanelColumns, float32(scale(probe)), mean)
 }
 
 // observe reads the finished rows of one hop. Concurrent calls are for different strips.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -51,7 +50,7 @@ func TestStretches(t *testing.T) {
 					for _, columns := range []int{16, 32, 64} {
 						o.Layout.Columns = columns
 						got := inStretches(t, h, probe, o, [][]int{{0, 3, 5, kmax}, {0, kmax}}[columns/64])
-						if !slices.EqualFunc(got.Columns(), want.columns(), slices.Equal[[]uint16]) {
+						if !slices.EqualFunc(got.Columns(), want.Columns(), slices.Equal[[]uint16]) {
 							t.Errorf("blocks of %d columns make another K", columns)
 						}
 						if !reflect.DeepEqual(got.Distances(), want.distances) {
@@ -181,8 +180,8 @@ func TestStretchesWithPolynomials(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.End()
-			if !slices.EqualFunc(f.Columns(), want.columns(), slices.Equal[[]uint16]) || !reflect.DeepEqual(f.Distances(), want.distances) ||
-				!slices.Equal(uncertain(f.table), uncertain(want)) {
+			if !slices.EqualFunc(f.Columns(), want.Columns(), slices.Equal[[]uint16]) || !reflect.DeepEqual(f.Distances(), want.distances) ||
+				!slices.Equal(uncertain(f.Table), uncertain(want)) {
 				t.Errorf("%v: blocks of %d columns make another table", precision, columns)
 			}
 			f.Free()
@@ -267,32 +266,5 @@ func TestStretchLacksRows(t *testing.T) {
 		if _, err := x.Run(t.Context(), h, nil, o); !errors.Is(err, hops.ErrState) {
 			t.Errorf("%s: error %v", name, err)
 		}
-	}
-}
-
-// TestMore estimates the hops that are left of distances that halve with each hop: from 1/4 to 0.03 these are four.
-func TestMore(t *testing.T) {
-	g := prepare(t, testgraph.Path(40), setup{r: 0.5}, budget(t))
-	f, err := NewFinder(g.Budget, g.State, false, Options{Epsilon: 0.03, Kmax: 100}, 0, 40)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Free()
-	for hop := range 3 {
-		if got := f.More(99); got != 99 {
-			t.Errorf("%d hops are left after %d hops, want 99 for unknown", got, hop)
-		}
-		if err := f.Hop(hop, 1, func(_ int, squares []float64) error {
-			for i := range squares {
-				up := g.State.Up(int64(i))
-				squares[i] = math.Pow(0.25, float64(hop)) / (up * up)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := f.More(99); got != 4 {
-		t.Errorf("%d hops are left, want 4", got)
 	}
 }

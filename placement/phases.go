@@ -26,7 +26,7 @@ func Phases(name control.Stage, shape stage.Shape, have Committed, workers int, 
 		phases = m.phases(have, workers, g)
 	case stage.Steps:
 		if g != nil {
-			phases = [][]control.Task{g.inPlaceOf(x, have), whole(name)}
+			phases = [][]control.Task{g.models(x.Models), whole(name)}
 		}
 	}
 	phases = slices.DeleteFunc(phases, func(tasks []control.Task) bool { return len(tasks) == 0 })
@@ -151,6 +151,8 @@ func Step(name control.Stage, left steps.Left, workers int, g *Sharing) (tasks [
 	task := control.Task{Stage: name, Part: control.Part(left.Step)}
 	grouped := g != nil && task.Part == control.Columns
 	switch {
+	case grouped && g.AtOnce(left):
+		return g.Strips
 	case grouped:
 		left.Count = func(int) int { return g.Groups }
 	case g == nil && (workers <= 1 || left.Small) && !left.Shared || task.Part == control.Whole || left.Done():
@@ -185,24 +187,13 @@ func (g *Sharing) Borders() (list []int) {
 	return append(list, g.Strips[len(g.Strips)-1].Last)
 }
 
-// Stepwise reports whether the groups go through the steps of a stage that has panels, and whose next step is left. One group has all
-// panels, and needs no steps unless workers have begun them.
-func (g *Sharing) Stepwise(left steps.Left) bool { return g.Groups > 1 || left.Shared }
+// AtOnce reports whether one group makes all columns of a stage at once. Otherwise groups go through its steps, of which this one is left:
+// so does a single group if workers have begun them.
+func (g *Sharing) AtOnce(left steps.Left) bool { return g != nil && g.Groups == 1 && !left.Shared }
 
 // takers returns the number of workers, or groups, for which columns are divided: at least two, since groups leave other tasks to all
 // workers.
 func (g *Sharing) takers() int { return max(g.Groups, 2) }
-
-// inPlaceOf returns the tasks of groups that stand in place of the steps of a stage, if they are not done.
-func (g *Sharing) inPlaceOf(s stage.Steps, have Committed) []control.Task {
-	switch {
-	case s.Models > 0:
-		return g.models(s.Models)
-	case s.Strips != nil && len(have(s.Strips.Kind)) < s.Strips.Intervals:
-		return g.Strips
-	}
-	return nil
-}
 
 // models shares the models to train evenly among gangs. A single gang takes all of them.
 func (g *Sharing) models(n int) []control.Task {

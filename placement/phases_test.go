@@ -148,8 +148,6 @@ func TestPhases(t *testing.T) {
 		},
 		{"a group without work", control.Smooth, nil, files{catalog.KindSmoothed: rows(0, 1)}, 2, group(1), "strips/0-1 strips/1-2; rows/2-3"},
 		{"only rows for a group", control.Smooth, nil, files{catalog.KindSmoothedTile: grid([]int{0, 1, 2}, all)}, 2, group(1), "rows/0-1 rows/1-2 rows/2-3"},
-		{"a group that finds K", control.LSI, nil, nil, 2, group(1), "strips/0-1 strips/1-2; lsi"},
-		{"a group that has found K", control.LSI, nil, files{catalog.KindLSI: rows(0, 1, 2)}, 2, group(1), "lsi"},
 		{"a group that trains all models", control.Train, three, nil, 2, group(1), "strips/0-1 strips/1-2; train"},
 		{
 			"two groups that train three models", control.Train, three, nil, 4, group(2),
@@ -234,7 +232,8 @@ func TestStep(t *testing.T) {
 		{"the summary", steps.Left{Step: "whole"}, 3, nil, "partition"},
 		{"nothing", steps.Left{}, 3, nil, "partition"},
 		{"groups take panels", steps.Left{Step: columns, Pieces: units(0, 3), Count: each}, 4, group(2), "strips/0-1/panels/0-2 strips/1-2/panels/0-2 strips/0-1/panels/2-3 strips/1-2/panels/2-3"},
-		{"a group has the panels that are left", steps.Left{Step: columns, Pieces: units(1, 3), Count: each}, 2, group(1), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
+		{"a group has all panels", steps.Left{Step: columns, Pieces: units(0, 3), Count: each}, 2, group(1), "strips/0-1 strips/1-2"},
+		{"a group has the panels that are left", steps.Left{Step: columns, Shared: true, Pieces: units(1, 3), Count: each}, 2, group(1), "strips/0-1/panels/1-3 strips/1-2/panels/1-3"},
 		{"each worker of groups has pieces of nodes", steps.Left{Step: rows, Pieces: units(0, 4)}, 2, group(1), "rows/0-1 rows/1-2 rows/2-3 rows/3-4"},
 		{"groups are done", steps.Left{Small: true}, 2, group(1), "partition"},
 	} {

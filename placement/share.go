@@ -92,8 +92,8 @@ func pieces(shape stage.Shape) (groups, alone int) {
 		n := (x.Panels + x.Together - 1) / x.Together
 		return n, n
 	case stage.Steps:
-		if s := x.Strips; x.Divides() {
-			return s.Panels, (s.Panels + s.Together - 1) / s.Together
+		if x.Panels > 1 {
+			return x.Panels, (x.Panels + x.Together - 1) / x.Together
 		}
 	}
 	return 0, 0

@@ -22,19 +22,9 @@ type Steps struct {
 	Once bool
 	// Models counts the models that the stage trains, of which several workers may train each together.
 	Models int
-	// Strips, if not nil, describes rows of the graph that workers may share in place of steps, or in the step Columns.
-	Strips *Strips
-}
-
-// Strips describes a stage without tiles whose workers may share the rows of the graph.
-type Strips struct {
-	// Kind is the kind of the files that the stage commits at the end, one for each interval.
-	Kind      string
-	Intervals int
-	// Panels counts the panels of the step Columns. Without panels the stage has no such step, and one group of workers has all columns.
-	Panels int
-	// Together is the number of panels that a worker alone makes at the same time.
-	Together int
+	// Panels counts the panels of the step Columns, in which groups of workers may share the rows of the graph; 1 stands for panels that
+	// are not divided. Together is the number of panels that a worker alone makes at the same time.
+	Panels, Together int
 }
 
 // Matrix is the shape of a stage of two phases. The first phase makes panels of columns for all rows, the second makes the rows of
@@ -73,9 +63,6 @@ func (s Steps) Advance(ctx context.Context, cat *catalog.Catalog) (steps.Left, e
 	}
 	return left, err
 }
-
-// Divides reports whether groups of workers, each of which shares the rows, may divide panels.
-func (s Steps) Divides() bool { return s.Strips != nil && s.Strips.Panels > 0 }
 
 func (Whole) isShape() {}
 

@@ -4,7 +4,7 @@ package main
 var (
 	noLists  = change{"group/lists.go", "workers > 1 && ReadShare(nodes, edges, workers) < listsPay", "false"}
 	noRelay  = change{"spmv/window.go", "relays == 1 && holds == 0", "false && relays == 1"}
-	noPanels = change{"placement/share.go", "if s := x.Strips; x.Divides() {", "if s := x.Strips; x.Divides() && false {"}
+	noPanels = change{"placement/share.go", "if x.Panels > 1 {", "if x.Panels > 1 && false {"}
 )
 
 var (

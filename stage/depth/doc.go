@@ -2,9 +2,23 @@
 //
 // # Model
 //
-// [Stage] finds K by package lsi: alone, by a group of workers that share the rows, or by workers that share the panels of the probe, in
-// stretches of hops (stretches.go). [Tables] reads the tables of K. [Find] and [Probe] serve label smoothing, which has an ε of its own.
-// [SpectrumStage] computes λ₂ and compares K with the bound of theorem 3.1.
+// [Stage] finds K by package lsi. Takers divide the panels of the probe: each is one worker, or a group of workers that share the rows.
+// The coordinator chooses how many there are, and how large, by memory and time (package placement):
+//
+//	takers  workers of each   hops              measured
+//	one     one               all at once       no files between hops (docs/decisions/0012)
+//	one     several           all at once       rows that fit no worker (docs/decisions/0019)
+//	several one               in stretches      64 probes: 8.0 CPU seconds each of two workers for 12.0 of one (docs/decisions/0012)
+//	several several           in stretches      22 to 50 % less by 4 and 8 workers than one taker (bench/sharing)
+//
+// One taker adds the squared lengths of all panels by itself, and knows K after each hop (lsi.Run). Several commit what they have at the end
+// of a stretch, and then K is found by ranges of nodes (stretches.go, lsi.Stretch). Small graphs, two panels of float16 rows, and more panels
+// than 256 have one taker. Each worker commits K of the rows of which it has found it, and the task of the whole stage joins them to
+// tables; a worker that has all rows writes the tables at once. In all ways few polynomials make the late hops where that pays
+// (docs/decisions/0091).
+//
+// [Tables] reads the tables of K. [Find] and [Probe] serve label smoothing, which has an ε of its own. [SpectrumStage] computes λ₂ and
+// compares K with the bound of theorem 3.1.
 //
 // # Memory
 //

@@ -2,6 +2,7 @@ package depth
 
 import (
 	"context"
+	"slices"
 
 	"ndls/catalog"
 	"ndls/estimate"
@@ -46,7 +47,6 @@ func (Stage) Options(p plan.Options) map[string]any {
 func (Stage) Writes() []stage.Kind {
 	return []stage.Kind{
 		{Name: catalog.KindLSI, Lasting: true, Rows: countLSI},
-		{Name: catalog.KindLSIPart},
 		{Name: catalog.KindLSISquares},
 		{Name: catalog.KindLSIRows},
 		{Name: catalog.KindLSIFound},
@@ -57,13 +57,11 @@ func (Stage) Writes() []stage.Kind {
 }
 
 func (Stage) Shape(p plan.Options, sum shards.Summary) stage.Shape {
-	strips := &stage.Strips{Kind: catalog.KindLSI, Intervals: stage.Intervals(sum)}
-	if panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features); sharesPanels(panels) {
-		strips.Panels, strips.Together = panels, panelsTogether(p, sum.Weighted)
+	return stage.Steps{
+		Panels:   dividedPanels(p, sum.Nodes, sum.Edges, sum.Features),
+		Together: panelsTogether(p, sum.Weighted),
+		Next:     func(_ context.Context, cat *catalog.Catalog) (steps.Left, error) { return leftOfLSI(p, sum, cat), nil },
 	}
-	return stage.Steps{Strips: strips, Next: func(_ context.Context, cat *catalog.Catalog) (steps.Left, error) {
-		return leftOfLSI(p, sum, cat), nil
-	}}
 }
 
 // Shares implements estimate.Stage.
@@ -122,39 +120,25 @@ func CostOfK(s *estimate.Sheet, epsilon float64, kmax int, held int64, share boo
 func (Stage) Run(ctx context.Context, env *stage.Env) error { return lsiRun{env}.run(ctx) }
 
 func (env lsiRun) run(ctx context.Context) (err error) {
-	summary := env.Summary
-	complete := len(env.Catalog.Entries(catalog.KindLSI)) == stage.Intervals(summary)
-	shares, shared := env.lsiShares(summary.Nodes)
+	s := env.Summary
+	x := lsiProgressOf(env.Plan, s, env.Catalog)
+	complete := len(env.Catalog.Entries(catalog.KindLSI)) == stage.Intervals(s)
 	switch {
-	case env.IsShare():
-		if complete || shared {
-			return nil
-		}
-		if env.Task.LastPanel > 0 {
-			return env.panelsOfGroup(ctx)
-		}
-		return env.Peers.Work(ctx, summary.Nodes, func(ctx context.Context) error { return env.computeLSI(ctx, env.commitShare) })
 	case !env.Whole():
-		return env.part(ctx, complete)
+		return env.part(ctx, x, complete || x.from == x.kmax)
 	case complete:
-	case shared:
-		err = env.joinLSI(ctx, catalog.KindLSI, lsiFolder, shares)
+	case x.from == x.kmax:
+		err = env.joinFound(ctx)
 	default:
-		if pieces, ok := env.found(0); ok {
-			err = env.joinFound(ctx, pieces)
-			break
-		}
 		// The stage finds all K anew, so what several workers found so far is removed.
-		if err = env.Catalog.Remove(ctx, func(e catalog.Entry) bool {
-			return isLSIShare(e.Kind) || e.Kind == catalog.KindLSISample
-		}); err == nil {
-			err = env.computeLSI(ctx, env.commitLSI)
+		if err = env.Catalog.Remove(ctx, func(e catalog.Entry) bool { return isLSIShare(e.Kind) }); err == nil {
+			err = env.findAll(ctx)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	env.Report.Rows = summary.Nodes
+	env.Report.Rows = s.Nodes
 	if env.Report.LSI, err = env.report(ctx); err != nil {
 		return err
 	}
@@ -165,24 +149,38 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	return env.States.Drop(ctx)
 }
 
-// part executes a part of the stage for workers that share the panels of the probe, unless it is done.
-func (env lsiRun) part(ctx context.Context, complete bool) error {
-	s := env.Summary
-	x := lsiProgressOf(env.Plan, s, env.Catalog)
-	columns, rows := env.IsPart(control.Columns, len(x.at)), env.IsPart(control.Rows, len(x.known))
+// part executes a part of the stage, unless it is done: all hops of a worker in a group that has all panels, or what workers and groups that
+// share the panels do in a stretch.
+func (env lsiRun) part(ctx context.Context, x lsiProgress, done bool) error {
+	t, panels := env.Task, len(x.at)
+	columns, rows := env.IsPart(control.Columns, panels), env.IsPart(control.Rows, len(x.known))
+	var do func(context.Context) error
 	switch {
-	case !sharesPanels(len(x.at)) || !columns && !rows:
+	case env.IsShare() && t.LastPanel == 0:
+		do = env.findAll
+	case panels == 1:
 		return env.NoPart()
-	case complete || x.from == x.kmax:
-		return nil
+	case env.IsShare() && 0 <= t.FirstPanel && t.FirstPanel < t.LastPanel && t.LastPanel <= panels:
+		do = func(ctx context.Context) error { return env.stretch(ctx, t.FirstPanel, t.LastPanel) }
+		done = done || slices.Min(x.at[t.FirstPanel:t.LastPanel]) >= x.to
 	case columns:
-		return env.stretch(ctx, env.Task.First, env.Task.Last)
+		do = func(ctx context.Context) error { return env.stretch(ctx, t.First, t.Last) }
+	case rows:
+		do = func(ctx context.Context) error { return env.find(ctx, t.First, t.Last) }
+	default:
+		return env.NoPart()
 	}
-	return env.find(ctx, env.Task.First, env.Task.Last)
+	switch {
+	case done:
+		return nil
+	case env.IsShare():
+		return env.Peers.Work(ctx, x.nodes, do)
+	}
+	return do(ctx)
 }
 
-// computeLSI finds K of the task's rows and calls commit with it.
-func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, graph.Engine, []uint32, *lsi.Table) error) error {
+// findAll finds K of the task's rows with all panels, and commits it: the tables if these are all rows.
+func (env lsiRun) findAll(ctx context.Context) error {
 	defer env.Release()
 	g, err := graph.Open(ctx, env.Env)
 	if err != nil {
@@ -202,49 +200,23 @@ func (env lsiRun) computeLSI(ctx context.Context, commit func(context.Context, g
 	if err != nil {
 		return err
 	}
-	o := lsi.Options{Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Sample: env.sample(g.Lo, g.Hi), Checkpoints: c}
-	if !env.IsShare() {
-		o.Looser = Tables(env).looserEpsilons()
-	}
-	table, stats, err := Find(ctx, g, probe, o)
+	table, stats, err := Find(ctx, g, probe, lsi.Options{
+		Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Looser: Tables(env).looserEpsilons(), Sample: env.sample(g.Lo, g.Hi), Checkpoints: c,
+	})
 	states.Close()
 	if err != nil {
 		return err
 	}
 	defer table.Free()
 	replaced(env.Env, optionsOfK(env.Plan), stats)
-	if err := commit(ctx, g, ids.S, table); err != nil {
+	if g.Hi-g.Lo == env.Summary.Nodes {
+		err = env.commitTables(ctx, ids.S, table)
+	} else {
+		k := catalog.Describe(catalog.KindLSIFound, "").Holding(g.Lo, g.Hi).AtHop(env.Plan.LSI.Kmax)
+		err = env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, ""), table)
+	}
+	if err != nil {
 		return err
 	}
 	return states.Done(ctx)
-}
-
-// commitLSI writes the table and the tables of looser ε, one file per interval each, and commits them together.
-func (env lsiRun) commitLSI(ctx context.Context, g graph.Engine, ids []uint32, table *lsi.Table) (err error) {
-	s := g.Summary
-	files := env.Catalog.Batch()
-	defer files.Abort()
-	write := func(kind, folder string, k func(i int64) (int, bool)) error {
-		for lo, i := int64(0), 0; lo < s.Nodes; lo, i = lo+s.IntervalRows, i+1 {
-			rows := min(s.IntervalRows, s.Nodes-lo)
-			if err := files.Write(ctx, fileOfK(kind, folder, i).Counting(rows), func(f *catalog.File) error {
-				return env.writeLSI(ctx, f, lo, ids[lo:lo+rows], func(i int64) (int, bool) { return k(lo + i) })
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := write(catalog.KindLSI, lsiFolder, table.K); err != nil {
-		return err
-	}
-	for number, epsilon := range Tables(env).looserEpsilons() {
-		if err := write(catalog.KindLabelLSI, labelTable(epsilon), func(i int64) (int, bool) { return table.Looser(number, i) }); err != nil {
-			return err
-		}
-	}
-	if err := env.addSample(ctx, files, g, table); err != nil {
-		return err
-	}
-	return files.Commit(ctx)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"ndls/catalog"
 	"ndls/hops"
@@ -16,19 +15,6 @@ import (
 	"ndls/spmv"
 	"ndls/stage/graph"
 )
-
-// panelsOfGroup makes the hops of the task's panels, whose rows a group of workers shares.
-func (env lsiRun) panelsOfGroup(ctx context.Context) error {
-	first, last := env.Task.FirstPanel, env.Task.LastPanel
-	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
-	if first < 0 || first >= last || last > len(x.at) {
-		return env.NoPart()
-	}
-	if slices.Min(x.at[first:last]) >= x.to {
-		return nil
-	}
-	return env.Peers.Work(ctx, x.nodes, func(ctx context.Context) error { return env.stretch(ctx, first, last) })
-}
 
 // stretch makes the hops of panels [first, last) in the next stretch.
 func (env lsiRun) stretch(ctx context.Context, first, last int) error {

@@ -15,7 +15,6 @@ import (
 	"ndls/shards"
 	"ndls/smooth"
 	"ndls/stage"
-	"ndls/stage/graph"
 )
 
 // sampledNodes is the number of nodes whose distances the report shows. One is drawn from each of this many equal ranges of the nodes,
@@ -58,31 +57,26 @@ func (s *sampled) add(t sampled) {
 	s.Nodes, s.Uncertain = append(s.Nodes, t.Nodes...), s.Uncertain+t.Uncertain
 }
 
-// addSample adds the distances of the sampled nodes among the task's rows to files that are committed together.
-func (env lsiRun) addSample(ctx context.Context, files *catalog.Batch, g graph.Engine, table *lsi.Table) error {
+// sampledOf returns the sampled nodes in [lo, hi), of which the table has K.
+func (env lsiRun) sampledOf(table *lsi.Table, lo, hi int64) sampled {
 	list := sampled{Nodes: []sampledRow{}, Uncertain: table.CountUncertain()}
-	for number, row := range env.sample(g.Lo, g.Hi) {
-		list.Nodes = append(list.Nodes, sampledRow{g.Lo + row, table.Distances(number)})
+	for number, row := range env.sample(lo, hi) {
+		list.Nodes = append(list.Nodes, sampledRow{lo + row, table.Distances()[number]})
 	}
-	return files.Write(ctx, fileOfSample(g.Lo, list), stage.WriteJSON(list))
+	return list
 }
 
-// fileOfSample describes the file with the distances of sampled nodes; from is the first node of the task.
-func fileOfSample(from int64, list sampled) catalog.Entry {
-	return catalog.Describe(catalog.KindLSISample, fmt.Sprintf("%ssample-%d.json", lsiFolder, from)).Counting(int64(len(list.Nodes)))
+// fileOfSample describes the file with the distances of the sampled nodes.
+func fileOfSample(list sampled) catalog.Entry {
+	return catalog.Describe(catalog.KindLSISample, lsiFolder+"sample.json").Counting(int64(len(list.Nodes)))
 }
 
-// readSample reads the sample of all tasks, in ascending order of node.
+// readSample reads the sample.
 func (env lsiRun) readSample(ctx context.Context) (all sampled, err error) {
 	for _, e := range env.Catalog.Entries(catalog.KindLSISample) {
-		var list sampled
-		if err := stage.ReadJSON(ctx, env.Catalog, e.Path, &list); err != nil {
-			return all, err
-		}
-		all.add(list)
+		err = stage.ReadJSON(ctx, env.Catalog, e.Path, &all)
 	}
-	slices.SortFunc(all.Nodes, func(a, b sampledRow) int { return int(a.Node - b.Node) })
-	return all, nil
+	return all, err
 }
 
 // report returns the distribution of K, for all nodes and by degree.

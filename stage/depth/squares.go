@@ -169,8 +169,12 @@ func (f *squaresFile) writePiece(out io.Writer, piece, panel int) error {
 	return nil
 }
 
-func foundPath(piece, column, hop int) string {
-	return fmt.Sprintf("lsi/found/%05d-%02d-%05d", piece, column, hop)
+func foundPath(lo, hi int64, column, hop int) string {
+	return fmt.Sprintf("lsi/found/%d-%d-%02d-%05d", lo, hi, column, hop)
+}
+
+func sampledPath(lo, hi int64, hop int) string {
+	return fmt.Sprintf("lsi/found/%d-%d-sample-%05d", lo, hi, hop)
 }
 
 // readFound reads a column of K of a piece, as known at the beginning of the stretch.
@@ -181,7 +185,8 @@ func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece, column in
 		}
 		return nil
 	}
-	path := foundPath(piece, column, x.known[piece])
+	lo, hi := x.bounds(piece)
+	path := foundPath(lo, hi, column, x.known[piece])
 	return stage.ReadFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		if _, err := io.ReadFull(r, mem.AsBytes(k)); err != nil {
 			return stage.NoSense(path, err)
@@ -236,7 +241,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 	lo, hi := x.bounds(piece)
 	if x.from >= 0 {
 		var before sampled
-		if err := stage.ReadJSON(ctx, env.Catalog, samplePath(piece, x.from), &before); err != nil {
+		if err := stage.ReadJSON(ctx, env.Catalog, sampledPath(lo, hi, x.from), &before); err != nil {
 			return err
 		}
 		for i, r := range before.Nodes {
@@ -296,16 +301,15 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 			return err
 		}
 	}
-	to, more := x.to, 0
+	to := x.to
 	if f.Left() == 0 {
 		to = x.kmax
-	} else {
-		more = f.More(lsi.Longest)
 	}
 	if to == x.kmax {
 		f.End()
 	}
-	return env.commitFound(ctx, piece, x.to, to, more, lo, hi, f)
+	k := catalog.Describe(catalog.KindLSIFound, "").In(piece).Holding(lo, hi).AtHop(to).Awaits(f.Left(), x.to)
+	return env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, "").In(piece).Awaits(f.Before(), x.to), f.Table)
 }
 
 // squaresReader reads the squared lengths of a panel for the rows of a piece, hop by hop, from one file or several.
@@ -404,71 +408,63 @@ func (r squaresReader) close() {
 	}
 }
 
-// commitFound commits K of a piece as far as it is known after a hop, and the distances of the sampled nodes. The stretch ended with hop
-// last, and K of all nodes is expected to be known after so many more.
-func (env lsiRun) commitFound(ctx context.Context, piece, last, hop, more int, lo, hi int64, f *lsi.Finder) (err error) {
+// commitFound commits K of some rows as far as it is known after a hop, and the distances of the sampled nodes among them. k and distances
+// describe the files without their paths.
+func (env lsiRun) commitFound(ctx context.Context, k, distances catalog.Entry, table *lsi.Table) error {
 	files := env.Catalog.Batch()
 	defer files.Abort()
-	for column, k := range f.Columns() {
-		found := catalog.Describe(catalog.KindLSIFound, foundPath(piece, column, hop)).In(piece).Holding(lo, hi).AtHop(hop).
-			Awaits(f.Left(), hop+more).OfVariant(column).Counting(hi - lo)
-		if err := files.Write(ctx, found, func(file *catalog.File) error {
-			_, err := file.Write(mem.AsBytes(k))
+	hop := int(k.Hop)
+	for column, values := range table.Columns() {
+		k.Path = foundPath(k.Lo, k.Hi, column, hop)
+		if err := files.Write(ctx, k.OfVariant(column), func(file *catalog.File) error {
+			_, err := file.Write(mem.AsBytes(values))
 			return err
 		}); err != nil {
 			return err
 		}
 	}
-	list := sampled{Nodes: []sampledRow{}, Uncertain: f.Uncertain()}
-	for number, row := range env.sample(lo, hi) {
-		list.Nodes = append(list.Nodes, sampledRow{lo + row, f.Distances()[number]})
-	}
-	found := catalog.Describe(catalog.KindLSISampled, samplePath(piece, hop)).In(piece).AtHop(hop).Awaits(f.Before(), last).
-		Counting(int64(len(list.Nodes)))
-	if err := files.Write(ctx, found, stage.WriteJSON(list)); err != nil {
+	list := env.sampledOf(table, k.Lo, k.Hi)
+	distances.Path = sampledPath(k.Lo, k.Hi, hop)
+	if err := files.Write(ctx, distances.AtHop(hop).Counting(int64(len(list.Nodes))), stage.WriteJSON(list)); err != nil {
 		return err
 	}
 	return files.Commit(ctx)
 }
 
-func samplePath(piece, hop int) string { return fmt.Sprintf("lsi/found/%05d-sample-%05d", piece, hop) }
-
-// found returns the files of a column of K of all pieces, and whether K of all nodes is known.
-func (env lsiRun) found(column int) ([]catalog.Entry, bool) {
-	x := lsiProgressOf(env.Plan, env.Summary, env.Catalog)
-	if len(x.known) == 0 || x.from < x.kmax {
-		return nil, false
-	}
-	var all []catalog.Entry
-	for _, e := range env.Catalog.Entries(catalog.KindLSIFound) {
-		if int(e.Variant) == column && int(e.Hop) == x.kmax {
-			all = append(all, e)
-		}
-	}
-	return all, len(all) == len(x.known)
+// foundAll returns files with a column of K of all of n nodes after hop kmax, and whether K of all is known.
+func foundAll(cat *catalog.Catalog, n int64, kmax, column int) ([]catalog.Entry, bool) {
+	all := slices.DeleteFunc(cat.Entries(catalog.KindLSIFound),
+		func(e catalog.Entry) bool { return int(e.Hop) != kmax || int(e.Variant) != column })
+	return catalog.Cover(all, 0, n)
 }
 
-// joinFound commits the K tables that were found piece by piece; the run's own table comes last.
-func (env lsiRun) joinFound(ctx context.Context, pieces []catalog.Entry) error {
-	for number, epsilon := range Tables(env).looserEpsilons() {
-		looser, ok := env.found(1 + number)
-		if !ok {
-			return fmt.Errorf("the K table for ε %g is missing; that for ε %g was found", epsilon, env.Plan.LSI.Epsilon)
-		}
-		if err := env.joinLSI(ctx, catalog.KindLabelLSI, labelTable(epsilon), looser); err != nil {
-			return err
-		}
-	}
+// joinFound commits the K tables that were found by rows.
+func (env lsiRun) joinFound(ctx context.Context) error {
+	defer env.Release()
+	files := env.Catalog.Batch()
+	defer files.Abort()
 	var all sampled
-	for _, e := range pieces {
-		var list sampled
-		if err := stage.ReadJSON(ctx, env.Catalog, samplePath(int(e.Interval), int(e.Hop)), &list); err != nil {
+	for column := range 1 + len(Tables(env).looserEpsilons()) {
+		found, ok := foundAll(env.Catalog, env.Summary.Nodes, env.Plan.LSI.Kmax, column)
+		if !ok {
+			return fmt.Errorf("K table %d is missing; that for ε %g was found", column, env.Plan.LSI.Epsilon)
+		}
+		if err := env.joinTable(ctx, files, column, found); err != nil {
 			return err
 		}
-		all.add(list)
+		for _, e := range found {
+			var list sampled
+			if column > 0 {
+				break
+			}
+			if err := stage.ReadJSON(ctx, env.Catalog, sampledPath(e.Lo, e.Hi, int(e.Hop)), &list); err != nil {
+				return err
+			}
+			all.add(list)
+		}
 	}
-	if err := env.Catalog.Write(ctx, fileOfSample(0, all), stage.WriteJSON(all)); err != nil {
+	if err := files.Write(ctx, fileOfSample(all), stage.WriteJSON(all)); err != nil {
 		return err
 	}
-	return env.joinLSI(ctx, catalog.KindLSI, lsiFolder, pieces)
+	return files.Commit(ctx)
 }

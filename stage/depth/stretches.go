@@ -50,11 +50,11 @@ const (
 )
 
 // The first stretch is short, because most nodes settle in it: later squared lengths belong to few nodes. Each later stretch is as long as
-// the distances suggest, and at most half as long as all before it.
+// the number of nodes with unknown K suggests, and at most half as long as all before it.
 const (
 	firstStretch    = 4
 	shortestStretch = 8
-	// leastStretch is the number of hops that shows how distances fall.
+	// leastStretch is the least number of hops of a later stretch: the last nodes need more than the fall of their number suggests.
 	leastStretch = 3
 )
 
@@ -86,8 +86,13 @@ func probeWidth(o plan.LSIOptions, nodes int64, features int) int {
 	return o.Probes + o.Directions
 }
 
-// sharesPanels reports whether workers may share this number of panels.
-func sharesPanels(panels int) bool { return 1 < panels && panels <= mostPanels }
+// dividedPanels returns the number of panels that workers share, 1 if they are too many.
+func dividedPanels(p plan.Options, nodes, edges int64, features int) int {
+	if panels := probePanels(p, nodes, edges, features); panels <= mostPanels {
+		return panels
+	}
+	return 1
+}
 
 // panelsTogether returns the number of panels that one task of a worker should hold. A row of 16 float16 values is half a cache line, so a
 // pass over two panels takes hardly longer than over one.
@@ -124,22 +129,21 @@ type lsiProgress struct {
 // lsiProgressOf reads the progress from the catalogue.
 func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsiProgress {
 	pieces := int((sum.Nodes + piecesOfLSI - 1) / piecesOfLSI)
-	panels := probePanels(p, sum.Nodes, sum.Edges, sum.Features)
-	if !sharesPanels(panels) {
-		panels = 0
-	}
+	panels := dividedPanels(p, sum.Nodes, sum.Edges, sum.Features)
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
-	expected := before(pieces)    // by piece, the hop at which K is expected to be known
 	left := make([]int64, pieces) // by piece, the nodes whose K is unknown
 	before := map[int]int64{}     // by last hop of a stretch, the nodes whose K was unknown one hop before
+	if _, all := foundAll(cat, x.nodes, x.kmax, 0); all {
+		x.from = x.kmax
+		return x
+	}
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
-		if e.Variant == 0 && int(e.Interval) < pieces && int(e.Hop) > x.known[e.Interval] {
-			x.known[e.Interval] = int(e.Hop)
-			left[e.Interval], expected[e.Interval] = e.Unknown, int(e.Until)
+		if e.Variant == 0 && ofPiece(e, pieces) && int(e.Hop) > x.known[e.Interval] {
+			x.known[e.Interval], left[e.Interval] = int(e.Hop), e.Unknown
 		}
 	}
 	for _, e := range cat.Entries(catalog.KindLSISampled) {
-		if int(e.Interval) < pieces && int(e.Hop) == x.known[e.Interval] {
+		if ofPiece(e, pieces) && int(e.Hop) == x.known[e.Interval] {
 			before[int(e.Until)] += e.Unknown
 		}
 	}
@@ -156,9 +160,6 @@ func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsi
 	}
 	for _, hop := range x.known {
 		x.from = min(x.from, hop)
-	}
-	if x.from == x.kmax {
-		return x
 	}
 	o := optionsOfK(p)
 	unknown := int64(0)
@@ -180,10 +181,8 @@ func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsi
 		return x
 	}
 	last := x.from + leastStretch
-	for piece, hop := range x.known {
-		if hop == x.from {
-			last = max(last, expected[piece]+1) // distances fall ever more slowly
-		}
+	for last < x.to && lsi.MoreThan(last-x.from, before[x.from], unknown) {
+		last++
 	}
 	x.to = min(x.to, last)
 	return x
@@ -256,15 +255,18 @@ func (x lsiProgress) superseded(e catalog.Entry) bool {
 		lo, hi := x.bounds(int(e.Interval))
 		return int(e.Hop) <= x.from || int(e.Hop) > x.at[e.Block] && e.Hi > 0 && e.Hi-e.Lo < hi-lo
 	case catalog.KindLSIFound, catalog.KindLSISampled:
-		return int(e.Hop) < x.known[e.Interval]
+		return ofPiece(e, len(x.known)) && int(e.Hop) < x.known[e.Interval]
 	}
 	return false
 }
 
+// ofPiece reports whether a file is of one of so many pieces. One with K of the rows of a worker that had all panels is not.
+func ofPiece(e catalog.Entry, pieces int) bool { return 0 <= e.Interval && int(e.Interval) < pieces }
+
 // isLSIShare reports whether workers leave each other files of this kind.
 func isLSIShare(kind string) bool {
 	switch kind {
-	case catalog.KindLSIPart, catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound, catalog.KindLSISampled:
+	case catalog.KindLSIRows, catalog.KindLSISquares, catalog.KindLSIFound, catalog.KindLSISampled:
 		return true
 	}
 	return false
@@ -273,8 +275,7 @@ func isLSIShare(kind string) bool {
 // leftOfLSI returns the next work of workers that share the panels.
 func leftOfLSI(p plan.Options, sum shards.Summary, cat *catalog.Catalog) steps.Left {
 	x := lsiProgressOf(p, sum, cat)
-	_, shared := lsiRun{&stage.Env{Catalog: cat}}.lsiShares(sum.Nodes)
-	if shared || len(cat.Entries(catalog.KindLSI)) == stage.Intervals(sum) || !sharesPanels(len(x.at)) {
+	if len(cat.Entries(catalog.KindLSI)) == stage.Intervals(sum) {
 		return steps.Left{}
 	}
 	left := steps.Left{Shared: x.begun(), Small: !paysToShare(p, sum.Nodes, sum.Edges, sum.Weighted, len(x.at)), Superseded: x.superseded}
@@ -300,12 +301,12 @@ func (env lsiRun) ofShare(lo, hi int64) string {
 
 // sharedPanels returns the number of probe panels that the workers of a sheet, or groups of them, share; 0 if they do not.
 func sharedPanels(s *estimate.Sheet) int {
-	panels := probePanels(s.Plan, s.Nodes, s.Edges, s.Features)
+	panels := dividedPanels(s.Plan, s.Nodes, s.Edges, s.Features)
 	shares := s.Workers > 1 && paysToShare(s.Plan, s.Nodes, s.Edges, s.Weighted, panels)
 	if s.Members() > 1 {
 		shares = s.Groups() > 1
 	}
-	if !shares || !sharesPanels(panels) {
+	if !shares || panels == 1 {
 		return 0
 	}
 	return panels

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/lsi"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
@@ -27,47 +28,62 @@ func countLSI(r storage.Reader, name string) (n int64, err error) {
 // lsiFolder is the folder of the K table.
 const lsiFolder = "lsi/"
 
-// fileOfK describes the file of an interval of a K table, in a folder.
-func fileOfK(kind, folder string, interval int) catalog.Entry {
-	return catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval)
-}
-
-// writeLSI writes the table of the nodes from lo on, which have these ids.
-func (env lsiRun) writeLSI(ctx context.Context, f *catalog.File, lo int64, ids []uint32, k func(i int64) (int, bool)) error {
-	names, closeNames, err := env.Nodes().Names(ctx, lo)
-	if err != nil {
+// commitTables commits the K tables of all nodes, and the distances of the sampled ones.
+func (env lsiRun) commitTables(ctx context.Context, ids []uint32, table *lsi.Table) error {
+	s := env.Summary
+	files := env.Catalog.Batch()
+	defer files.Abort()
+	for column, k := range table.Columns() {
+		for i := range stage.Intervals(s) {
+			lo := int64(i) * s.IntervalRows
+			hi := min(lo+s.IntervalRows, s.Nodes)
+			if err := env.writeInterval(ctx, files, column, i, ids[lo:hi], k[lo:hi]); err != nil {
+				return err
+			}
+		}
+	}
+	list := env.sampledOf(table, 0, s.Nodes)
+	if err := files.Write(ctx, fileOfSample(list), stage.WriteJSON(list)); err != nil {
 		return err
 	}
-	defer closeNames()
-	return shards.WriteLSI(f, int64(len(ids)), names, env.Resources.Threads, func(first int64, b shards.LSIBatch) error {
-		for r := range b.ID {
-			i := first + int64(r)
-			k, capped := k(i)
-			b.ID[r], b.K[r], b.Capped[r] = int64(ids[i]), int32(k), capped
+	return files.Commit(ctx)
+}
+
+// writeInterval writes an interval of a K table: that of the plan's ε, or column c of the c-th looser one. k has stored values.
+func (env lsiRun) writeInterval(ctx context.Context, files *catalog.Batch, column, interval int, ids []uint32, k []uint16) error {
+	kind, folder := catalog.KindLSI, lsiFolder
+	if column > 0 {
+		kind, folder = catalog.KindLabelLSI, labelTable(Tables(env).looserEpsilons()[column-1])
+	}
+	lo := int64(interval) * env.Summary.IntervalRows
+	e := catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval).Counting(int64(len(ids)))
+	return files.Write(ctx, e, func(f *catalog.File) error {
+		names, closeNames, err := env.Nodes().Names(ctx, lo)
+		if err != nil {
+			return err
 		}
-		return nil
+		defer closeNames()
+		return shards.WriteLSI(f, int64(len(ids)), names, env.Resources.Threads, func(first int64, b shards.LSIBatch) error {
+			for r := range b.ID {
+				i := first + int64(r)
+				hops, capped := lsi.Entry(k[i])
+				b.ID[r], b.K[r], b.Capped[r] = int64(ids[i]), int32(hops), capped
+			}
+			return nil
+		})
 	})
 }
 
-// K of some rows, as members of a gang commit it: a uint16 per node, little-endian, in order of node. The highest bit is set if K is
-// capped.
-const (
-	lsiSharePath = "lsi/rows-%d-%d.k"
-	lsiShareRow  = 2
-	cappedBit    = 1 << 15
-)
-
-// joinLSI commits a K table, in a folder, from the shares that workers committed.
-func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []catalog.Entry) error {
-	defer env.Release()
+// joinTable writes a K table from files with K of its nodes.
+func (env lsiRun) joinTable(ctx context.Context, files *catalog.Batch, column int, found []catalog.Entry) error {
 	s := env.Summary
-	for _, e := range shares {
-		// Intervals are committed before the ends of their sources are read, so check the sources first.
+	for _, e := range found {
+		// Intervals are written before the ends of their sources are read, so check the sources first.
 		if err := env.Catalog.Verify(ctx, e); err != nil {
 			return err
 		}
 	}
-	rows, err := tiles.OpenParts(ctx, env.Catalog, shares, lsiShareRow)
+	rows, err := tiles.OpenParts(ctx, env.Catalog, found, 2)
 	if err != nil {
 		return err
 	}
@@ -94,18 +110,11 @@ func (env lsiRun) joinLSI(ctx context.Context, kind, folder string, shares []cat
 				continue
 			}
 			if failed = rows.Read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
-				failed = env.commitInterval(ctx, kind, folder, int(interval), ids.S[:hi-lo], k.S)
+				failed = env.writeInterval(ctx, files, column, int(interval), ids.S[:hi-lo], k.S)
 			}
 		}
 	})
 	return errors.Join(failed, err)
-}
-
-func (env lsiRun) commitInterval(ctx context.Context, kind, folder string, interval int, ids []uint32, k []uint16) error {
-	return env.Catalog.Write(ctx, fileOfK(kind, folder, interval).Counting(int64(len(ids))), func(f *catalog.File) error {
-		return env.writeLSI(ctx, f, int64(interval)*env.Summary.IntervalRows, ids,
-			func(i int64) (int, bool) { return int(k[i] &^ cappedBit), k[i]&cappedBit != 0 })
-	})
 }
 
 // labelTable returns the folder of the K table for an ε of label smoothing.

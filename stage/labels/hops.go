@@ -68,8 +68,7 @@ func (env labelsRun) labelK(ctx context.Context, g graph.Engine, most int) (*mem
 	return env.findK(ctx, g, probe, most)
 }
 
-// findsLabelK reports whether label smoothing over this number of hops needs a K table that the LSI stage does not make. Workers that share
-// rows make only the table of features.
+// findsLabelK reports whether label smoothing over this number of hops needs a K table that the LSI stage does not make.
 func findsLabelK(p plan.Options, most int) bool {
 	return OwnEpsilon(p) && depth.LooserEpsilon(p) == 0 || most > p.LSI.Kmax
 }

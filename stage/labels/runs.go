@@ -83,7 +83,7 @@ func sweepLabels(s *estimate.Sheet, o smooth.Options, held int64, most int, impo
 			s.BytesRead += estimate.TileBytes(s.Nodes, s.Classes, false)
 			s.OnGraph().Columns(o, per, last, held, false)
 		}
-	case findsLabelK(s.Plan, most) || OwnEpsilon(s.Plan) && s.Part < s.Nodes:
+	case findsLabelK(s.Plan, most):
 		depth.CostOfK(s, l.Epsilon, most, held-2*s.Part, false)
 		s.OnGraph().Columns(o, runs*per, last, held, false)
 	default:
