@@ -325,7 +325,7 @@ func TestMade(t *testing.T) {
 		"predictions/best/run-000/part-00001.panels-00011", "predictions/tiles/tile-00000-00003.rows.0123456789abcdef.tmp",
 		"predictions/tiles/tile-00000-00003.rows.rows-0-32768", "predictions/depth.json", "predictions/tally-00000.json", "predictions/written.json", "predictions/breakdown-00000.json",
 		"predictions/depth/panel-00002.rows-0-32768", "lsi/epsilon-0.05/part-00000.parquet",
-		"lsi/rows/00002-00013", "lsi/squares/00000-00002-00013", "lsi/found/0-1048576-02-00013", "lsi/found/0-1048576-sample-00013",
+		"lsi/rows/00002-00013", "lsi/squares/00000-00002-00013", "lsi/found/0-1048576-0.05-00013", "lsi/found/0-1048576-sample-00013",
 		"lsi/rows/00002-00013.rows-0-32768", "lsi/squares/00000-00002-00013.rows-0-32768",
 		"lsi/sample.json", "graph/splits/split-001.u8", "model/scores-00000", "predictions/scores-00001", "graph/reversed/part-00000.parquet", "graph/reversed-hops/part-00000.hops", "hops/part-00000.arrow.0123456789abcdef.tmp",
 	} {

@@ -85,8 +85,6 @@ type Entry struct {
 	// not apply.
 	Hop   int32 `parquet:"name=hop, type=INT32" json:"hop"`
 	Model int32 `parquet:"name=run, type=INT32" json:"run"`
-	// Variant is the number of the ε of a file with K of nodes: 0 for that of features.
-	Variant int32 `parquet:"name=variant, type=INT32" json:"variant,omitempty"`
 	// Unknown is the number of nodes of a file with K whose K is unknown, or was one hop before; Until is the last hop that found K.
 	Unknown int64 `parquet:"name=unknown, type=INT64" json:"unknown,omitempty"`
 	Until   int32 `parquet:"name=until, type=INT32" json:"until,omitempty"`
@@ -133,12 +131,6 @@ func (e Entry) Panels(first, last int) Entry {
 // Awaits sets the number of nodes of the file whose K is unknown, and the last hop that found K.
 func (e Entry) Awaits(unknown int64, until int) Entry {
 	e.Unknown, e.Until = unknown, int32(until)
-	return e
-}
-
-// OfVariant sets the number of the ε of a file with K of nodes.
-func (e Entry) OfVariant(variant int) Entry {
-	e.Variant = int32(variant)
 	return e
 }
 

@@ -467,7 +467,7 @@ func (s *Scheduler) check(c control.Change) error {
 			return err
 		}
 		if e.Kind == "" || min(e.Rows, e.Bytes, e.Lo, e.Hi-e.Lo, e.Unknown) < 0 ||
-			min(e.First, e.Last-e.First, e.FirstPiece, e.LastPiece-e.FirstPiece, e.Variant, e.Until) < 0 ||
+			min(e.First, e.Last-e.First, e.FirstPiece, e.LastPiece-e.FirstPiece, e.Until) < 0 ||
 			min(e.Interval, e.Block, e.Hop, e.Model) < catalog.NotApplicable {
 			return fmt.Errorf("the entry of %s describes no file of a run: %+v: %w", e.Path, e, control.ErrRejected)
 		}

@@ -53,6 +53,9 @@ type Options struct {
 	Checkpoints hops.Checkpoints
 }
 
+// Epsilons lists the distances for which K is found, in the order of [Table.Columns].
+func (o Options) Epsilons() []float64 { return append([]float64{o.Epsilon}, o.Looser...) }
+
 // Table holds K of every node, by node id.
 type Table struct {
 	k      *mem.Array[uint16]

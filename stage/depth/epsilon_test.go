@@ -1,6 +1,7 @@
 package depth_test
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -52,6 +53,38 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 				t.Errorf("predictions %s with K for labels, %s without", a, b)
 			}
 		})
+	}
+}
+
+// TestOtherLabelEpsilonOnTheWay: workers that share panels keep K apart for an epsilon of labels that changes while they find K. The table for
+// the new one, which was not sought from the beginning, is left out.
+func TestOtherLabelEpsilonOnTheWay(t *testing.T) {
+	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
+	opts.LSI.Epsilon, opts.LSI.Probes, opts.Labels.Epsilon = 0.03, 64, 0.3
+	want, store := storage.NewMem(), storage.NewMem()
+	stagetest.Run(t, want, opts, m, control.Partition, control.LSI)
+	stagetest.Run(t, store, opts, m, control.Partition)
+	execute := func(task control.Task) {
+		task.Plan.Labels.Epsilon = opts.Labels.Epsilon
+		if _, err := stagetest.Execute(t.Context(), stagetest.Open(t, store), task); err != nil {
+			t.Fatal(err)
+		}
+		if task.Part == control.Rows {
+			opts.Labels.Epsilon = 0.2
+		}
+	}
+	task := m.Task(control.LSI, opts)
+	if stagetest.InSteps(t, rand.New(rand.NewPCG(0, 0)), store, task, execute); opts.Labels.Epsilon != 0.2 {
+		t.Fatal("no step has found K")
+	}
+	execute(task)
+	const path = "lsi/part-00000.parquet"
+	got := stagetest.Sums(t, store)
+	if got[path] == "" || got[path] != stagetest.Sums(t, want)[path] {
+		t.Errorf("the K table is %s, not %s", got[path], stagetest.Sums(t, want)[path])
+	}
+	if other := got["lsi/epsilon-0.2/part-00000.parquet"]; other != "" {
+		t.Errorf("there is a table for the new epsilon: %s", other)
 	}
 }
 

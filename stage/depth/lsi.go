@@ -200,9 +200,10 @@ func (env lsiRun) findAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	table, stats, err := Find(ctx, g, probe, lsi.Options{
+	o := lsi.Options{
 		Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Looser: Tables(env).looserEpsilons(), Sample: env.sample(g.Lo, g.Hi), Checkpoints: c,
-	})
+	}
+	table, stats, err := Find(ctx, g, probe, o)
 	states.Close()
 	if err != nil {
 		return err
@@ -210,10 +211,10 @@ func (env lsiRun) findAll(ctx context.Context) error {
 	defer table.Free()
 	replaced(env.Env, optionsOfK(env.Plan), stats)
 	if g.Hi-g.Lo == env.Summary.Nodes {
-		err = env.commitTables(ctx, ids.S, table)
+		err = env.commitTables(ctx, ids.S, o.Epsilons(), table)
 	} else {
 		k := catalog.Describe(catalog.KindLSIFound, "").Holding(g.Lo, g.Hi).AtHop(env.Plan.LSI.Kmax)
-		err = env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, ""), table)
+		err = env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, ""), o.Epsilons(), table)
 	}
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (env lsiRun) newSquares(ctx context.Context, x lsiProgress, lo, hi int64, f
 			continue
 		}
 		first, end := x.bounds(piece)
-		if err := env.readFound(ctx, x, piece, 0, k.S[:end-first]); err != nil {
+		if err := env.readFound(ctx, x, piece, env.Plan.LSI.Epsilon, k.S[:end-first]); err != nil {
 			return nil, err
 		}
 		for node := from; node < to; node++ {
@@ -169,16 +169,22 @@ func (f *squaresFile) writePiece(out io.Writer, piece, panel int) error {
 	return nil
 }
 
-func foundPath(lo, hi int64, column, hop int) string {
-	return fmt.Sprintf("lsi/found/%d-%d-%02d-%05d", lo, hi, column, hop)
+// foundPath names the file with K for an ε of nodes [lo, hi), as far as it is known after a hop.
+func foundPath(lo, hi int64, epsilon float64, hop int) string {
+	return fmt.Sprintf("lsi/found/%d-%d-%g-%05d", lo, hi, epsilon, hop)
 }
 
 func sampledPath(lo, hi int64, hop int) string {
 	return fmt.Sprintf("lsi/found/%d-%d-sample-%05d", lo, hi, hop)
 }
 
-// readFound reads a column of K of a piece, as known at the beginning of the stretch.
-func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece, column int, k []uint16) (err error) {
+// holdsK reports whether a file of [catalog.KindLSIFound] has K for an ε.
+func holdsK(e catalog.Entry, epsilon float64) bool {
+	return e.Path == foundPath(e.Lo, e.Hi, epsilon, int(e.Hop))
+}
+
+// readFound reads K for an ε of a piece, as known at the beginning of the stretch.
+func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece int, epsilon float64, k []uint16) (err error) {
 	if x.known[piece] < 0 {
 		for i := range k {
 			k[i] = math.MaxUint16
@@ -186,7 +192,7 @@ func (env lsiRun) readFound(ctx context.Context, x lsiProgress, piece, column in
 		return nil
 	}
 	lo, hi := x.bounds(piece)
-	path := foundPath(lo, hi, column, x.known[piece])
+	path := foundPath(lo, hi, epsilon, x.known[piece])
 	return stage.ReadFile(ctx, env.Catalog, path, func(r io.Reader) error {
 		if _, err := io.ReadFull(r, mem.AsBytes(k)); err != nil {
 			return stage.NoSense(path, err)
@@ -217,12 +223,16 @@ func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 		}
 		lo, hi := x.bounds(piece)
 		o := optionsOfK(env.Plan)
-		o.Epsilon, o.Looser, o.Sample = env.Plan.LSI.Epsilon, Tables(env).looserEpsilons(), env.sample(lo, hi)
+		o.Epsilon, o.Sample = env.Plan.LSI.Epsilon, env.sample(lo, hi)
+		o.Looser = slices.DeleteFunc(Tables(env).looserEpsilons(), func(epsilon float64) bool { // for which nobody has asked before
+			_, sought := env.Catalog.Lookup(foundPath(lo, hi, epsilon, x.known[piece]))
+			return x.known[piece] >= 0 && !sought
+		})
 		f, err := lsi.NewFinder(env.Budget, state, sketches(LSIOptions(env.Plan, env.Summary)), o, lo, hi-lo)
 		if err != nil {
 			return err
 		}
-		err = env.findPiece(ctx, x, piece, f)
+		err = env.findPiece(ctx, x, piece, f, o.Epsilons())
 		f.Free()
 		if err != nil {
 			return err
@@ -231,10 +241,10 @@ func (env lsiRun) find(ctx context.Context, first, last int) (err error) {
 	return nil
 }
 
-// findPiece finds K of a piece and commits it.
-func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *lsi.Finder) (err error) {
+// findPiece finds K of a piece for each of some ε, and commits it.
+func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *lsi.Finder, epsilons []float64) (err error) {
 	for column, k := range f.Columns() {
-		if err := env.readFound(ctx, x, piece, column, k); err != nil {
+		if err := env.readFound(ctx, x, piece, epsilons[column], k); err != nil {
 			return err
 		}
 	}
@@ -309,7 +319,7 @@ func (env lsiRun) findPiece(ctx context.Context, x lsiProgress, piece int, f *ls
 		f.End()
 	}
 	k := catalog.Describe(catalog.KindLSIFound, "").In(piece).Holding(lo, hi).AtHop(to).Awaits(f.Left(), x.to)
-	return env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, "").In(piece).Awaits(f.Before(), x.to), f.Table)
+	return env.commitFound(ctx, k, catalog.Describe(catalog.KindLSISampled, "").In(piece).Awaits(f.Before(), x.to), epsilons, f.Table)
 }
 
 // squaresReader reads the squared lengths of a panel for the rows of a piece, hop by hop, from one file or several.
@@ -408,15 +418,15 @@ func (r squaresReader) close() {
 	}
 }
 
-// commitFound commits K of some rows as far as it is known after a hop, and the distances of the sampled nodes among them. k and distances
-// describe the files without their paths.
-func (env lsiRun) commitFound(ctx context.Context, k, distances catalog.Entry, table *lsi.Table) error {
+// commitFound commits K of some rows for each ε as far as it is known after a hop, and the distances of the sampled nodes among them. k and
+// distances describe the files without their paths.
+func (env lsiRun) commitFound(ctx context.Context, k, distances catalog.Entry, epsilons []float64, table *lsi.Table) error {
 	files := env.Catalog.Batch()
 	defer files.Abort()
 	hop := int(k.Hop)
 	for column, values := range table.Columns() {
-		k.Path = foundPath(k.Lo, k.Hi, column, hop)
-		if err := files.Write(ctx, k.OfVariant(column), func(file *catalog.File) error {
+		k.Path = foundPath(k.Lo, k.Hi, epsilons[column], hop)
+		if err := files.Write(ctx, k, func(file *catalog.File) error {
 			_, err := file.Write(mem.AsBytes(values))
 			return err
 		}); err != nil {
@@ -431,37 +441,33 @@ func (env lsiRun) commitFound(ctx context.Context, k, distances catalog.Entry, t
 	return files.Commit(ctx)
 }
 
-// foundAll returns files with a column of K of all of n nodes after hop kmax, and whether K of all is known.
-func foundAll(cat *catalog.Catalog, n int64, kmax, column int) ([]catalog.Entry, bool) {
-	all := slices.DeleteFunc(cat.Entries(catalog.KindLSIFound),
-		func(e catalog.Entry) bool { return int(e.Hop) != kmax || int(e.Variant) != column })
+// foundAll returns files with K for an ε of all of n nodes after hop kmax, and whether K of all is known.
+func foundAll(cat *catalog.Catalog, n int64, kmax int, epsilon float64) ([]catalog.Entry, bool) {
+	all := slices.DeleteFunc(cat.Entries(catalog.KindLSIFound), func(e catalog.Entry) bool { return int(e.Hop) != kmax || !holdsK(e, epsilon) })
 	return catalog.Cover(all, 0, n)
 }
 
-// joinFound commits the K tables that were found by rows.
+// joinFound commits the K tables that were found by rows. Tables for an ε that was not sought from the beginning are left out.
 func (env lsiRun) joinFound(ctx context.Context) error {
 	defer env.Release()
+	n, o := env.Summary.Nodes, env.Plan.LSI
 	files := env.Catalog.Batch()
 	defer files.Abort()
-	var all sampled
-	for column := range 1 + len(Tables(env).looserEpsilons()) {
-		found, ok := foundAll(env.Catalog, env.Summary.Nodes, env.Plan.LSI.Kmax, column)
-		if !ok {
-			return fmt.Errorf("K table %d is missing; that for ε %g was found", column, env.Plan.LSI.Epsilon)
-		}
-		if err := env.joinTable(ctx, files, column, found); err != nil {
-			return err
-		}
-		for _, e := range found {
-			var list sampled
-			if column > 0 {
-				break
-			}
-			if err := stage.ReadJSON(ctx, env.Catalog, sampledPath(e.Lo, e.Hi, int(e.Hop)), &list); err != nil {
+	for _, epsilon := range append(Tables(env).looserEpsilons(), o.Epsilon) {
+		if found, ok := foundAll(env.Catalog, n, o.Kmax, epsilon); ok {
+			if err := env.joinTable(ctx, files, epsilon, found); err != nil {
 				return err
 			}
-			all.add(list)
 		}
+	}
+	var all sampled
+	found, _ := foundAll(env.Catalog, n, o.Kmax, o.Epsilon)
+	for _, e := range found {
+		var list sampled
+		if err := stage.ReadJSON(ctx, env.Catalog, sampledPath(e.Lo, e.Hi, int(e.Hop)), &list); err != nil {
+			return err
+		}
+		all.add(list)
 	}
 	if err := files.Write(ctx, fileOfSample(all), stage.WriteJSON(all)); err != nil {
 		return err

@@ -133,12 +133,12 @@ func lsiProgressOf(p plan.Options, sum shards.Summary, cat *catalog.Catalog) lsi
 	x := lsiProgress{kmax: p.LSI.Kmax, nodes: sum.Nodes, known: before(pieces), at: before(panels), from: p.LSI.Kmax, to: p.LSI.Kmax}
 	left := make([]int64, pieces) // by piece, the nodes whose K is unknown
 	before := map[int]int64{}     // by last hop of a stretch, the nodes whose K was unknown one hop before
-	if _, all := foundAll(cat, x.nodes, x.kmax, 0); all {
+	if _, all := foundAll(cat, x.nodes, x.kmax, p.LSI.Epsilon); all {
 		x.from = x.kmax
 		return x
 	}
 	for _, e := range cat.Entries(catalog.KindLSIFound) {
-		if e.Variant == 0 && ofPiece(e, pieces) && int(e.Hop) > x.known[e.Interval] {
+		if holdsK(e, p.LSI.Epsilon) && ofPiece(e, pieces) && int(e.Hop) > x.known[e.Interval] {
 			x.known[e.Interval], left[e.Interval] = int(e.Hop), e.Unknown
 		}
 	}

@@ -28,8 +28,8 @@ func countLSI(r storage.Reader, name string) (n int64, err error) {
 // lsiFolder is the folder of the K table.
 const lsiFolder = "lsi/"
 
-// commitTables commits the K tables of all nodes, and the distances of the sampled ones.
-func (env lsiRun) commitTables(ctx context.Context, ids []uint32, table *lsi.Table) error {
+// commitTables commits the K tables of all nodes, one for each ε, and the distances of the sampled nodes.
+func (env lsiRun) commitTables(ctx context.Context, ids []uint32, epsilons []float64, table *lsi.Table) error {
 	s := env.Summary
 	files := env.Catalog.Batch()
 	defer files.Abort()
@@ -37,7 +37,7 @@ func (env lsiRun) commitTables(ctx context.Context, ids []uint32, table *lsi.Tab
 		for i := range stage.Intervals(s) {
 			lo := int64(i) * s.IntervalRows
 			hi := min(lo+s.IntervalRows, s.Nodes)
-			if err := env.writeInterval(ctx, files, column, i, ids[lo:hi], k[lo:hi]); err != nil {
+			if err := env.writeInterval(ctx, files, epsilons[column], i, ids[lo:hi], k[lo:hi]); err != nil {
 				return err
 			}
 		}
@@ -49,11 +49,11 @@ func (env lsiRun) commitTables(ctx context.Context, ids []uint32, table *lsi.Tab
 	return files.Commit(ctx)
 }
 
-// writeInterval writes an interval of a K table: that of the plan's ε, or column c of the c-th looser one. k has stored values.
-func (env lsiRun) writeInterval(ctx context.Context, files *catalog.Batch, column, interval int, ids []uint32, k []uint16) error {
+// writeInterval writes an interval of the K table for an ε. k has stored values.
+func (env lsiRun) writeInterval(ctx context.Context, files *catalog.Batch, epsilon float64, interval int, ids []uint32, k []uint16) error {
 	kind, folder := catalog.KindLSI, lsiFolder
-	if column > 0 {
-		kind, folder = catalog.KindLabelLSI, labelTable(Tables(env).looserEpsilons()[column-1])
+	if epsilon != env.Plan.LSI.Epsilon {
+		kind, folder = catalog.KindLabelLSI, labelTable(epsilon)
 	}
 	lo := int64(interval) * env.Summary.IntervalRows
 	e := catalog.Describe(kind, fmt.Sprintf("%spart-%05d.parquet", folder, interval)).In(interval).Counting(int64(len(ids)))
@@ -74,8 +74,8 @@ func (env lsiRun) writeInterval(ctx context.Context, files *catalog.Batch, colum
 	})
 }
 
-// joinTable writes a K table from files with K of its nodes.
-func (env lsiRun) joinTable(ctx context.Context, files *catalog.Batch, column int, found []catalog.Entry) error {
+// joinTable writes the K table for an ε from files with K of its nodes.
+func (env lsiRun) joinTable(ctx context.Context, files *catalog.Batch, epsilon float64, found []catalog.Entry) error {
 	s := env.Summary
 	for _, e := range found {
 		// Intervals are written before the ends of their sources are read, so check the sources first.
@@ -110,7 +110,7 @@ func (env lsiRun) joinTable(ctx context.Context, files *catalog.Batch, column in
 				continue
 			}
 			if failed = rows.Read(mem.AsBytes(k.S[:hi-lo]), lo); failed == nil {
-				failed = env.writeInterval(ctx, files, column, int(interval), ids.S[:hi-lo], k.S)
+				failed = env.writeInterval(ctx, files, epsilon, int(interval), ids.S[:hi-lo], k.S)
 			}
 		}
 	})

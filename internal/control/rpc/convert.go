@@ -192,7 +192,7 @@ func fromEntries(entries []catalog.Entry) []*controlpb.Entry {
 		messages[i] = &controlpb.Entry{
 			Kind: e.Kind, Path: e.Path, Rows: e.Rows, Bytes: e.Bytes, Checksum: e.Checksum, Interval: e.Interval, Block: e.Block,
 			Stage: e.Stage, Plan: e.Plan, Lo: e.Lo, Hi: e.Hi, First: e.First, Last: e.Last, Hop: e.Hop, Model: e.Model,
-			ValueType: e.ValueType, Variant: e.Variant, Unknown: e.Unknown, Until: e.Until,
+			ValueType: e.ValueType, Unknown: e.Unknown, Until: e.Until,
 			Step: e.Step, FirstPiece: e.FirstPiece, LastPiece: e.LastPiece,
 		}
 	}
@@ -205,8 +205,7 @@ func appendEntries(entries []catalog.Entry, messages []*controlpb.Entry) []catal
 			Kind: m.GetKind(), Path: m.GetPath(), Rows: m.GetRows(), Bytes: m.GetBytes(), Checksum: m.GetChecksum(),
 			Interval: m.GetInterval(), Block: m.GetBlock(),
 			Stage: m.GetStage(), Plan: m.GetPlan(), Lo: m.GetLo(), Hi: m.GetHi(), First: m.GetFirst(), Last: m.GetLast(), Hop: m.GetHop(),
-			Model: m.GetModel(), ValueType: m.GetValueType(), Variant: m.GetVariant(),
-			Unknown: m.GetUnknown(), Until: m.GetUntil(),
+			Model: m.GetModel(), ValueType: m.GetValueType(), Unknown: m.GetUnknown(), Until: m.GetUntil(),
 			Step: m.GetStep(), FirstPiece: m.GetFirstPiece(), LastPiece: m.GetLastPiece(),
 		})
 	}

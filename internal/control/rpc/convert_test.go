@@ -62,8 +62,8 @@ var (
 			Interval: rapid.Int32().Draw(t, "interval"), Block: rapid.Int32().Draw(t, "block"),
 			Stage: drawText.Draw(t, "stage"), Plan: drawText.Draw(t, "plan"), Lo: rapid.Int64().Draw(t, "lo"), Hi: rapid.Int64().Draw(t, "hi"),
 			First: rapid.Int32().Draw(t, "first"), Last: rapid.Int32().Draw(t, "last"), Hop: rapid.Int32().Draw(t, "hop"), Model: rapid.Int32().Draw(t, "model"),
-			ValueType: drawText.Draw(t, "value type"), Variant: rapid.Int32().Draw(t, "variant"),
-			Unknown: rapid.Int64().Draw(t, "unknown"), Until: rapid.Int32().Draw(t, "until"), Step: drawText.Draw(t, "step"),
+			ValueType: drawText.Draw(t, "value type"),
+			Unknown:   rapid.Int64().Draw(t, "unknown"), Until: rapid.Int32().Draw(t, "until"), Step: drawText.Draw(t, "step"),
 			FirstPiece: rapid.Int32().Draw(t, "first piece"), LastPiece: rapid.Int32().Draw(t, "last piece"),
 		}
 	})

@@ -1074,12 +1074,11 @@ type Entry struct {
 	Hop           int32                  `protobuf:"varint,14,opt,name=hop,proto3" json:"hop,omitempty"`
 	Model         int32                  `protobuf:"varint,15,opt,name=model,proto3" json:"model,omitempty"`
 	ValueType     string                 `protobuf:"bytes,16,opt,name=value_type,json=valueType,proto3" json:"value_type,omitempty"`
-	Variant       int32                  `protobuf:"varint,17,opt,name=variant,proto3" json:"variant,omitempty"`
-	Unknown       int64                  `protobuf:"varint,18,opt,name=unknown,proto3" json:"unknown,omitempty"`
-	Until         int32                  `protobuf:"varint,19,opt,name=until,proto3" json:"until,omitempty"`
-	Step          string                 `protobuf:"bytes,20,opt,name=step,proto3" json:"step,omitempty"`
-	FirstPiece    int32                  `protobuf:"varint,21,opt,name=first_piece,json=firstPiece,proto3" json:"first_piece,omitempty"`
-	LastPiece     int32                  `protobuf:"varint,22,opt,name=last_piece,json=lastPiece,proto3" json:"last_piece,omitempty"`
+	Unknown       int64                  `protobuf:"varint,17,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	Until         int32                  `protobuf:"varint,18,opt,name=until,proto3" json:"until,omitempty"`
+	Step          string                 `protobuf:"bytes,19,opt,name=step,proto3" json:"step,omitempty"`
+	FirstPiece    int32                  `protobuf:"varint,20,opt,name=first_piece,json=firstPiece,proto3" json:"first_piece,omitempty"`
+	LastPiece     int32                  `protobuf:"varint,21,opt,name=last_piece,json=lastPiece,proto3" json:"last_piece,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,13 +1223,6 @@ func (x *Entry) GetValueType() string {
 		return x.ValueType
 	}
 	return ""
-}
-
-func (x *Entry) GetVariant() int32 {
-	if x != nil {
-		return x.Variant
-	}
-	return 0
 }
 
 func (x *Entry) GetUnknown() int64 {
@@ -1832,7 +1824,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04left\x18\n" +
 	" \x01(\x01R\x04left\"\f\n" +
 	"\n" +
-	"RenewReply\"\x80\x04\n" +
+	"RenewReply\"\xe6\x03\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -1852,14 +1844,13 @@ const file_control_proto_rawDesc = "" +
 	"\x05model\x18\x0f \x01(\x05R\x05model\x12\x1d\n" +
 	"\n" +
 	"value_type\x18\x10 \x01(\tR\tvalueType\x12\x18\n" +
-	"\avariant\x18\x11 \x01(\x05R\avariant\x12\x18\n" +
-	"\aunknown\x18\x12 \x01(\x03R\aunknown\x12\x14\n" +
-	"\x05until\x18\x13 \x01(\x05R\x05until\x12\x12\n" +
-	"\x04step\x18\x14 \x01(\tR\x04step\x12\x1f\n" +
-	"\vfirst_piece\x18\x15 \x01(\x05R\n" +
+	"\aunknown\x18\x11 \x01(\x03R\aunknown\x12\x14\n" +
+	"\x05until\x18\x12 \x01(\x05R\x05until\x12\x12\n" +
+	"\x04step\x18\x13 \x01(\tR\x04step\x12\x1f\n" +
+	"\vfirst_piece\x18\x14 \x01(\x05R\n" +
 	"firstPiece\x12\x1d\n" +
 	"\n" +
-	"last_piece\x18\x16 \x01(\x05R\tlastPiece\"\xa1\x01\n" +
+	"last_piece\x18\x15 \x01(\x05R\tlastPiece\"\xa1\x01\n" +
 	"\rCommitRequest\x12\x18\n" +
 	"\afencing\x18\x01 \x01(\x04R\afencing\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x16\n" +
