@@ -149,8 +149,8 @@ func (env lsiRun) run(ctx context.Context) (err error) {
 	return env.States.Drop(ctx)
 }
 
-// part executes a part of the stage, unless it is done: all hops of a worker in a group that has all panels, or what workers and groups that
-// share the panels do in a stretch.
+// part executes a part of the stage, unless it is done: all hops of a worker in a group that has all panels, or what takers that share the
+// panels do in a stretch.
 func (env lsiRun) part(ctx context.Context, x lsiProgress, done bool) error {
 	t, panels := env.Task, len(x.at)
 	columns, rows := env.IsPart(control.Columns, panels), env.IsPart(control.Rows, len(x.known))
@@ -201,7 +201,8 @@ func (env lsiRun) findAll(ctx context.Context) error {
 		return err
 	}
 	o := lsi.Options{
-		Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Looser: Tables(env).looserEpsilons(), Sample: env.sample(g.Lo, g.Hi), Checkpoints: c,
+		Epsilon: env.Plan.LSI.Epsilon, Kmax: env.Plan.LSI.Kmax, Looser: Tables(env).looserEpsilons(),
+		Sample: env.sample(g.Lo, g.Hi), Checkpoints: c,
 	}
 	table, stats, err := Find(ctx, g, probe, o)
 	states.Close()

@@ -443,7 +443,8 @@ func (env lsiRun) commitFound(ctx context.Context, k, distances catalog.Entry, e
 
 // foundAll returns files with K for an ε of all of n nodes after hop kmax, and whether K of all is known.
 func foundAll(cat *catalog.Catalog, n int64, kmax int, epsilon float64) ([]catalog.Entry, bool) {
-	all := slices.DeleteFunc(cat.Entries(catalog.KindLSIFound), func(e catalog.Entry) bool { return int(e.Hop) != kmax || !holdsK(e, epsilon) })
+	all := slices.DeleteFunc(cat.Entries(catalog.KindLSIFound),
+		func(e catalog.Entry) bool { return int(e.Hop) != kmax || !holdsK(e, epsilon) })
 	return catalog.Cover(all, 0, n)
 }
 
