@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"ndls/dataset"
+	"ndls/dataset/prepare"
 	"ndls/estimate"
 	"ndls/internal/half"
 	"ndls/internal/progress"
@@ -39,7 +40,7 @@ func countDataset(ctx context.Context, uri string, plan Options, r Resources) (c
 			return c, err
 		}
 	}
-	if c, err = statedCounts(ctx, ds, plan); err != nil {
+	if c, err = fittedCounts(ctx, ds, plan, r); err != nil {
 		return c, err
 	}
 	addIDs(ds, ids, &c)
@@ -79,7 +80,7 @@ func countPart(ctx context.Context, ds dataset.Dataset, plan Options, r Resource
 		if err != nil {
 			return err
 		}
-		if c, err = statedCounts(ctx, ds, plan); err != nil {
+		if c, err = fittedCounts(ctx, ds, plan, r); err != nil {
 			return err
 		}
 		addIDs(ds, ids, &c)
@@ -157,9 +158,21 @@ func withResources(r Resources, o partition.Options, use func(partition.Options)
 	return use(o)
 }
 
+// fittedCounts is statedCounts of a dataset whose features are read if that tells their number.
+func fittedCounts(ctx context.Context, ds dataset.Dataset, plan Options, r Resources) (c estimate.Counts, err error) {
+	var columns *prepare.Columns
+	if err := withResources(r, imports.PartitionOptions(plan), func(o partition.Options) (err error) {
+		columns, err = partition.FitColumns(ctx, ds, o)
+		return err
+	}); err != nil {
+		return c, err
+	}
+	return statedCounts(ctx, ds, columns, plan)
+}
+
 // statedCounts returns what a dataset states without its edges being read; Edges is 0 if it does
-// not state it.
-func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c estimate.Counts, err error) {
+// not state it. columns says how its columns become features; nil if they are features.
+func statedCounts(ctx context.Context, ds dataset.Dataset, columns *prepare.Columns, plan Options) (c estimate.Counts, err error) {
 	info := ds.Info()
 	c = estimate.Counts{
 		Nodes: max(info.NumNodes, 0), StatedNodes: info.NumNodes >= 0, Weighted: info.Weighted, Directed: info.Directed, Edges: info.EdgeHint,
@@ -176,12 +189,15 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, plan Options) (c esti
 	if err := drawnSplits(info, plan, &c); err != nil {
 		return c, err
 	}
-	if info.NumFeatures > 0 {
-		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds)
+	if columns != nil {
+		c.Features = columns.Width()
+	}
+	if c.Features > 0 {
+		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds, columns)
 		if err != nil {
 			return c, err
 		}
-		if c.Half, err = halfFeatures(ctx, ds, l1); err != nil {
+		if c.Half, err = halfFeatures(ctx, ds, columns, l1); err != nil {
 			return c, err
 		}
 	}
@@ -257,12 +273,15 @@ const sampledRows = 256
 
 // halfFeatures reports whether the first rows of features are exactly float16, as they are or
 // normalised.
-func halfFeatures(ctx context.Context, ds dataset.Dataset, normalized bool) (_ bool, err error) {
+func halfFeatures(ctx context.Context, ds dataset.Dataset, columns *prepare.Columns, normalized bool) (_ bool, err error) {
 	r, err := ds.Features(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	if columns != nil {
+		r = columns.Read(r)
+	}
 	var values []float32
 	for range sampledRows {
 		row, err := r.Next()

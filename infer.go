@@ -47,7 +47,7 @@ func (d *Directory) Infer(ctx context.Context, o InferOptions) (_ *InferReport, 
 		return nil, err
 	}
 	defer pipes.remove()
-	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{})
+	ds, err := dataset.Open(ctx, pipes.uri, dataset.Options{Missing: d.record.Plan.Partition.Fill != ""})
 	if err != nil {
 		return nil, err
 	}

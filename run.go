@@ -22,6 +22,7 @@ import (
 	"ndls/internal/storage"
 	"ndls/internal/vfs"
 	"ndls/machine"
+	"ndls/partition"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/imports"
@@ -352,9 +353,10 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 	if lack := stage.LacksDirection(plan, ds.Info().Directed); lack != "" && slices.Contains(j.stages, control.Smooth) {
 		return "", c, failure.Of(ErrOption, "%s", lack)
 	}
-	// How large a part of a graph is, the import finds out.
-	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 && plan.Partition.Only == "" {
-		c, err = statedCounts(ctx, ds, plan)
+	// How large a part of a graph is, and how many features its columns have, the import finds out.
+	if info := ds.Info(); info.NumNodes > 0 && info.EdgeHint > 0 && plan.Partition.Only == "" &&
+		!partition.Fits(info.Identity, imports.PartitionOptions(plan)) {
+		c, err = statedCounts(ctx, ds, nil, plan)
 		dropEdges(plan, &c)
 	}
 	return ds.Info().Identity, c, err

@@ -20,6 +20,7 @@ const (
 	KindReversed         = "reversed-edges"      // edge shard of a graph with directions, every edge turned round
 	KindReversedHops     = "reversed-hops"       // hop stream of such a shard
 	KindIDs              = "ids"                 // input ids in order of their numbers
+	KindColumns          = "columns"             // how columns of the dataset become features
 	KindNodes            = "nodes"               // node table
 	KindSplits           = "splits"              // where nodes belong in a split after the first
 	KindFeatures         = "features"            // tile of input features

@@ -9,7 +9,7 @@ import (
 // removes only files that match, and a catalogue that is bound to a plan creates no others.
 var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`catalog\.parquet`, `catalog/\d+\.(?:json|parquet)`, `run\.json`, `report\.(?:json|html)`, `journal/\d{8,}\.json`, `cluster/[0-9a-z.-]+`,
-	`graph/(?:summary\.json|(?:ids|nodes)\.parquet)`,
+	`graph/(?:(?:summary|columns)\.json|(?:ids|nodes)\.parquet)`,
 	`graph/splits/split-\d{3,}\.u8`,
 	`graph/(?:edges|reversed)/part-\d{5,}\.parquet`,
 	`graph/(?:reversed-)?hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,

@@ -68,6 +68,12 @@ var (
 // numbered.
 func IsKeyed(identity string) bool { return strings.HasPrefix(identity, "table:") }
 
+// categoryKey finds the key of a URI that names categories, and layouts that may have them.
+var categoryKey = regexp.MustCompile(`[?&]categories=|^graphland:`)
+
+// HasCategories reports whether the dataset of an identity may have categories.
+func HasCategories(identity string) bool { return categoryKey.MatchString(identity) }
+
 // weightKey finds the key of a URI that gives edges weights.
 var weightKey = regexp.MustCompile(`[?&,:]weights?=`)
 

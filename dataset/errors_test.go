@@ -194,7 +194,7 @@ func TestBadInput(t *testing.T) {
 		{"scipy: NaN by columns", map[string][]byte{"a.txt": []byte("0 1\n"), "f.npz": saintMatrix("csc", vec[float64](1, math.NaN(), 1, 1, 1, 1))}, "edges:%s/a.txt?features=%s/f.npz", []string{"f.npz", "row 0, column 1 is NaN"}},
 		{"npy: not NumPy", text("a.npy", "hello there"), "edges:%s/a.npy", []string{"a.npy", "not a NumPy"}},
 		{"npz: no edge_index", map[string][]byte{"a.npz": triangle()}, "edges:%s/a.npz", []string{"a.npz", "edge_index", "adj_data", "npz:"}},
-		{"features: NaN", with("f.csv", "0,1,2\n1,NaN,3\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 2", `column "2"`, "NaN", "finite"}},
+		{"features: NaN", with("f.csv", "0,1,2\n1,NaN,3\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 2", `column "2"`, "NaN", "--fill mean"}},
 		{"features: overflow", with("f.csv", "0,1e39,2\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 1", "1e39"}},
 		{"features: columns", with("f.csv", "0,1,2\n1,1\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv line 2", "has 2 columns", "3"}},
 		{"features: only ids", with("f.csv", "0\n1\n"), "edges:%s/a.txt?features=%s/f.csv", []string{"f.csv", "no column beside the ids"}},

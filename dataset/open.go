@@ -66,6 +66,9 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 				err = errors.Join(err, ds.Close())
 				return nil, err
 			}
+			if m, ok := ds.(interface{ AllowMissing() }); ok && err == nil && o.Missing {
+				m.AllowMissing()
+			}
 			return ds, err
 		}
 		kinds = append(kinds, s.name)

@@ -9,6 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/dataset/prepare"
 	"ndls/internal/failure"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
@@ -101,10 +102,17 @@ func Run(ctx context.Context, cat *catalog.Catalog, opts plan.Options, ds datase
 		return nil, err
 	}
 	defer r.free()
-	if width := ds.Info().NumFeatures; width != r.summary.Features {
+	columns, err := partition.ReadColumns(ctx, cat)
+	if err == nil && columns != nil {
+		err = columns.Check(ds.Info())
+	}
+	if err != nil {
+		return nil, err
+	}
+	if width := ds.Info().NumFeatures; columns == nil && width != r.summary.Features {
 		return nil, failure.Of(failure.ErrData, "the new nodes have %d features, the nodes of the run %d: give them the same columns", width, r.summary.Features)
 	}
-	j := &job{run: r, ds: keyed, out: out, o: o}
+	j := &job{run: r, ds: keyed, columns: columns, out: out, o: o}
 	defer j.free()
 	return j.do(ctx)
 }
@@ -112,9 +120,11 @@ func Run(ctx context.Context, cat *catalog.Catalog, opts plan.Options, ds datase
 // job is one call of Run.
 type job struct {
 	*run
-	ds  dataset.Keyed
-	out *catalog.Catalog
-	o   Options
+	ds dataset.Keyed
+	// columns says how the columns of ds become features; nil if they are features.
+	columns *prepare.Columns
+	out     *catalog.Catalog
+	o       Options
 
 	ids    *ids
 	joined *joined
@@ -259,6 +269,9 @@ func (j *job) readFeatures(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
+	if j.columns != nil {
+		in = j.columns.Read(in)
+	}
 	w, n := j.summary.Features, 0
 	full := make([]float32, w)
 	meter := progress.Start(ctx, "reading features", int64(j.ids.m), "rows")

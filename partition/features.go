@@ -29,7 +29,7 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 		return err
 	}
 	defer j.o.Budget.Release(j.info.RowMemory)
-	r, err := j.ds.Features(ctx)
+	r, err := j.fitting().openFeatures(ctx, allSlices)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ type tiling struct{ *job }
 
 // writeColumns commits the feature tiles of some panels.
 func (j tiling) writeColumns(ctx context.Context, p steps.Piece) error {
-	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, p) })
+	return j.withNodes(ctx, func() error { return j.writeTiles(ctx, j.ordered.panels(p)) })
 }
 
 // chooseNorm finds out whether rows are divided by the sum of their absolute values.
@@ -85,7 +85,7 @@ func (j tiling) chooseNorm(ctx context.Context) (err error) {
 		return err
 	}
 	defer j.o.Budget.Release(j.info.RowMemory)
-	j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.holds)
+	j.ordered.L1, j.ordered.Choice, err = normalizes(ctx, j.o.Normalize, j.ds, j.columns, j.holds)
 	return err
 }
 
@@ -357,12 +357,7 @@ func (w *tileWriter) openRows(ctx context.Context, p steps.Piece) (r *rowReader,
 	r = &rowReader{
 		job: w.job, first: w.first * packed.PanelColumns, last: min(w.last*packed.PanelColumns, w.info.NumFeatures), width: w.width(),
 	}
-	if p == allSlices {
-		r.FeatureReader, err = w.ds.Features(ctx)
-	} else {
-		r.FeatureReader, err = w.ds.(dataset.FeatureRangeReader).FeatureRange(ctx, p.First, p.Last, Slices)
-	}
-	if err != nil {
+	if r.FeatureReader, err = w.fitting().openFeatures(ctx, p); err != nil {
 		return nil, err
 	}
 	if some, ok := r.FeatureReader.(dataset.ColumnSelector); ok && !w.normalize() {

@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
+	"ndls/dataset/prepare"
 	"ndls/internal/extsort"
 	"ndls/internal/inputid"
 	"ndls/internal/mem"
@@ -27,10 +28,11 @@ type job struct {
 	members *members   // nil for all nodes
 	stated  int64      // nodes that the dataset states if the members are fewer, else -1
 	scratch *extsort.Scratch
-	alone   bool        // the job does all steps
-	ordered ordered     // zero before the step Order
-	part    steps.Piece // of the edge list that is read
-	heap    int64       // bytes of the budget reserved for threads
+	alone   bool             // the job does all steps
+	ordered ordered          // zero before the step Order
+	columns *prepare.Columns // nil if rows are features as they are
+	part    steps.Piece      // of the edge list that is read
+	heap    int64            // bytes of the budget reserved for threads
 
 	rows, loops atomic.Int64        // edge rows and self-loops read
 	outside     atomic.Int64        // edge rows of nodes that are not members

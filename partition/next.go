@@ -161,7 +161,7 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []st
 	case len(cells) == 0:
 		return Whole, steps.Units(1), nil
 	case !o.CutsFeatures:
-		return Columns, panelsOf(cells, o), nil
+		return Columns, panelsOf(cells, o, hasFullTiles(cat)), nil
 	}
 	if left := steps.Uncovered(havePieces(cat, Deal), steps.Units(Slices)); len(left) > 0 {
 		return Deal, left, []string{Deal}
@@ -195,14 +195,27 @@ func leftOfTiles(cat *catalog.Catalog, o ordered) (left []steps.Piece) {
 	return left
 }
 
-// panelsOf returns the panels of cells.
-func panelsOf(cells []steps.Piece, o ordered) (panels []steps.Piece) {
-	for _, p := range steps.Units(o.Panels) {
-		if slices.ContainsFunc(cells, func(cell steps.Piece) bool { return cell.First%o.Panels == p.First }) {
-			panels = append(panels, p)
+// panelsOf returns the pieces of the step Columns for the panels of cells. Once a tile is float32, panels are made as such by pieces of
+// other numbers, whose tasks are others than those that have made them float16.
+func panelsOf(cells []steps.Piece, o ordered, full bool) (pieces []steps.Piece) {
+	first := 0
+	if full {
+		first = o.Panels
+	}
+	for panel := range o.Panels {
+		if slices.ContainsFunc(cells, func(cell steps.Piece) bool { return cell.First%o.Panels == panel }) {
+			pieces = append(pieces, steps.Unit(first+panel))
 		}
 	}
-	return panels
+	return pieces
+}
+
+// panels returns the panels of pieces of the step Columns.
+func (o ordered) panels(p steps.Piece) steps.Piece {
+	if p.First >= o.Panels {
+		return steps.Piece{First: p.First - o.Panels, Last: p.Last - o.Panels}
+	}
+	return p
 }
 
 // doubleTiles returns float16 tiles that also exist as float32; a late attempt left them.

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"ndls/dataset"
+	"ndls/dataset/prepare"
 	"ndls/internal/elementary"
 )
 
@@ -194,16 +195,21 @@ func (k rowKind) String() string {
 	return text
 }
 
-// Normalizes reports whether Options.Normalize divides the feature rows of a dataset by the sum of their absolute values. If the option
+// Normalizes reports whether Options.Normalize divides the feature rows of a dataset with these columns by the sum of their absolute values. If the option
 // leaves it open, the first rows and edges decide, and choice gives the reasons.
-func Normalizes(ctx context.Context, option string, ds dataset.Dataset) (l1 bool, choice string, err error) {
-	return normalizes(ctx, option, ds, func(uint32) bool { return true })
+func Normalizes(ctx context.Context, option string, ds dataset.Dataset, c *prepare.Columns) (l1 bool, choice string, err error) {
+	return normalizes(ctx, option, ds, c, func(uint32) bool { return true })
 }
 
 // normalizes is [Normalizes] for the nodes for which holds returns true.
-func normalizes(ctx context.Context, option string, ds dataset.Dataset, holds func(id uint32) bool) (l1 bool, choice string, err error) {
-	if option != "" && option != NormalizeAuto {
+func normalizes(ctx context.Context, option string, ds dataset.Dataset, c *prepare.Columns, holds func(id uint32) bool) (
+	l1 bool, choice string, err error,
+) {
+	switch {
+	case option != "" && option != NormalizeAuto:
 		return option == NormalizeL1, "", nil
+	case c != nil:
+		return false, "auto chose none: the features are columns of a table, some of which are filled, or categories", nil
 	}
 	k, err := lookAtRows(ctx, ds, holds)
 	return k.l1(), k.String(), err

@@ -72,7 +72,7 @@ func TestNormalizeAuto(t *testing.T) {
 				}
 				f.features = append(f.features, row)
 			}
-			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f)
+			l1, choice, err := Normalizes(context.Background(), NormalizeAuto, f, nil)
 			if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
 				t.Errorf("%s, sparse %v: %v, %s, %v", name, sparse, l1, choice, err)
 			}
@@ -80,7 +80,7 @@ func TestNormalizeAuto(t *testing.T) {
 				t.Errorf("%s: %s", name, choice)
 			}
 			for option, want := range map[string]bool{NormalizeL1: true, NormalizeNone: false} {
-				if l1, choice, err := Normalizes(context.Background(), option, f); err != nil || l1 != want || choice != "" {
+				if l1, choice, err := Normalizes(context.Background(), option, f, nil); err != nil || l1 != want || choice != "" {
 					t.Errorf("%s: %v, %s, %v", option, l1, choice, err)
 				}
 			}
@@ -99,7 +99,7 @@ func TestNormalizeAutoOfMembers(t *testing.T) {
 		f.features = append(f.features, row)
 	}
 	for outside, want := range map[uint32]bool{2: true, 1: false} {
-		l1, choice, err := normalizes(t.Context(), NormalizeAuto, f, func(id uint32) bool { return id != outside })
+		l1, choice, err := normalizes(t.Context(), NormalizeAuto, f, nil, func(id uint32) bool { return id != outside })
 		if err != nil || l1 != want || !strings.Contains(choice, "first 3 feature rows") {
 			t.Errorf("without node %d: %v, %s, %v", outside, l1, choice, err)
 		}
@@ -137,7 +137,7 @@ func TestNormalizeAutoOfNeighbours(t *testing.T) {
 				f.edges = append(f.edges, dataset.Edge{U: uint32(r - 1), V: uint32(r)})
 			}
 		}
-		l1, choice, err := Normalizes(t.Context(), NormalizeAuto, f)
+		l1, choice, err := Normalizes(t.Context(), NormalizeAuto, f, nil)
 		if err != nil || l1 != c.l1 || !strings.Contains(choice, c.want) {
 			t.Errorf("%s: %v, %s, %v", name, l1, choice, err)
 		}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"ndls/dataset/prepare"
 	"ndls/internal/mem"
 )
 
@@ -13,6 +15,9 @@ const (
 	NormalizeAuto = "auto" // "l1" for rows that are bags of a few words whose lengths neighbours do not share, else "none"
 	NormalizeL1   = "l1"   // divide every row by the sum of its absolute values
 	NormalizeNone = "none"
+	// NormalizeLog and NormalizeQuantile transform numbers.
+	NormalizeLog      = prepare.Log
+	NormalizeQuantile = prepare.Quantile
 )
 
 // Options says how to cut a graph. Budget and Scratch are required; the zero value of every other field means its default.
@@ -33,6 +38,8 @@ type Options struct {
 	Features bool
 	// Normalize is one of the Normalize constants, "" for NormalizeAuto.
 	Normalize string
+	// Fill is FillMean to fill missing features, "" to refuse them.
+	Fill string
 	// Split is "" for the published split, if there is one; "random:T,V", by which T nodes of each class train, V validate and the rest
 	// test; or "share:T,V", the same for shares of all labelled nodes.
 	Split string
@@ -63,8 +70,10 @@ func (o Options) Validate() error {
 		return fmt.Errorf("partition with %d threads", o.Threads)
 	case o.IntervalBlocks < 0:
 		return fmt.Errorf("partition into intervals of %d blocks", o.IntervalBlocks)
-	case !slices.Contains([]string{"", NormalizeAuto, NormalizeL1, NormalizeNone}, o.Normalize):
-		return fmt.Errorf("unknown normalisation %q: choose %s, %s or %s", o.Normalize, NormalizeAuto, NormalizeL1, NormalizeNone)
+	case o.Normalize != "" && !slices.Contains(Normalizations, o.Normalize):
+		return fmt.Errorf("unknown normalisation %q: choose one of %s", o.Normalize, strings.Join(Normalizations, ", "))
+	case o.Fill != "" && o.Fill != FillMean:
+		return fmt.Errorf("missing features are filled with %q: choose %s", o.Fill, FillMean)
 	case !slices.Contains([]string{"", OnlyTrain, OnlyTrainValid}, o.Only):
 		return fmt.Errorf("unknown part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
 	case !(o.DropEdges >= 0 && o.DropEdges < 1):
@@ -78,6 +87,12 @@ func (o Options) Validate() error {
 	_, err := parseSplit(o.Split)
 	return err
 }
+
+// Normalizations lists the values of Options.Normalize.
+var Normalizations = []string{NormalizeAuto, NormalizeL1, NormalizeNone, NormalizeLog, NormalizeQuantile}
+
+// FillMean is a value of Options.Fill: the mean of the column.
+const FillMean = "mean"
 
 // Values of Options.Only.
 const (

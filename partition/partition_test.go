@@ -124,7 +124,7 @@ func naiveRun(f *fake, o Options) naive {
 		s.Features, s.FeatureType = info.NumFeatures, shards.Float16
 		s.Normalized = o.Normalize == NormalizeL1
 		if o.Normalize == "" || o.Normalize == NormalizeAuto {
-			l1, choice, _ := Normalizes(context.Background(), "", f)
+			l1, choice, _ := Normalizes(context.Background(), "", f, nil)
 			s.Normalized, s.Normalization = l1, choice
 		}
 		for _, r := range f.features {

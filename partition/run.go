@@ -37,6 +37,9 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 	if err := j.findMembers(ctx); err != nil {
 		return shards.Summary{}, err
 	}
+	if err := j.fitting().fit(ctx); err != nil {
+		return shards.Summary{}, err
+	}
 	return j.run(ctx)
 }
 
@@ -88,7 +91,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		return fmt.Errorf("step %s has no pieces %d to %d", step, p.First, p.Last)
 	}
 	_, numbered := cat.Lookup(shards.IDsPath)
-	if left.Done() || step == Number && numbered || step != Number && placeOf(left.Step) > at {
+	if left.Done() || step == Number && numbered || at > placeOf(Fit) && placeOf(left.Step) > at {
 		return nil // another attempt has done the step
 	}
 	reads := stepTable[at].reads
@@ -120,6 +123,11 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 		}
 	case reads > idsOfRows && o.Only != "":
 		j.info.NumNodes = -1 // the nodes are the ids that occur
+	}
+	if ds != nil && step != Fit {
+		if err := j.fitting().use(ctx); err != nil {
+			return err
+		}
 	}
 	j.info.Weighted = j.info.Weighted || left.weighted
 	return j.doStep(ctx, j.sharedEdges(), left.ordered, stepTable[at], p)
@@ -182,6 +190,7 @@ func localEdges[T extsort.Item](j *job, once bool) edgeSteps {
 // stepTable lists the steps in order.
 var stepTable = []stepRow{
 	{Number, onePiece, statements, doneAtOpening},
+	{Fit, onePiece, memberRows, ofRoom((*job).fitting, fitting.do)},
 	{Split, allPieces, memberRows, ofEdges(edgeSteps.splitEdges)},
 	{Merge, allPieces, idsOfRows, ofEdges(edgeSteps.mergePairs)},
 	{Count, allPieces, firstRows, ofEdges(edgeSteps.countPairs)},
@@ -199,7 +208,7 @@ var stepTable = []stepRow{
 	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, ofEdges(edgeSteps.writeRows)},
 	{Deal, ordered.deals, memberRows, ofRoom((*job).tiling, tiling.dealFeatures)},
 	{Tiles, ordered.cells, memberRows, ofRoom((*job).tiling, tiling.writeCells)},
-	{Columns, func(o ordered) int { return o.Panels }, memberRows, ofRoom((*job).tiling, tiling.writeColumns)},
+	{Columns, func(o ordered) int { return 2 * o.Panels }, memberRows, ofRoom((*job).tiling, tiling.writeColumns)},
 	{Whole, func(ordered) int { return 0 }, noDataset, ofRoom((*job).nodeTable, nodeTable.writeSummary)},
 }
 

@@ -62,6 +62,9 @@ func Inspect(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Op
 	if err := j.findMembers(ctx); err != nil {
 		return s, err
 	}
+	if err := j.fitting().fit(ctx); err != nil {
+		return s, err
+	}
 	edges := j.ownEdges(true)
 	defer edges.close()
 	if err := edges.splitEdges(ctx, allSlices); err != nil {

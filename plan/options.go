@@ -56,8 +56,10 @@ type PartitionOptions struct {
 	// Task is Classification, SeveralLabels or Regression: what the labels of the dataset are. "" stands
 	// for Classification.
 	Task string `json:"task,omitempty"`
-	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths neighbours do not share), "l1" or "none".
+	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths neighbours do not share), "l1", "none", "log" or "quantile".
 	Normalize string `json:"normalize"`
+	// Fill is "mean" to fill missing features, "" to refuse them.
+	Fill string `json:"fill,omitempty"`
 	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
 	// "share:TRAIN,VALID" shares of all labelled nodes.
 	Split string `json:"split"`

@@ -88,8 +88,12 @@ var Table = []Option{
 		Help: "what the labels of nodes are: classification, one class each; labels, columns of 0 and 1, any number of which a node may have (sigmoid outputs, binary cross-entropy; ROC AUC and average precision); or regression, columns of numbers (squared error; R² and mean absolute error). The last two take several columns, of which values may be missing, from table: and ogb:, and smooth predictions column by column",
 	},
 	{
-		Name: "normalize", Group: Partition, Default: "auto", Words: []string{"auto", "l1", "none"},
-		Help: "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless neighbours share the lengths of their rows",
+		Name: "normalize", Group: Partition, Default: "auto", Words: []string{"auto", "l1", "none", "log", "quantile"},
+		Help: "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless neighbours share the lengths of their rows. Columns of numbers, but for those of plain=: log takes sign(x)·ln(1+|x|), quantile the quantile of the normal distribution at the rank of a number",
+	},
+	{
+		Name: "fill", Group: Partition, Words: []string{"mean"},
+		Help: "mean: a missing feature (null, NaN, an empty field, a word such as NA) is the mean of its column, and each column with missing numbers has a column of masks behind the features (default they are refused)",
 	},
 	{
 		Name: "split", Group: Partition,

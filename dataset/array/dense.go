@@ -43,6 +43,9 @@ type Dense struct {
 	Holes bool
 }
 
+// AllowMissing makes NaN stand for a value that is missing.
+func (f *Dense) AllowMissing() { f.Holes = true }
+
 func (f *Dense) Open(ctx context.Context) (graph.FeatureReader, error) {
 	return f.OpenShare(ctx, graph.Share{First: 0, Last: 1, Of: 1})
 }

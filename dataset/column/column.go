@@ -189,7 +189,7 @@ func OpenLabels(ctx context.Context, c Column) (*Labels, error) {
 	for name := range l.Index {
 		l.Classes = append(l.Classes, name)
 	}
-	sortClasses(l.Classes)
+	SortClasses(l.Classes)
 	for i, name := range l.Classes {
 		l.Index[name] = int32(i)
 	}
@@ -218,7 +218,8 @@ func NoLabel(value string) bool {
 	return value == "" || value == "-1" || value == "-1.0" || strings.EqualFold(value, "nan")
 }
 
-func sortClasses(names []string) {
+// SortClasses puts whole numbers in order of value, other names in that of their bytes.
+func SortClasses(names []string) {
 	value := func(name string) (int64, bool) {
 		v, err := strconv.ParseInt(name, 10, 64)
 		return v, err == nil

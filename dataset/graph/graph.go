@@ -41,6 +41,10 @@ type Info struct {
 	NumNodes int64
 	// NumFeatures is the width of a feature row, 0 for none.
 	NumFeatures int
+	// Categories names columns of values that are no numbers: [FeatureRow].Categories holds them.
+	Categories []string
+	// Plain lists the features, in ascending order, that transforms leave as they are.
+	Plain []int
 	// RowMemory estimates the bytes that a reader of feature rows takes, 0 for few: those of wide Parquet files hold
 	// a page of each column.
 	RowMemory int64
@@ -149,11 +153,13 @@ type FeatureRow struct {
 	Dense   []float32
 	Indices []uint32
 	Values  []float32
+	// Categories holds a value for each of Info().Categories, empty where it is missing.
+	Categories [][]byte
 }
 
 // FeatureReader streams feature rows.
 type FeatureReader interface {
-	// Next returns the next row, or io.EOF. Values are finite.
+	// Next returns the next row, or io.EOF. Values are finite, but for NaN with Options.Missing.
 	Next() (FeatureRow, error)
 	Close() error
 }

@@ -4,9 +4,17 @@ import "fmt"
 
 func Finite(v float32) bool { return v-v == 0 }
 
+// WayOut says what to do about a feature that is not finite.
+func WayOut(v float32) string {
+	if v != v {
+		return "fill missing features with --fill mean, or replace them before the import"
+	}
+	return "replace what is not finite in float32 before the import"
+}
+
 func NotFinite(name string, row, column int64, v float32) error {
-	return BadData(name, "row %d, column %d is %s: replace what is not finite in float32 before the import",
-		row, column, fmt.Sprint(v))
+	return BadData(name, "row %d, column %d is %s: %s",
+		row, column, fmt.Sprint(v), WayOut(v))
 }
 
 // CheckMatrix takes the shape of a feature matrix.

@@ -22,6 +22,8 @@ const (
 type Options struct {
 	// NoFeatures leaves the features out, and does not open their files.
 	NoFeatures bool
+	// Missing says that a feature may be missing: then it is NaN. Otherwise it is refused.
+	Missing bool
 	// Answers says that nodes have labels or numbers in place of a class.
 	Answers Answers
 }

@@ -137,6 +137,13 @@ func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeR
 	return graph.OpenShare(ctx, g.EdgeList, graph.Share{First: first, Last: last, Of: of})
 }
 
+// AllowMissing makes missing features NaN, where they may be missing.
+func (g *Graph) AllowMissing() {
+	if f, ok := g.FeatureRows.(interface{ AllowMissing() }); ok {
+		f.AllowMissing()
+	}
+}
+
 // CutsFeatures reports whether feature rows can be read from the middle, as
 // dataset.FeatureRangeReader says.
 func (g *Graph) CutsFeatures() bool { return array.CutsFeatures(g.FeatureRows) }

@@ -186,7 +186,7 @@ func (k kind) holdsNumbers() bool {
 func (k kind) holdsNamed() bool { return k.holdsNumbers() || k == timeKind }
 
 // noFeatures is the way out where a row has no features.
-const noFeatures = "give every node its features, or write nulls=zero in the URI, which makes them zeros"
+const noFeatures = "give every node its features, fill them with --fill mean, or write nulls=zero in the URI, which makes them zeros"
 
 // nulls says what is made of values that are missing.
 type nulls uint8
@@ -197,6 +197,13 @@ const (
 	unknown       // they are NaN, which is also a value then
 )
 
+// allow makes missing values unknown where they are refused.
+func (n *nulls) allow() {
+	if *n == refused {
+		*n = unknown
+	}
+}
+
 // features fills to with the numbers of a row.
 func (v *vector) features(to []float32, row int, missing nulls) (problem string) {
 	if v.isNull(row) || missing == unknown && v.isMissing(row) {
@@ -204,9 +211,7 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 		case zeros:
 			clear(to)
 		case unknown:
-			for i := range to {
-				to[i] = float32(math.NaN())
-			}
+			unknowns(to)
 		default:
 			if v.kind == fieldKind {
 				return "is " + graph.Shorten(v.text[row]) + ", which missing= makes no value: " + noFeatures
@@ -224,7 +229,7 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 		to[0] = float32(v.floats[row])
 	case listKind:
 		if v.values != nil {
-			if problem := v.ragged(to, row, missing == zeros); problem != "" {
+			if problem := v.ragged(to, row, missing); problem != "" {
 				return problem
 			}
 			break
@@ -236,16 +241,31 @@ func (v *vector) features(to []float32, row int, missing nulls) (problem string)
 	}
 	for _, x := range to {
 		if !graph.Finite(x) && !(missing == unknown && x != x) {
-			return fmt.Sprintf("is %v: features are finite float32 numbers, replace it before the import", x)
+			return notFinite(x)
 		}
 	}
 	return ""
+}
+
+// unknowns fills to with NaN.
+func unknowns(to []float32) {
+	for i := range to {
+		to[i] = float32(math.NaN())
+	}
+}
+
+// notFinite says what is wrong with such a feature.
+func notFinite(x float32) string {
+	return fmt.Sprintf("is %v, and features are finite float32 numbers: %s", x, graph.WayOut(x))
 }
 
 // feature reads a feature.
 func feature(text []byte) (x float32, problem string) {
 	if len(text) == 1 && text[0]-'0' <= 9 {
 		return float32(text[0] - '0'), ""
+	}
+	if len(text) == 0 || graph.IsMissing(string(text)) {
+		return 0, "is " + graph.Shorten(text) + ": " + graph.WayOut(float32(math.NaN()))
 	}
 	v, ok := graph.Number(text, 32)
 	if !ok || !graph.Finite(float32(v)) {

@@ -200,23 +200,30 @@ func (v *vector) bounds(row int) (start, end int) {
 }
 
 // ragged fills to with the list of a row, which may be of another length.
-func (v *vector) ragged(to []float32, row int, zero bool) (problem string) {
+func (v *vector) ragged(to []float32, row int, missing nulls) (problem string) {
 	start, end := v.bounds(row)
 	switch n := end - start; {
-	case n == 0 && zero:
+	case n == 0 && missing == zeros:
 		clear(to)
+		return ""
+	case n == 0 && missing == unknown:
+		unknowns(to)
 		return ""
 	case n == 0:
 		return "has an empty list: " + noFeatures
 	case n != len(to):
 		return fmt.Sprintf("has a list of %d numbers, and %d before: every list must have the same length", n, len(to))
 	}
-	for i := start; i < end && v.values.Hole != nil && !zero; i++ {
-		if v.values.Hole[i] {
+	copy(to, v.values.List[start:end])
+	for i := start; i < end && v.values.Hole != nil && missing != zeros; i++ {
+		switch {
+		case !v.values.Hole[i]:
+		case missing == unknown:
+			unknowns(to[i-start : i-start+1])
+		default:
 			return "has a list with a null: " + noFeatures
 		}
 	}
-	copy(to, v.values.List[start:end])
 	return ""
 }
 
@@ -236,7 +243,7 @@ func (v *vector) sparse(to *graph.FeatureRow, row, first, width int, zero bool) 
 		case v.values.Hole != nil && v.values.Hole[i] && !zero:
 			return "has a vector with a null: " + noFeatures
 		case !graph.Finite(x):
-			return fmt.Sprintf("is %v: features are finite float32 numbers, replace it before the import", x)
+			return notFinite(x)
 		case x != 0:
 			to.Indices, to.Values = append(to.Indices, uint32(first)+v.values.At[i]), append(to.Values, x)
 		}

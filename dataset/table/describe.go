@@ -14,6 +14,7 @@ const (
 	useWeight      = "weight"
 	useID          = "id"
 	useFeature     = "feature"
+	useCategory    = "category"
 	useLabel       = "label"
 	useSplit       = "split"
 )
@@ -33,6 +34,9 @@ func (g *Graph) Tables() []graph.Table {
 		use(nodes, g.id, useID, 0)
 		for i, name := range g.spec.features {
 			use(nodes, name, useFeature, g.widths[i])
+		}
+		for _, name := range g.spec.categories {
+			use(nodes, name, useCategory, 0)
 		}
 		all = append(all, nodes)
 	}

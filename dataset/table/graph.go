@@ -60,6 +60,7 @@ type Graph struct {
 	ends    [2]string
 	id      string // of nodes
 	widths  []int  // of the columns of features
+	nulls   nulls  // in features
 	labels  values
 	splits  values
 	classes *column.Labels
@@ -100,7 +101,10 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	}
 	s := &g.spec
 	if o.NoFeatures {
-		s.features = nil
+		s.features, s.categories, s.plain = nil, nil, nil
+	}
+	if s.Nulls != "" {
+		g.nulls = zeros
 	}
 	if o.Answers != graph.Classes && s.label != "" {
 		if s.answers, err = columnList("label", s.label); err != nil {
@@ -261,7 +265,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	if g.nodes.numRows() == 0 {
 		return noRows(g.nodes)
 	}
-	others := slices.Clone(s.features)
+	others := slices.Concat(s.features, s.categories)
 	if !s.labels.given() {
 		others = append(others, s.labelNames()...)
 	}
@@ -274,9 +278,20 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 	if g.widths, err = g.nodes.featureWidths(ctx, "features", s.features, kind.holdsNamed); err != nil {
 		return err
 	}
-	for i, name := range s.features {
+	if err := g.nodes.needAll("categories", s.categories, kind.holdsValues, "the values of a category are text or whole numbers"); err != nil {
+		return err
+	}
+	for _, name := range slices.Concat(s.features, s.categories) {
 		if strings.EqualFold(name, g.id) {
-			return graph.BadURI("features= names the column %s, which holds the ids", name)
+			return graph.BadURI("features= or categories= names the column %s, which holds the ids", name)
+		}
+	}
+	g.info.Categories = s.categories
+	for i, name := range s.features {
+		for at := range max(g.widths[i], 1) {
+			if slices.Contains(s.plain, name) {
+				g.info.Plain = append(g.info.Plain, g.info.NumFeatures+at)
+			}
 		}
 		if g.nodes.kindOf(name) == timeKind {
 			typ, _ := g.nodes.typeOf(name)
@@ -284,13 +299,18 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		}
 		g.info.NumFeatures += max(g.widths[i], 1)
 	}
-	if len(s.features) > 0 {
-		if g.info.RowMemory, err = g.nodes.memory(append([]string{g.id}, s.features...)); err != nil {
-			return err
-		}
-		return graph.CheckSize(g.nodes.files[0].name, 1, int64(g.info.NumFeatures))
+	if len(others) == 0 {
+		return nil
 	}
-	return nil
+	if g.info.RowMemory, err = g.nodes.memory(g.featureNames()); err != nil || len(s.features) == 0 {
+		return err
+	}
+	return graph.CheckSize(g.nodes.files[0].name, 1, int64(g.info.NumFeatures))
+}
+
+// featureNames are the columns that are read of features: the ids, numbers, then categories.
+func (g *Graph) featureNames() []string {
+	return slices.Concat([]string{g.id}, g.spec.features, g.spec.categories)
 }
 
 // featureWidths are the lengths of the lists in columns that a key of the URI names, 0 for columns of numbers.
@@ -405,6 +425,9 @@ func (g *Graph) describe() {
 		case n > 1:
 			text += fmt.Sprintf(", features in %d columns", n)
 		}
+		if n := len(g.spec.categories); n > 0 {
+			text += fmt.Sprintf(", categories in %s", graph.Count(g.spec.categories, "column"))
+		}
 		texts, tables = append(texts, text), append(tables, g.nodes)
 	}
 	for i, v := range []values{g.labels, g.splits} {
@@ -449,6 +472,9 @@ func filesOf(t *table) string {
 	}
 	return fmt.Sprintf("%d files, %s to %s: ", len(t.files), filepath.Base(t.files[0].name), filepath.Base(t.files[len(t.files)-1].name))
 }
+
+// AllowMissing makes missing features NaN, unless the URI makes them zeros.
+func (g *Graph) AllowMissing() { g.nulls.allow() }
 
 // Info implements graph.Dataset.
 func (g *Graph) Info() graph.Info { return g.info }

@@ -215,10 +215,14 @@ type featureRows struct {
 	names      []string
 	widths     []int
 	width      int // of all features
+	categories int // columns behind those of the features
 	nulls      nulls
 	nodes      numbering
 	byRow, all bool
 }
+
+// AllowMissing makes missing features NaN, unless they are zeros.
+func (f *featureRows) AllowMissing() { f.nulls.allow() }
 
 // Open implements graph.FeatureSource.
 func (f *featureRows) Open(ctx context.Context) (graph.FeatureReader, error) {
@@ -232,10 +236,10 @@ func (f *featureRows) reader(r *rows) *featureReader {
 		first = 0
 	}
 	isText := !slices.ContainsFunc(f.t.files, func(t *tableFile) bool { return t.format != csvFormat && t.format != unknownFormat })
-	if isText && f.nulls == refused && !f.t.form.HasMissing() {
+	if isText && f.nulls == refused && !f.t.form.HasMissing() && f.categories == 0 {
 		r.of.features = len(f.names) - first
 	}
-	n := &featureReader{newNodeRows(r, &f.nodes, f.byRow), newFeatures(r, first, f.width)}
+	n := &featureReader{newNodeRows(r, &f.nodes, f.byRow), newFeatures(r, first, f.width, f.categories)}
 	n.all = f.all
 	return n
 }
@@ -265,18 +269,15 @@ func (g *Graph) CutsFeatures() bool { return g.nodes != nil && g.nodes.units() >
 
 // FeatureRange reads parts of the feature rows.
 func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.FeatureReader, error) {
-	if g.info.NumFeatures == 0 {
+	if g.info.NumFeatures+len(g.info.Categories) == 0 {
 		return nil, graph.NoStream("features", g.info.Name)
 	}
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
 	f := &featureRows{
-		t: g.nodes, names: append([]string{g.id}, g.spec.features...), widths: append([]int{0}, g.widths...),
-		width: g.info.NumFeatures, nodes: numbering{g: g},
-	}
-	if g.spec.Nulls != "" {
-		f.nulls = zeros
+		t: g.nodes, names: g.featureNames(), widths: slices.Concat([]int{0}, g.widths, make([]int, len(g.spec.categories))),
+		width: g.info.NumFeatures, categories: len(g.spec.categories), nulls: g.nulls, nodes: numbering{g: g},
 	}
 	return f.reader(f.t.share(ctx, graph.Share{First: first, Last: last, Of: of}, f.names, f.widths)), nil
 }
@@ -295,18 +296,34 @@ func (r *featureReader) Next() (graph.FeatureRow, error) {
 	return r.features.of(id, r.b, r.at)
 }
 
-// features holds the features of a row, from columns first, first+1, … of those that are read.
+// features holds the features of a row, from columns [first, end) of those that are read. Categories follow these.
 type features struct {
-	rows  *rows
-	first int
-	width int
-	row   graph.FeatureRow
-	dense []float32
+	rows       *rows
+	first, end int
+	width      int
+	row        graph.FeatureRow
+	dense      []float32
+	text       []byte // of categories
 }
 
 // newFeatures reads rows of a width.
-func newFeatures(r *rows, first, width int) *features {
-	return &features{rows: r, first: first, width: width}
+func newFeatures(r *rows, first, width, categories int) *features {
+	end := len(r.names) - categories
+	f := &features{rows: r, first: first, end: end, width: width}
+	f.row.Categories = make([][]byte, categories)
+	return f
+}
+
+// categories fills row.Categories.
+func (f *features) categories(b *batch, row int) {
+	f.text = f.text[:0]
+	for i := range f.row.Categories {
+		v, from := &b.cols[f.end+i], len(f.text)
+		if !v.isNull(row) && !v.isMissing(row) {
+			f.text = append(f.text, v.value(row)...)
+		}
+		f.row.Categories[i] = f.text[from:len(f.text):len(f.text)]
+	}
 }
 
 // of is the features of a row of a batch. They are sparse where one of the columns has vectors.
@@ -315,12 +332,13 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 		return graph.FeatureRow{ID: id, Dense: b.features[row*f.width : (row+1)*f.width]}, nil
 	}
 	isSparse := false
-	for i := f.first; i < len(f.rows.names); i++ {
+	f.categories(b, row)
+	for i := f.first; i < f.end; i++ {
 		isSparse = isSparse || b.cols[i].kind == vectorKind
 	}
-	f.row = graph.FeatureRow{ID: id, Indices: f.row.Indices[:0], Values: f.row.Values[:0]}
+	f.row.ID, f.row.Indices, f.row.Values = id, f.row.Indices[:0], f.row.Values[:0]
 	at := 0
-	for i := f.first; i < len(f.rows.names); i++ {
+	for i := f.first; i < f.end; i++ {
 		n := max(f.rows.widths[i], 1)
 		var problem string
 		if b.cols[i].kind == vectorKind {
@@ -354,7 +372,7 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 	if isSparse {
 		return f.row, nil
 	}
-	return graph.FeatureRow{ID: id, Dense: f.dense[:f.width]}, nil
+	return graph.FeatureRow{ID: id, Dense: f.dense[:f.width], Categories: f.row.Categories}, nil
 }
 
 // Labels implements graph.Dataset.

@@ -83,7 +83,9 @@ type spec struct {
 	edges, nodes, labels, splits place
 	id                           string
 	features                     []string
-	label, split                 string
+	// categories are columns of values, and plain those of features that transforms leave as they are.
+	categories, plain []string
+	label, split      string
 	// answers are the columns that label names where they are read as answers.
 	answers []string
 	// relation is the relation of edges that is meant where a description has several.
@@ -91,7 +93,7 @@ type spec struct {
 }
 
 // Keys are the keys of a URI.
-var Keys = append([]string{"nodes", "id", "features", "label", "labels", "split", "splits", "relation"}, SharedKeys...)
+var Keys = append([]string{"nodes", "id", "features", "categories", "plain", "label", "labels", "split", "splits", "relation"}, SharedKeys...)
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}
@@ -135,6 +137,12 @@ func (s *spec) set(key, text string) (err error) {
 	case "features":
 		s.features, err = columnList(key, text)
 		return err
+	case "categories":
+		s.categories, err = columnList(key, text)
+		return err
+	case "plain":
+		s.plain, err = columnList(key, text)
+		return err
 	}
 	value, err := graph.PathOf(text)
 	if err != nil {
@@ -170,6 +178,15 @@ func columnList(key, text string) (list []string, err error) {
 		list = append(list, names...)
 	}
 	return list, nil
+}
+
+// NameList spells names of columns as a URI has them.
+func NameList(names []string) string {
+	escaped := make([]string, len(names))
+	for i, name := range names {
+		escaped[i] = strings.ReplaceAll(graph.EscapePath(name), ",", "%2C")
+	}
+	return strings.Join(escaped, ",")
 }
 
 // labelNames are the columns that label names.
@@ -224,8 +241,12 @@ func (s *spec) check() error {
 	switch {
 	case s.Nulls != "" && len(s.features) == 0:
 		return graph.BadURI("nulls=%s says what null features are: name their columns with features=", s.Nulls)
-	case len(s.features) > 0 && !s.nodes.given():
-		return graph.BadURI("features= names columns of the table of nodes: give it with nodes=")
+	case len(s.features)+len(s.categories) > 0 && !s.nodes.given():
+		return graph.BadURI("features= and categories= name columns of the table of nodes: give it with nodes=")
+	case slices.ContainsFunc(s.plain, func(name string) bool { return !slices.Contains(s.features, name) }):
+		return graph.BadURI("plain= names columns that features= names, too")
+	case slices.ContainsFunc(s.categories, func(name string) bool { return slices.Contains(s.features, name) }):
+		return graph.BadURI("categories= and features= name a column twice: a column is one of the two")
 	case s.label != "" && !s.nodes.given() && !s.labels.given():
 		return graph.BadURI("label= names a column of the table of nodes or of labels: give it with nodes= or labels=")
 	case s.split != "" && !s.nodes.given() && !s.splits.given():
@@ -246,11 +267,9 @@ func (s *spec) identity(noFeatures bool) string {
 	add("nodes", s.nodes.identity())
 	name("id", s.id)
 	if !noFeatures {
-		var names []string
-		for _, f := range s.features {
-			names = append(names, strings.ReplaceAll(graph.EscapePath(f), ",", "%2C"))
+		for i, key := range []string{"features", "categories", "plain"} {
+			add(key, NameList([][]string{s.features, s.categories, s.plain}[i]))
 		}
-		add("features", strings.Join(names, ","))
 	}
 	add("nulls", s.Nulls)
 	name("label", s.label)

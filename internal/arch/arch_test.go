@@ -63,6 +63,7 @@ var rules = []rule{
 	{"group", []string{"internal/direct", "internal/packed"}},
 	{"dataset/layout", []string{"dataset/layout", "dataset/table", "dataset/torch", "dataset/column", "dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle"}},
 	{"dataset/torch", []string{"dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle"}},
+	{"dataset/prepare", []string{"dataset/column", "dataset/graph", "internal/elementary", "internal/mem", "internal/rng"}},
 	{"dataset/column", []string{"dataset/array", "dataset/source", "dataset/graph", "dataset/npy", "internal/meant"}},
 	{"dataset/array", []string{"dataset/source", "dataset/graph", "dataset/npy", "dataset/pickle", "internal/direct"}},
 	{"dataset/table", []string{"dataset/column", "dataset/columnar", "dataset/source", "dataset/graph", "internal/failure", "internal/inputid", "internal/meant", "internal/mem", "internal/storage"}},

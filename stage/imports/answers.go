@@ -21,6 +21,7 @@ import (
 func DatasetOptions(p plan.Options) dataset.Options {
 	return dataset.Options{
 		NoFeatures: p.Partition.Features == "none",
+		Missing:    p.Partition.Fill != "",
 		Answers:    map[string]dataset.Answers{plan.SeveralLabels: dataset.Labels, plan.Regression: dataset.Numbers}[p.Partition.Task],
 	}
 }

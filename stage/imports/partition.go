@@ -77,6 +77,7 @@ func (Partition) Writes() []stage.Kind {
 		{Name: catalog.KindNodes, Lasting: true, Rows: countNodes},
 		{Name: catalog.KindSplits, Lasting: true},
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
+		{Name: catalog.KindColumns, Lasting: true},
 		{Name: catalog.KindFeatures, Lasting: true},
 		{Name: catalog.KindAnswers, Lasting: true},
 		{Name: catalog.KindHops}, // rebuilt from edges if missing, if there are shards
@@ -89,6 +90,9 @@ func (Partition) Shape(p plan.Options, _ shards.Summary) stage.Shape {
 	next := partition.Next
 	if dataset.IsKeyed(p.Partition.Dataset) {
 		next = partition.NextNumbered
+	}
+	if partition.Fits(p.Partition.Dataset, PartitionOptions(p)) {
+		next = partition.NextFitted(next)
 	}
 	if p.Answers() {
 		return stage.Steps{Next: thenAnswers(next)}
@@ -139,7 +143,7 @@ const textKeys = 15
 func PartitionOptions(p plan.Options) partition.Options {
 	o := p.Partition
 	return partition.Options{
-		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Seed: p.Seed, NoShards: o.NoShards(),
+		IntervalBlocks: o.IntervalBlocks, Features: o.Features != "none", Normalize: o.Normalize, Fill: o.Fill, Seed: p.Seed, NoShards: o.NoShards(),
 		Split: o.Split, Splits: p.NumSplits(), LabelsPerClass: o.LabelsPerClass,
 		Only: o.Only, DropEdges: o.DropEdges, BlankFeatures: o.BlankFeatures,
 	}

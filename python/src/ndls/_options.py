@@ -33,6 +33,7 @@ class RunOptions(TypedDict, total=False):
     epochs: int | None
     epsilon: float | None
     features: Literal["none"] | None
+    fill: Literal["mean"] | None
     group_size: int | None
     hidden: int | None
     hidden_norm: Literal["none", "layer"] | None
@@ -64,7 +65,7 @@ class RunOptions(TypedDict, total=False):
     metrics: str | int | float | Sequence[str] | Sequence[float] | None
     metrics_file: str | int | os.PathLike[str] | None
     model: Literal["mlp", "ridge"] | None
-    normalize: Literal["auto", "l1", "none"] | None
+    normalize: Literal["auto", "l1", "none", "log", "quantile"] | None
     only: Literal["train", "train,valid"] | None
     parallel: str | int | os.PathLike[str] | None
     patience: int | None
@@ -126,6 +127,7 @@ class PlanOptions(TypedDict, total=False):
     epsilon: float | None
     expect_hops: int | None
     features: int | Literal["none"] | None
+    fill: Literal["mean"] | None
     group_size: int | None
     half_features: bool | None
     hidden: int | None
@@ -156,7 +158,7 @@ class PlanOptions(TypedDict, total=False):
     metrics: str | int | float | Sequence[str] | Sequence[float] | None
     model: Literal["mlp", "ridge"] | None
     nodes: int | None
-    normalize: Literal["auto", "l1", "none"] | None
+    normalize: Literal["auto", "l1", "none", "log", "quantile"] | None
     only: Literal["train", "train,valid"] | None
     parallel: str | int | os.PathLike[str] | None
     patience: int | None
@@ -194,12 +196,13 @@ class InspectOptions(TypedDict, total=False):
     config: str | int | os.PathLike[str] | None
     drop_edges: float | None
     features: Literal["none"] | None
+    fill: Literal["mean"] | None
     interval_blocks: int | None
     kernel: str | int | os.PathLike[str] | None
     labels_per_class: int | None
     log_level: str | int | os.PathLike[str] | None
     memory: str | int | os.PathLike[str] | None
-    normalize: Literal["auto", "l1", "none"] | None
+    normalize: Literal["auto", "l1", "none", "log", "quantile"] | None
     only: Literal["train", "train,valid"] | None
     quiet: bool | None
     result: str | int | os.PathLike[str] | None

@@ -1,0 +1,190 @@
+package partition
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"ndls/catalog"
+	"ndls/dataset"
+	"ndls/dataset/prepare"
+	"ndls/internal/progress"
+	"ndls/steps"
+)
+
+// Fit finds how the columns of a dataset become features ([prepare.Columns]), if numbers may be missing or are transformed, or there are
+// categories. The step comes after Number and before all others.
+const Fit = "fit"
+
+// ColumnsPath is the path of the columns.
+const ColumnsPath = "graph/columns.json"
+
+// Fits reports whether there is a step Fit in the partition of the dataset of an identity.
+func Fits(identity string, o Options) bool {
+	return o.Features && (o.Fill != "" || transform(o.Normalize) != "" || dataset.HasCategories(identity))
+}
+
+// transform returns the transform of numbers that an option names, "" for none.
+func transform(normalize string) string {
+	if slices.Contains([]string{NormalizeLog, NormalizeQuantile}, normalize) {
+		return normalize
+	}
+	return ""
+}
+
+// NextFitted returns next with the step Fit.
+func NextFitted(next func(context.Context, *catalog.Catalog) (steps.Left, error)) func(context.Context, *catalog.Catalog) (steps.Left, error) {
+	return func(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
+		l, err := next(ctx, cat)
+		if _, there := cat.Lookup(ColumnsPath); there || err != nil || l.Step == Number || len(cat.Entries(catalog.KindSummary)) > 0 {
+			return l, err
+		}
+		return steps.Left{Step: Fit, Pieces: steps.Units(1), Superseded: func(catalog.Entry) bool { return false }}, nil
+	}
+}
+
+// ReadColumns reads the columns of a partition; they are nil if it has no step Fit.
+func ReadColumns(ctx context.Context, cat *catalog.Catalog) (*prepare.Columns, error) {
+	e, there := cat.Lookup(ColumnsPath)
+	if !there {
+		return nil, nil
+	}
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	c := &prepare.Columns{}
+	if err == nil {
+		err = json.Unmarshal(text, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ColumnsPath, err)
+	}
+	return c.Index(), nil
+}
+
+// FitColumns finds the columns of a dataset whose streams can be read; they are nil if there is no step Fit.
+func FitColumns(ctx context.Context, ds dataset.Dataset, o Options) (_ *prepare.Columns, err error) {
+	if !Fits(ds.Info().Identity, o) {
+		return nil, nil
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	j, err := newJob(ds, nil, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	return j.fitting().find(ctx)
+}
+
+// fitting holds the step Fit.
+type fitting struct{ *job }
+
+func (j *job) fitting() fitting { return fitting{j} }
+
+// do executes the step.
+func (j fitting) do(ctx context.Context, _ steps.Piece) error { return j.fit(ctx) }
+
+// fit commits the columns, unless that is done or there are none, and makes the job use them.
+func (j fitting) fit(ctx context.Context) error {
+	if _, there := j.cat.Lookup(ColumnsPath); !there && Fits(j.info.Identity, j.o) {
+		if err := j.numbering().load(ctx); err != nil {
+			return err
+		}
+		defer j.numbering().free()
+		c, err := j.find(ctx)
+		if err != nil {
+			return err
+		}
+		if err := j.cat.Write(ctx, catalog.Describe(catalog.KindColumns, ColumnsPath).Counting(1), writeJSON(c)); err != nil {
+			return err
+		}
+	}
+	return j.use(ctx)
+}
+
+// use makes the job use the columns, if there are some.
+func (j fitting) use(ctx context.Context) (err error) {
+	if j.columns, err = ReadColumns(ctx, j.cat); j.columns == nil || err != nil {
+		return err
+	}
+	if err := j.columns.Check(j.info); err != nil {
+		return err
+	}
+	j.info.NumFeatures = j.columns.Width()
+	return nil
+}
+
+// find reads the features.
+func (j fitting) find(ctx context.Context) (*prepare.Columns, error) {
+	o := prepare.Options{Transform: transform(j.o.Normalize), Fill: j.o.Fill != ""}
+	return prepare.Fit(ctx, j.o.Budget, j.info, o, func(ctx context.Context, visitor func() prepare.Visit) error {
+		readers, err := j.takeReaders(j.info.RowMemory)
+		if err != nil {
+			return err
+		}
+		defer readers.release()
+		meter := progress.Start(ctx, "looking at features", max(j.info.NumNodes, 0), "rows")
+		defer meter.Done()
+		if readers.n == 1 || !dataset.CutsFeatures(j.ds) {
+			return j.visit(ctx, allSlices, meter, visitor())
+		}
+		err = inParts(ctx, readers.n, allSlices, func(ctx context.Context) func(steps.Piece) error {
+			visit := visitor()
+			return func(p steps.Piece) error { return j.visit(ctx, p, meter, visit) }
+		})
+		if errors.Is(err, dataset.ErrData) { // one thread finds the first bad row
+			none := func(dataset.FeatureRow, func() string) error { return nil }
+			if first := j.visit(ctx, allSlices, meter, none); first != nil {
+				return first
+			}
+		}
+		return err
+	})
+}
+
+// visit visits a part of the rows of the nodes, if the dataset can be cut, or all of them.
+func (j fitting) visit(ctx context.Context, p steps.Piece, meter *progress.Meter, visit prepare.Visit) (err error) {
+	r, err := j.openFeatures(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	where := func() string { return prepare.Position(r) }
+	for row := 1; ; row++ {
+		f, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && j.holds(f.ID) {
+			err = visit(f, where)
+		}
+		if err == nil && row%1024 == 0 {
+			meter.Add(1024)
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// openFeatures opens a part of the rows, if the dataset can be cut, or all rows: as features, once the columns are known.
+func (j fitting) openFeatures(ctx context.Context, p steps.Piece) (r dataset.FeatureReader, err error) {
+	if p == allSlices {
+		r, err = j.ds.Features(ctx)
+	} else {
+		r, err = j.ds.(dataset.FeatureRangeReader).FeatureRange(ctx, p.First, p.Last, Slices)
+	}
+	if err != nil || j.columns == nil {
+		return r, err
+	}
+	return j.columns.Read(r), nil
+}
