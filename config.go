@@ -203,10 +203,13 @@ type Config struct {
 	Progress func(Progress)
 }
 
-// over returns base with the caller's options laid over it.
-func (c Config) over(base Options) Options {
+// Over returns base with the options of c laid over it, and with the task that the files of the dataset state unless an option does.
+func (c Config) Over(base Options) Options {
 	if c.Options != nil {
 		c.Options(&base)
+	}
+	if base.Partition.Task == "" {
+		base.Partition.Task = imports.TaskOf(c.Dataset)
 	}
 	return base
 }
@@ -214,7 +217,7 @@ func (c Config) over(base Options) Options {
 // checkOptions refuses options, laid over those of base, that do not go together. The names of
 // files and run directories stand for what is read from them later.
 func (c Config) checkOptions(base Options) error {
-	opts := c.over(base)
+	opts := c.Over(base)
 	opts.Labels.SoftLabels = cmp.Or(c.SoftLabels, opts.Labels.SoftLabels)
 	opts.Train.On = cmp.Or(strings.Join(c.TrainOn, ","), opts.Train.On)
 	if err := registry.Validate(opts); err != nil || c.Check == nil {

@@ -8,6 +8,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/partition"
 	"ndls/plan"
+	"ndls/stage/imports"
 )
 
 // Where RunInductive smooths the rows that models are trained on: in folders beside the run
@@ -28,12 +29,16 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	if c.SoftLabels != "" || len(c.TrainOn) > 0 {
 		return nil, failure.Of(ErrOption, "--inductive trains models of its own, on rows of its own: leave out --soft-labels and --train-on")
 	}
-	given := c.over(plan.Default())
+	given := c.Over(plan.Default())
 	if given.Partition.Only != "" {
 		return nil, failure.Of(ErrOption, "--inductive imports the parts of the graph by itself: leave out --only %s", given.Partition.Only)
 	}
 	if c.Dataset == "" {
 		return nil, errNoDataset
+	}
+	if partition.Fits(c.Dataset, imports.PartitionOptions(given)) {
+		return nil, failure.Of(ErrOption, "--inductive imports three graphs, and each would find means, quantiles and categories of its own: leave out --fill, --normalize %s and %s, and categories; prepare the columns before the import",
+			partition.NormalizeLog, partition.NormalizeQuantile)
 	}
 	if err := rundirName(c.Run); err != nil { // the names of the parts would be valid
 		return nil, err
@@ -43,7 +48,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	last := c
 	last.TrainOn = []string{c.Run + TrainSuffix}
 	last.Options = func(o *Options) {
-		*o = c.over(*o)
+		*o = c.Over(*o)
 		o.Partition.Only = partition.OnlyTrain
 	}
 	if err := last.checkOptions(recordedOptions(ctx, last.TrainOn[0])); err != nil {
@@ -57,12 +62,12 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		sub := c
 		sub.Run = c.Run + part.suffix
 		sub.Options = func(o *Options) {
-			*o = c.over(*o)
+			*o = c.Over(*o)
 			o.Partition.Only, o.Partition.Normalize = part.only, normalize
 			o.Smooth.Targets, o.Smooth.KeepHops = plan.LabelledTargets, ""
 		}
 		logger(c.Log).Info("inductive: smoothing a part of the graph", "run", sub.Run, "nodes", part.only)
-		d, err := Run(ctx, sub, Needed(sub.over(plan.Default()), control.Smooth)...)
+		d, err := Run(ctx, sub, Needed(sub.Over(plan.Default()), control.Smooth)...)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +89,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	c.TrainOn = on
 	whole := c
 	whole.Options = func(o *Options) {
-		*o = c.over(*o)
+		*o = c.Over(*o)
 		o.Partition.Normalize = normalize
 	}
 	return Run(ctx, whole)

@@ -64,7 +64,7 @@ type InspectedNote struct {
 func Inspect(ctx context.Context, c InspectConfig) (in Inspection, err error) {
 	defer func() { err = interruption(ctx, err) }()
 	in.Dataset = c.Dataset
-	opts := Config{Options: c.Options}.over(plan.Default())
+	opts := Config{Dataset: c.Dataset, Options: c.Options}.Over(plan.Default())
 	if err := registry.Validate(opts); err != nil {
 		return in, err
 	}

@@ -54,7 +54,7 @@ func recordedOptions(ctx context.Context, dir string) Options {
 // defaults. identity is the options' name of the dataset.
 func (j job) options(ctx context.Context, rec *coordinator.Record, identity string) (Options, error) {
 	base := baseOptions(rec)
-	opts := j.over(base).Canonical()
+	opts := j.Over(base).Canonical()
 	if err := j.checkOptions(base); err != nil {
 		return opts, err
 	}
@@ -119,7 +119,7 @@ func (j job) checkTrainOn(ctx context.Context, opts Options) error {
 // targetsFile is the file of target rows that the caller's options name, "" if they
 // name none.
 func (c Config) targetsFile() string {
-	t := c.over(plan.Default()).Smooth.Targets
+	t := c.Over(plan.Default()).Smooth.Targets
 	if t == plan.AllTargets || t == plan.LabelledTargets {
 		return ""
 	}
@@ -211,7 +211,7 @@ type Saving struct {
 // what would fit.
 func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	defer func() { err = interruption(ctx, err) }()
-	opts := Config{Options: c.Options}.over(plan.Default())
+	opts := Config{Dataset: c.Dataset, Options: c.Options}.Over(plan.Default())
 	if err := registry.Validate(opts); err != nil {
 		return Forecast{}, err
 	}

@@ -335,7 +335,7 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 	if j.Dataset == "" {
 		return "", c, nil
 	}
-	plan := j.over(base)
+	plan := j.Over(base)
 	ds, err := dataset.Open(ctx, j.Dataset, imports.DatasetOptions(plan))
 	if err != nil {
 		return "", c, err

@@ -66,7 +66,9 @@ var (
 
 // IsKeyed reports whether the dataset of an identity is [Keyed]: whether its ids have to be
 // numbered.
-func IsKeyed(identity string) bool { return strings.HasPrefix(identity, "table:") }
+func IsKeyed(identity string) bool {
+	return strings.HasPrefix(identity, "table:") || strings.HasPrefix(identity, "graphland:")
+}
 
 // categoryKey finds the key of a URI that names categories, and layouts that may have them.
 var categoryKey = regexp.MustCompile(`[?&]categories=|^graphland:`)

@@ -37,6 +37,8 @@ var (
 	aboutIGB string
 	//go:embed formats/ogb.md
 	aboutOGB string
+	//go:embed formats/graphland.md
+	aboutGraphLand string
 	//go:embed formats/planetoid.md
 	aboutPlanetoid string
 	//go:embed formats/karate.md

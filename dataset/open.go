@@ -9,6 +9,7 @@ import (
 	"ndls/dataset/graph"
 	"ndls/dataset/layout/dgl"
 	"ndls/dataset/layout/graphbolt"
+	"ndls/dataset/layout/graphland"
 	"ndls/dataset/layout/graphsaint"
 	"ndls/dataset/layout/memmap"
 	"ndls/dataset/layout/npz"
@@ -42,6 +43,7 @@ var schemes = []scheme{
 	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
 	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
 	{"ogb", "ogb:DIR", ogb.Open, aboutOGB},
+	{"graphland", "graphland:DIR?split=S", graphland.Open, aboutGraphLand},
 	{"planetoid", "planetoid:DIR/NAME", planetoid.Open, aboutPlanetoid},
 	{"karate", "karate:", openKarate, aboutKarate},
 	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic, aboutSynthetic},
@@ -62,7 +64,7 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 		if ok && s.name == name {
 			ds, err := s.openDirected(ctx, rest, o)
 			if err == nil && ds.Info().Answers != o.Answers && ds.Info().HasLabels {
-				err = graph.BadURI("%s: has one class for each node; several labels or numbers are read from table: and ogb: alone", name)
+				err = graph.BadURI("%s: has one class for each node; several labels or numbers are read from table:, ogb: and graphland: alone", name)
 				err = errors.Join(err, ds.Close())
 				return nil, err
 			}
@@ -79,6 +81,14 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 	}
 	return nil, graph.BadURI("%q is no dataset%s: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
 		uri, hint, strings.Join(kinds, ", "))
+}
+
+// TaskOf returns what the labels of the dataset of a URI are, where its files state it; else Classes.
+func TaskOf(ctx context.Context, uri string) (Answers, error) {
+	if rest, ok := strings.CutPrefix(uri, "graphland:"); ok {
+		return graphland.Task(ctx, rest)
+	}
+	return Classes, nil
 }
 
 // openDirected opens a dataset, whose edges have directions where the URI says so.

@@ -254,9 +254,7 @@ func (t *trial) done() bool {
 // newSearch checks what is asked for, and draws the trials.
 func newSearch(c Config) (*search, error) {
 	s := &search{Config: c, base: ndls.DefaultOptions()}
-	if c.Base.Options != nil {
-		c.Base.Options(&s.base)
-	}
+	s.base = c.Base.Over(s.base)
 	switch {
 	case c.Base.Dataset == "":
 		return nil, failure.Of(ndls.ErrOption, "--dataset is needed")

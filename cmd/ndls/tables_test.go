@@ -44,7 +44,7 @@ func TestBadTables(t *testing.T) {
 		"two labels":              {edges + "?src=src&dst=dst" + nodes + "&labels=" + file("two.csv", "id,label\nann,1\nbob,2\nann,3\n"), []string{"two.csv line 4", `"ann"`, "line 2", "keep one"}},
 		"empty folder":            {dir + "/empty?src=src&dst=dst", []string{"empty", "no file of a table"}},
 		"header without rows":     {file("head.csv", "src,dst\n") + "?src=src&dst=dst", []string{"head.csv", "has no rows"}},
-		"feature that is no text": {edges + "?src=src&dst=dst&nodes=" + file("nan.csv", "id,age\nann,1\nbob,NaN\neve,2\n") + "&features=age", []string{"nan.csv line 3", "NaN", "replace it"}},
+		"feature that is no text": {edges + "?src=src&dst=dst&nodes=" + file("nan.csv", "id,age\nann,1\nbob,NaN\neve,2\n") + "&features=age", []string{"nan.csv line 3", "NaN", "--fill mean"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := filepath.Join(t.TempDir(), "run")

@@ -53,17 +53,19 @@ func Names() (all []string) {
 // Graph is a graph in tables.
 type Graph struct {
 	source.Files
-	spec    spec
-	info    graph.Info
-	edges   *table
-	nodes   *table // nil where the nodes are the ids that occur
-	ends    [2]string
-	id      string // of nodes
-	widths  []int  // of the columns of features
-	nulls   nulls  // in features
-	labels  values
-	splits  values
-	classes *column.Labels
+	spec   spec
+	info   graph.Info
+	edges  *table
+	nodes  *table // nil where the nodes are the ids that occur
+	ends   [2]string
+	id     string // of nodes
+	widths []int  // of the columns of features
+	nulls  nulls  // in features
+	// described says that a description names the tables ([OpenAs]).
+	described bool
+	labels    values
+	splits    values
+	classes   *column.Labels
 
 	doubts  *doubts      // nil until EachKey has read ids that are text
 	keyType inputid.Type // Number until it is known
@@ -88,6 +90,20 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	}
 	g := &Graph{spec: s}
 	if err := g.open(ctx, o); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// OpenAs opens tables that a description names, as a dataset of another name and identity. Masks count for nodes that have a label.
+func OpenAs(ctx context.Context, rest, name, identity, description string, o graph.Options) (graph.Dataset, error) {
+	ds, err := Open(ctx, rest, o)
+	if err != nil {
+		return nil, err
+	}
+	g := ds.(*Graph)
+	g.info.Name, g.info.Identity, g.described = name, identity, true
+	if _, _, err := g.Files.Open(description); err != nil { // it is an input, too
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
@@ -270,7 +286,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 		others = append(others, s.labelNames()...)
 	}
 	if !s.splits.given() {
-		others = append(others, s.split)
+		others = append(others, s.namesOf("split", s.split)...)
 	}
 	if g.id, err = g.findID(g.nodes, others...); err != nil {
 		return err
@@ -383,7 +399,7 @@ func (g *Graph) openValues(ctx context.Context, key string, own place, name stri
 	if key == "label" && g.spec.answers != nil {
 		return v, nil // openAnswers looks at them
 	}
-	err = v.t.need(key, v.names[0], kind.holdsValues, key+"s are whole numbers or text")
+	err = v.t.needAll(key, v.names, kind.holdsValues, key+"s are whole numbers or text")
 	if err != nil && key == "label" && strings.Contains(name, ",") {
 		err = graph.BadURI("label=%s: there is no column of this name; several columns are read with --task labels or --task regression", name)
 	}

@@ -2,7 +2,9 @@ package table
 
 import (
 	"context"
+	"errors"
 	"io"
+	"math"
 	"slices"
 
 	"ndls/dataset/column"
@@ -438,8 +440,74 @@ func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	return column.SplitColumn{Column: g.column(g.splits)}.Open(ctx)
+	if g.spec.masks == nil {
+		return column.SplitColumn{Column: g.column(g.splits)}.Open(ctx)
+	}
+	masks := &column.Lists{Limit: graph.AnyID}
+	for i, split := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
+		mask := g.splits
+		mask.names = mask.names[i : i+1]
+		part := column.MaskColumn(split, g.column(mask))
+		if g.described && g.labels.t != nil {
+			part.Open = g.labelled(part.Open)
+		}
+		masks.Parts = append(masks.Parts, part)
+	}
+	return masks.Open(ctx)
 }
+
+// labelled leaves out nodes of a mask that have no label. Rows of masks and of labels are in ascending order of id.
+func (g *Graph) labelled(open func(context.Context) (column.IDs, error)) func(context.Context) (column.IDs, error) {
+	return func(ctx context.Context) (column.IDs, error) {
+		labels, err := g.Labels(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ids, err := open(ctx)
+		if err != nil {
+			return nil, errors.Join(err, labels.Close())
+		}
+		return &labelledIDs{IDs: ids, labels: labels, label: -1}, nil
+	}
+}
+
+type labelledIDs struct {
+	column.IDs
+	labels      graph.LabelReader
+	last, label int64 // nodes of the mask, and with a label
+}
+
+// Next implements column.IDs.
+func (r *labelledIDs) Next() (int64, error) {
+	for {
+		id, err := r.IDs.Next()
+		if err == nil && id < r.last {
+			err = graph.BadData(r.Position(), "comes behind the row of a larger id: sort the rows by node id")
+		}
+		if err != nil {
+			return 0, err
+		}
+		for r.last = id; r.label < id; {
+			node, _, err := r.labels.Next()
+			switch {
+			case err == io.EOF:
+				r.label = math.MaxInt64
+			case err != nil:
+				return 0, err
+			case int64(node) < r.label:
+				return 0, graph.BadData(r.labels.(interface{ Position() string }).Position(), "comes behind the row of a larger id: sort the rows by node id")
+			default:
+				r.label = int64(node)
+			}
+		}
+		if r.label == id {
+			return id, nil
+		}
+	}
+}
+
+// Close implements column.IDs.
+func (r *labelledIDs) Close() error { return errors.Join(r.IDs.Close(), r.labels.Close()) }
 
 // column is a column of labels or splits.
 func (g *Graph) column(v values) *valueColumn {

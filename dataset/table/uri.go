@@ -86,6 +86,7 @@ type spec struct {
 	// categories are columns of values, and plain those of features that transforms leave as they are.
 	categories, plain []string
 	label, split      string
+	masks             []string // of training, validation and test, where split names three columns
 	// answers are the columns that label names where they are read as answers.
 	answers []string
 	// relation is the relation of edges that is meant where a description has several.
@@ -149,16 +150,21 @@ func (s *spec) set(key, text string) (err error) {
 		return err
 	}
 	switch key {
+	case "split":
+		if strings.Contains(text, ",") {
+			if s.masks, err = columnList(key, text); err == nil && len(s.masks) != 3 {
+				err = graph.BadURI("split=%s: name one column, or three with the masks of training, validation and test", text)
+			}
+		}
+		s.split = value
 	case "id":
 		s.id = value
 	case "label":
 		s.label = value
-	case "split":
-		s.split = value
 	case "relation":
 		s.relation = value
 	}
-	return nil
+	return err
 }
 
 // columnList reads the names of columns with commas between them.
@@ -197,6 +203,8 @@ func (s *spec) namesOf(key, name string) []string {
 	switch {
 	case key == "label" && s.answers != nil:
 		return s.answers
+	case key == "split" && s.masks != nil:
+		return s.masks
 	case name == "":
 		return nil
 	}

@@ -97,7 +97,7 @@ var exclusive = map[string][]string{
 	"google.golang.org/grpc":            {"internal/control"},
 	"github.com/aws":                    {"internal/storage"},
 	"github.com/spf13/cobra":            {"cmd/ndls"},
-	"go.yaml.in/yaml/v3":                {"cmd/ndls", "dataset/layout/graphbolt"},
+	"go.yaml.in/yaml/v3":                {"cmd/ndls", "dataset/layout/graphbolt", "dataset/layout/graphland"},
 	"html/template":                     {"internal/page/pagetest"}, // it and text/template keep all exported methods in the program
 	"text/template":                     {"internal/page"},
 	"log/slog":                          {"ndls", "cmd/ndls", "coordinator", "worker", "internal/control"},

@@ -26,6 +26,15 @@ func DatasetOptions(p plan.Options) dataset.Options {
 	}
 }
 
+// TaskOf returns the task that the dataset of a URI states, "" if it states none.
+func TaskOf(uri string) string {
+	answers, err := dataset.TaskOf(context.Background(), uri)
+	if err != nil {
+		return "" // opening the dataset tells
+	}
+	return map[dataset.Answers]string{dataset.Labels: plan.SeveralLabels, dataset.Numbers: plan.Regression}[answers]
+}
+
 // answersStep is the last step of a partition that has answers.
 const answersStep = "answers"
 

@@ -115,6 +115,9 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 		if other.Summary.Normalized != s.Normalized {
 			return fmt.Errorf("the features of %s and of this run were normalised differently: import both with the same --normalize", dir)
 		}
+		if columnsOf(cat) != columnsOf(env.Catalog) {
+			return fmt.Errorf("the columns of %s and of this run became features in different ways (graph/columns.json): import both with the same nodes and options", dir)
+		}
 		other.Plan.Smooth.Targets = plan.LabelledTargets // it accepts fewer rows than nodes
 		src, l, err := addRows(ctx, &other, r)
 		if err != nil {
@@ -142,6 +145,14 @@ func (env trainRun) otherRows(ctx context.Context, s shards.Summary, r *training
 	r.Labelled = all
 	r.source, err = train.Together(sources...)
 	return err
+}
+
+// columnsOf returns the checksum of what says how columns become features, "" if there is nothing.
+func columnsOf(cat *catalog.Catalog) string {
+	for _, e := range cat.Entries(catalog.KindColumns) {
+		return e.Checksum
+	}
+	return ""
 }
 
 // openOther opens the catalogue of another run directory, and a store that counts the bytes read there.
