@@ -21,6 +21,7 @@
 // shard. Keys of reversed edges follow all others. The steps ([Next]) are
 //
 //	number   one piece                  input ids in order, if they have to be numbered
+//	fit      one piece                  how columns become features, if they do not as they are
 //	split    parts of the edge list     pairs of input ids, sorted, each once
 //	merge    ranges of pairs            the unique pairs of all parts
 //	count    files of merge             tallies: degrees, and the first node connected to each node
@@ -110,8 +111,8 @@
 //
 // # Determinism
 //
-// Committed bytes depend on the graph, the labels, the splits, the features and on IntervalBlocks, NoShards, Normalize, Split, Splits,
-// LabelsPerClass, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget, threads, the order of the input, pieces or
+// Committed bytes depend on the graph, the labels, the splits, the features and on IntervalBlocks, NoShards, Normalize, Fill, Split,
+// Splits, LabelsPerClass, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget, threads, the order of the input, pieces or
 // resumptions; only the summary tells how often edges were repeated. The type of the tiles depends on the features alone.
 //
 // # Not supported
