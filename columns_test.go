@@ -1,0 +1,67 @@
+package ndls_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"ndls"
+)
+
+// TestInferColumns codes the columns of new nodes like those of the run: a missing number, a value that no node of the run has, and the
+// mask. Rows of nodes without an edge are their features.
+func TestInferColumns(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, lines []string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	nodes, edges := []string{"id,age,kind,y,split"}, []string{"src,dst"}
+	for i := range 60 {
+		age := fmt.Sprint(20 + i%3*10)
+		if i%6 == 5 {
+			age = ""
+		}
+		kind := map[bool]string{true: "a"}[i%2 == 0]
+		nodes = append(nodes, fmt.Sprintf("n%d,%s,%s,%d,%s", i, age, kind, i%2, []string{"train", "valid", "test"}[i/2%3]))
+		edges = append(edges, fmt.Sprintf("n%d,n%d", i, (i*7+1)%60))
+	}
+	uri := func(edges, nodes string) string {
+		return "table:" + edges + "?nodes=" + nodes + "&id=id&features=age&categories=kind"
+	}
+	c := quick(filepath.Join(dir, "run"))
+	c.Dataset = uri(write("edges.csv", edges), write("nodes.csv", nodes)) + "&label=y&split=split"
+	c.Options = func(o *ndls.Options) {
+		o.Partition.Fill, o.Smooth.KeepHops, o.Train.Epochs, o.Train.Runs = "mean", "0..3", 3, 1
+	}
+	d, err := ndls.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := write("new.csv", []string{"id,age,kind", "x,,zzz", "y,7,a", "z,1,a"})
+	later := write("later.csv", []string{"src,dst", "z,n0"})
+	out := filepath.Join(dir, "out")
+	o := ndls.InferOptions{Dataset: uri(later, fresh), Out: out, Resources: ndls.Resources{Memory: 256 << 20}}
+	if _, err := d.Infer(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := inferred(t, out)
+	// 20 numbers are 20, 20 are 30, and 10 are 40, in rows i with i mod 3 of 0, 1 and 2, of which half have none.
+	if want := []float32{28, 0, 1}; !slices.Equal(rows["x"], want) || !slices.Equal(rows["y"], []float32{7, 1, 0}) {
+		t.Errorf("rows %v and %v", rows["x"], rows["y"])
+	}
+	o.Dataset, o.Out = strings.ReplaceAll(o.Dataset, "&categories=kind", ""), out+"2"
+	if _, err := d.Infer(t.Context(), o); err == nil || !strings.Contains(err.Error(), "categories=") {
+		t.Errorf("other columns: %v", err)
+	}
+	c.Run = filepath.Join(dir, "inductive")
+	if _, err := ndls.RunInductive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "--inductive") {
+		t.Errorf("inductive: %v", err)
+	}
+}
