@@ -190,7 +190,7 @@ func (k rowKind) String() string {
 	if k.bag() {
 		text += fmt.Sprintf("; the lengths of neighbours correlate by %.2f", k.shared)
 	} else if k.uneven() {
-		text += "; if a few columns have larger units than the others, give all the same scale, or --input-norm standard"
+		text += "; if a few columns have larger units than the others, give all the same scale (--normalize quantile), or --input-norm standard"
 	}
 	return text
 }
