@@ -113,7 +113,9 @@ func (t *Trials) Check(ctx context.Context) error {
 		keyed.Number(1, func([]byte) (uint32, bool) { return 0, true })
 	}
 	info := ds.Info()
-	c := estimate.Counts{Nodes: info.NumNodes, Directed: info.Directed, Features: info.NumFeatures + len(info.Categories), Classes: len(info.Classes)}
+	c := estimate.Counts{
+		Nodes: info.NumNodes, Directed: info.Directed, Features: info.NumFeatures + len(info.Categories), Classes: len(info.Classes),
+	}
 	if c.Nodes < 0 {
 		c.Nodes = mostNodes // the ids that occur, which nobody has counted
 	}

@@ -35,8 +35,11 @@ func transform(normalize string) string {
 	return ""
 }
 
+// nextStep is a function such as [Next].
+type nextStep = func(context.Context, *catalog.Catalog) (steps.Left, error)
+
 // NextFitted returns next with the step Fit.
-func NextFitted(next func(context.Context, *catalog.Catalog) (steps.Left, error)) func(context.Context, *catalog.Catalog) (steps.Left, error) {
+func NextFitted(next nextStep) nextStep {
 	return func(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
 		l, err := next(ctx, cat)
 		if _, there := cat.Lookup(ColumnsPath); there || err != nil || l.Step == Number || len(cat.Entries(catalog.KindSummary)) > 0 {

@@ -195,8 +195,8 @@ func (k rowKind) String() string {
 	return text
 }
 
-// Normalizes reports whether Options.Normalize divides the feature rows of a dataset with these columns by the sum of their absolute values. If the option
-// leaves it open, the first rows and edges decide, and choice gives the reasons.
+// Normalizes reports whether Options.Normalize divides the feature rows of a dataset with these columns by the sum of their absolute
+// values. If the option leaves it open, the first rows and edges decide, and choice gives the reasons.
 func Normalizes(ctx context.Context, option string, ds dataset.Dataset, c *prepare.Columns) (l1 bool, choice string, err error) {
 	return normalizes(ctx, option, ds, c, func(uint32) bool { return true })
 }

@@ -80,7 +80,7 @@ func (c *Columns) number(column int, x float32) float32 {
 func log(x float32) float32 {
 	y := math.Abs(float64(x))
 	if y < 1e-4 {
-		y -= float64(y*y) / 2 // the next term of the series is below half a last place of float32
+		y -= float64(float64(y*y) / 2) // the next term of the series is below half a last place of float32
 	} else {
 		y = elementary.Log(1 + y)
 	}

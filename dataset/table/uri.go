@@ -94,7 +94,9 @@ type spec struct {
 }
 
 // Keys are the keys of a URI.
-var Keys = append([]string{"nodes", "id", "features", "categories", "plain", "label", "labels", "split", "splits", "relation"}, SharedKeys...)
+var Keys = append([]string{
+	"nodes", "id", "features", "categories", "plain", "label", "labels", "split", "splits", "relation",
+}, SharedKeys...)
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}
