@@ -375,8 +375,12 @@ func (x *draw) attempt(d dice, disturbed bool) attempt {
 		}
 	}
 	budgets := []string{"128MiB", "131MiB", "160MiB", "300MiB", "1GiB"}
-	if !disturbed {
-		budgets = budgets[2:] // the smallest ones may be refused
+	switch { // the smallest ones may be refused
+	case disturbed:
+	case a.share == "intervals" || strings.HasPrefix(a.share, "grid"): // with 16 threads, a strip of rows is shared by workers of 183 MiB
+		budgets = budgets[3:]
+	default:
+		budgets = budgets[2:]
 	}
 	for range max(a.workers, 1) {
 		a.resources = append(a.resources, fmt.Sprintf(" --memory %s --threads %s", d.one(budgets...), d.one("1", "2", "3", "5", "16"))+
