@@ -523,3 +523,23 @@ func (m *memoryRows) load(_ context.Context, lo, hi int64, first, last int) ([][
 }
 
 func (j *job) tiling() tiling { return tiling{j} }
+
+// drawBlank sets j.blank, which the caller frees.
+func (j tiling) drawBlank(ctx context.Context) (err error) {
+	if j.o.BlankFeatures == 0 {
+		return nil
+	}
+	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
+		return err
+	}
+	nodes, want := j.nodeTable(), shards.NodeID|shards.NodeLabel|shards.NodeSplit
+	return nodes.eachNodes(ctx, want, nodes.readers(), func(first int64, b shards.NodeBatch) error {
+		for i, id := range b.ID {
+			if j.o.blanks(id, b.Label[i], b.Split[i]) {
+				node := first + int64(i)
+				j.blank.S[node/64] |= 1 << (node % 64)
+			}
+		}
+		return ctx.Err()
+	})
+}

@@ -1,13 +1,9 @@
 package partition
 
 import (
-	"context"
-
 	"ndls/dataset"
 	"ndls/internal/extsort"
-	"ndls/internal/mem"
 	"ndls/internal/rng"
-	"ndls/shards"
 )
 
 // The keys of rng.Hash for the draws of a seed. They make draws independent of each other and of a random split, which has no such key.
@@ -52,26 +48,6 @@ func (o Options) blanks(id int64, label int32, split uint8) bool {
 		return false
 	}
 	return rng.Float64(rng.Hash(o.Seed, drawFeatures, uint64(id))) < o.BlankFeatures
-}
-
-// drawBlank sets j.blank, which the caller frees.
-func (j tiling) drawBlank(ctx context.Context) (err error) {
-	if j.o.BlankFeatures == 0 {
-		return nil
-	}
-	if j.blank, err = mem.Alloc[uint64](j.o.Budget, (j.ids.n+63)/64, "blanked rows"); err != nil {
-		return err
-	}
-	nodes, want := j.nodeTable(), shards.NodeID|shards.NodeLabel|shards.NodeSplit
-	return nodes.eachNodes(ctx, want, nodes.readers(), func(first int64, b shards.NodeBatch) error {
-		for i, id := range b.ID {
-			if j.o.blanks(id, b.Label[i], b.Split[i]) {
-				node := first + int64(i)
-				j.blank.S[node/64] |= 1 << (node % 64)
-			}
-		}
-		return ctx.Err()
-	})
 }
 
 // blanked reports whether the features of a node are blanked.
