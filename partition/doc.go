@@ -21,7 +21,7 @@
 // shard. Keys of reversed edges follow all others. The steps ([Next]) are
 //
 //	number   one piece                  input ids in order, if they have to be numbered
-//	fit      one piece                  how columns become features, if they do not as they are
+//	fit      one piece                  means, ranks and categories of columns, if features need them
 //	split    parts of the edge list     pairs of input ids, sorted, each once
 //	merge    ranges of pairs            the unique pairs of all parts
 //	count    files of merge             tallies: degrees, and the first node connected to each node

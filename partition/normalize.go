@@ -209,7 +209,7 @@ func normalizes(ctx context.Context, option string, ds dataset.Dataset, c *prepa
 	case option != "" && option != NormalizeAuto:
 		return option == NormalizeL1, "", nil
 	case c != nil:
-		return false, "auto chose none: the features are columns of a table, some of which are filled, or categories", nil
+		return false, "auto chose none: columns of the table are filled or are categories", nil
 	}
 	k, err := lookAtRows(ctx, ds, holds)
 	return k.l1(), k.String(), err

@@ -426,6 +426,18 @@ func (g *Graph) openAnswers(ctx context.Context, answers graph.Answers) (err err
 	return graph.CheckSize(v.t.files[0].name, 1, int64(len(g.info.Classes)))
 }
 
+// inColumns says which columns are read as what; it is "" for none.
+func inColumns(what string, columns []string) string {
+	switch n := len(columns); n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(", %s in column %q", what, columns[0])
+	default:
+		return fmt.Sprintf(", %s in %d columns", what, n)
+	}
+}
+
 // describe says which columns are read as what.
 func (g *Graph) describe() {
 	text := fmt.Sprintf("edges are in columns %q and %q", g.ends[0], g.ends[1])
@@ -435,15 +447,7 @@ func (g *Graph) describe() {
 	texts, tables := []string{text}, []*table{g.edges}
 	if g.nodes != nil {
 		text := fmt.Sprintf("node ids are in column %q", g.id)
-		switch n := len(g.spec.features); {
-		case n == 1:
-			text += fmt.Sprintf(", features in column %q", g.spec.features[0])
-		case n > 1:
-			text += fmt.Sprintf(", features in %d columns", n)
-		}
-		if n := len(g.spec.categories); n > 0 {
-			text += fmt.Sprintf(", categories in %s", graph.Count(g.spec.categories, "column"))
-		}
+		text += inColumns("features", g.spec.features) + inColumns("categories", g.spec.categories)
 		texts, tables = append(texts, text), append(tables, g.nodes)
 	}
 	for i, v := range []values{g.labels, g.splits} {
