@@ -176,7 +176,7 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, columns *prepare.Colu
 	info := ds.Info()
 	c = estimate.Counts{
 		Nodes: max(info.NumNodes, 0), StatedNodes: info.NumNodes >= 0, Weighted: info.Weighted, Directed: info.Directed, Edges: info.EdgeHint,
-		Features: info.NumFeatures, RowMemory: info.RowMemory, Classes: len(info.Classes),
+		Features: info.NumFeatures, RowMemory: info.RowMemory, EdgeMemory: info.EdgeMemory, Classes: len(info.Classes),
 	}
 	if info.HasSplits && plan.Partition.Split == "" {
 		if err := countSplits(ctx, ds, &c); err != nil {

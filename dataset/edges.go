@@ -452,7 +452,7 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 			return err
 		}
 		d.Note(e.Notes...)
-		d.EdgeList, d.Known.EdgeHint, empty = e, max(e.Rows, 0), e.IsEmpty
+		d.EdgeList, d.Known.EdgeHint, d.Known.EdgeMemory, empty = e, max(e.Rows, 0), e.Memory, e.IsEmpty
 	}
 	return d.refuseEmpty(src, empty)
 }

@@ -35,6 +35,8 @@ type Counts struct {
 	Half     bool `json:"half"`
 	// RowMemory is the memory of a reader of feature rows in bytes, 0 for little ([dataset.Info]).
 	RowMemory int64 `json:"row_memory,omitempty"`
+	// EdgeMemory is the memory of a reader of edges in bytes, 0 for little ([dataset.Info]).
+	EdgeMemory int64 `json:"edge_memory,omitempty"`
 	// IDs is the size of all input ids in bytes if ids are numbered, 0 otherwise. NodeTable says
 	// that a table of nodes lists them.
 	IDs       int64 `json:"ids,omitempty"`
@@ -269,7 +271,7 @@ func (s *Sheet) Partitioned() partition.Counts {
 	return partition.Counts{
 		Nodes: s.Nodes, Rows: s.InputRows, Edges: s.Edges, StatedNodes: s.StatedNodes && s.Plan.Partition.Only == "",
 		Weighted: s.Weighted, Directed: s.Directed,
-		Features: s.Features, Half: s.Half, RowMemory: s.RowMemory, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
+		Features: s.Features, Half: s.Half, RowMemory: s.RowMemory, EdgeMemory: s.EdgeMemory, IDs: s.IDs, NodeTable: s.NodeTable, Part: s.Plan.Partition.Only != "", Blanks: s.Plan.Partition.BlankFeatures > 0, Threads: s.Threads,
 		NoShards: s.Plan.Partition.NoShards(),
 	}
 }

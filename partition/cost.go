@@ -25,6 +25,8 @@ type Counts struct {
 	Half     bool
 	// RowMemory is the memory of a reader of feature rows in bytes ([dataset.Info]).
 	RowMemory int64
+	// EdgeMemory is the memory of a reader of edges in bytes ([dataset.Info]).
+	EdgeMemory int64
 	// Weighted says that edges have weights.
 	Weighted bool
 	// Directed says that edges have directions. Edges then counts directed edges, and there are shards and hop streams of them and of the
@@ -287,7 +289,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 	}
 	s.heldPairs += c.members()
 	s.heldPairs += c.numberedBytes(budget - s.heldPairs)
-	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs, 0)
+	s.heldPairs += readersBytes(c.Threads, budget-s.heldPairs, c.EdgeMemory)
 	s.byPairs = sortOptions(s.pairs+s.pairs/8, c.Threads, alone && !c.StatedNodes)
 	s.byEdges = sortOptions(s.edges, c.Threads, false)
 	s.byPairs.Width, s.byEdges.Width = c.record(), c.record()

@@ -93,9 +93,9 @@
 // take 3/2; count sorts m/T edges first, gather has marks of 2m edges; 8 more per node in gather, rank, nodes and one worker's order.
 // Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 9k. Merge
 // buffers take at least 64 KiB per file, up to t + 2 times 16 MiB, and at most half of what is free ([extsort.MergeBytes]). Reading takes 8
-// MiB for each thread but the first, at most an eighth of what is free; for rows of features each thread also takes what [dataset.Info]
-// says (RowMemory), which order takes too. The heap is below 20 MB with two threads, and some 8 MiB more for
-// --normalize auto; each further thread reserves 512 KiB.
+// MiB for each thread but the first, at most an eighth of what is free; each thread also takes what [dataset.Info] says of edges
+// (EdgeMemory), or of rows of features (RowMemory, which order takes too). The heap is below 20 MB with two threads, and some 8 MiB more
+// for --normalize auto; each further thread reserves 512 KiB.
 //
 // # Disk and traffic
 //

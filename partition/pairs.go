@@ -46,7 +46,7 @@ func (j *sortedEdges[T]) mergePairs(ctx context.Context, p steps.Piece) error {
 // sortPairs reads the edge list, drops self-loops and sorts. Without j.ids it keeps self-loops, because nothing else may name their nodes.
 func (j *sortedEdges[T]) sortPairs(ctx context.Context) (*extsort.Sorter[T], error) {
 	note := j.ids != nil && !j.ids.all
-	readers, err := j.takeReaders(0)
+	readers, err := j.takeReaders(j.info.EdgeMemory)
 	if err != nil {
 		return nil, err
 	}

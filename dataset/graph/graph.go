@@ -48,6 +48,9 @@ type Info struct {
 	// RowMemory estimates the bytes that a reader of feature rows takes, 0 for few: those of wide Parquet files hold
 	// a page of each column.
 	RowMemory int64
+	// EdgeMemory estimates the bytes that a reader of edges takes, 0 for at most 8 MiB: some writers of Parquet make
+	// one page of a column in a row group.
+	EdgeMemory int64
 	// SparseFeatures is true for bag-of-words style input, which is
 	// L1-row-normalised unless told otherwise.
 	SparseFeatures bool

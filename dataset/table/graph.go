@@ -166,7 +166,8 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 	g.info.HasSplits = g.splits.t != nil
 	g.info.EdgeHint, g.info.SizeHint = max(g.edges.numRows(), 0), g.Bytes()
 	g.describe()
-	return nil
+	g.info.EdgeMemory, err = g.edges.edgeMemory(g.edgeNames())
+	return err
 }
 
 // noRows is the error for a table without rows.

@@ -142,8 +142,9 @@ func (v *vector) id(row int, limit *graph.IDLimit) (id uint32, problem string) {
 // Edges are edges in columns of a table.
 type Edges struct {
 	*edgeList
-	// Rows is the number of rows, -1 if the files do not state it; IsEmpty says that there is none.
+	// Rows is the number of rows, -1 if the files do not state it; IsEmpty says that there is none. Memory is [graph.Info].EdgeMemory.
 	Rows    int64
+	Memory  int64
 	IsEmpty bool
 	// Notes say which columns were taken.
 	Notes []graph.Note
@@ -177,7 +178,8 @@ func (n *Numbered) Edges(ctx context.Context, ends [2]string, weight string) (*E
 		e.names = append(e.names, weight)
 	}
 	e.Notes = n.edgeNotes(e.names)
-	return e, nil
+	e.Memory, err = n.t.edgeMemory(e.names)
+	return e, err
 }
 
 // integers are the columns of integers.

@@ -274,6 +274,15 @@ func (t *table) memory(names []string) (most int64, err error) {
 	return most, nil
 }
 
+// edgeMemory is the memory of a reader of edges in these columns as [graph.Info] has it.
+func (t *table) edgeMemory(names []string) (int64, error) {
+	memory, err := t.memory(names)
+	if memory <= 8<<20 {
+		memory = 0
+	}
+	return memory, err
+}
+
 // rows reads some columns of units [lo, hi) of the table. widths has the length of lists for
 // columns that are lists, or is nil.
 func (t *table) rows(ctx context.Context, lo, hi int, names []string, widths []int) *rows {

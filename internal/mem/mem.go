@@ -179,7 +179,7 @@ func (b *Budget) Release(n int64) {
 type Array[T any] struct {
 	S      []T
 	raw    []byte
-	budget *Budget
+	budget *Budget // nil without a charge
 }
 
 // Alloc maps a zeroed array of n elements, charged to b under the name what.
@@ -190,16 +190,28 @@ func Alloc[T any](b *Budget, n int64, what string) (*Array[T], error) {
 	if err := b.Reserve(size, what); err != nil {
 		return nil, err
 	}
-	raw, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	a, err := Map[T](n, what)
 	if err != nil {
 		b.Release(size)
+		return nil, err
+	}
+	a.budget = b
+	return a, nil
+}
+
+// Map is Alloc without a charge: for what the caller has reserved.
+func Map[T any](n int64, what string) (*Array[T], error) {
+	var zero T
+	size := roundUp(max(n*int64(unsafe.Sizeof(zero)), 1))
+	raw, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
 		return nil, fmt.Errorf("mem: map %s for %s: %w", Bytes(size), what, err)
 	}
 	if size >= hugePage {
 		// Advice only: without huge pages the results are the same.
 		_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
 	}
-	a := &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw, budget: b}
+	a := &Array[T]{S: unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n), raw: raw}
 	if invariants.Enabled {
 		runtime.SetFinalizer(a, func(a *Array[T]) {
 			invariants.Check(a.raw == nil, "an array of %s for %s was dropped and not freed", Bytes(size), what)
@@ -218,7 +230,9 @@ func (a *Array[T]) Free() {
 	if err := unix.Munmap(a.raw); err != nil {
 		panic(fmt.Sprintf("mem: unmap: %v", err))
 	}
-	a.budget.Release(size)
+	if a.budget != nil {
+		a.budget.Release(size)
+	}
 	a.raw, a.S = nil, nil
 }
 

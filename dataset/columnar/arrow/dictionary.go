@@ -57,14 +57,14 @@ func (f *File) load(n *node, dictionaries int) (*columnar.Values, error) {
 			return nil, fmt.Errorf("a dictionary has more than %d values: write the column without one", maxDictionary)
 		}
 		r := &reader{f: f, opener: &opener{f: f, codec: l.codec}}
-		if err := r.opener.prepare([]*placed{p}); err != nil {
+		if _, err := r.opener.prepare([]*placed{p}); err != nil {
 			return nil, err
 		}
 		values, err := r.leaf(p, nil, 0)
 		if err == nil {
 			err = values.next(int(p.rows), v)
 		}
-		r.opener.close()
+		_ = r.Close()
 		if err != nil {
 			return nil, fmt.Errorf("a dictionary: %w", err)
 		}

@@ -14,9 +14,10 @@
 //
 // # Memory
 //
-// Buffers are read as streams: 64 KiB for each buffer of the columns that are read. Packed buffers
-// that unpack to at most 32 MiB are unpacked as a whole; of larger ones at most 24 are read at a
-// time, each with a window of at most 8 MiB. A dictionary of at most 4 Mi values and 64 MiB of text
+// Buffers are read as streams: 64 KiB for each buffer of the columns that are read. Packed buffers of
+// a record batch are unpacked as a whole if they have at most 32 MiB together; larger ones of up to 24
+// are read at a time, each with a window of at most 8 MiB; more of them are unpacked as a whole, up to
+// 512 MiB. [File.Memory] counts this. A dictionary of at most 4 Mi values and 64 MiB of text
 // is held. Heads of messages, of at most 32 MiB, are read as a whole, and no length in them is
 // believed before it was compared with the bytes that are there.
 //

@@ -1,10 +1,12 @@
 package arrow
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"ndls/dataset/columnar"
@@ -313,8 +315,24 @@ func (f *File) Columns() []columnar.Column {
 // Rows is the number of rows.
 func (f *File) Rows() int64 { return f.rows }
 
-// Memory implements columnar.File: two buffers for each column. It does not count buffers that are unpacked as a whole.
-func (f *File) Memory(columns []int) int64 { return int64(len(columns)) * 2 * bufferSize }
+// Memory implements columnar.File: two buffers for each column, and what packed buffers of the largest record batch take. A batch that is
+// damaged is reported where its rows are read.
+func (f *File) Memory(columns []int) int64 {
+	held := int64(len(columns)) * 2 * bufferSize
+	if len(f.units) == 0 {
+		return held
+	}
+	u := slices.MaxFunc(f.units, func(a, b unit) int { return cmp.Compare(a.body, b.body) })
+	w, err := f.find(&u, columns)
+	if err != nil {
+		return held
+	}
+	packed, err := (&opener{f: f, codec: w.codec}).prepare(w.columns)
+	if err != nil {
+		return held
+	}
+	return held + packed
+}
 
 // Units is the number of record batches.
 func (f *File) Units() int { return len(f.units) }

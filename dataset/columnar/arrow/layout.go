@@ -166,8 +166,8 @@ func (p *placed) each(visit func(e extent, isData bool)) {
 }
 
 const (
-	// maxUnpacked is the size up to which a buffer of a record batch is unpacked as a whole. Others
-	// are unpacked as they are read, at most maxStreams of them.
+	// maxUnpacked is the size up to which the buffers of a record batch are unpacked as a whole. Larger
+	// ones are unpacked as they are read, if they are at most maxStreams.
 	maxUnpacked = 32 << 20
 	maxStreams  = 24
 	// window is the largest window of zstd that is read.
@@ -181,46 +181,48 @@ type opener struct {
 	f       *File
 	codec   int
 	inWhole bool
+	room    columnar.Room // of what is unpacked as a whole
 	closers []func()
 }
 
-// prepare decides how buffers are unpacked.
-func (o *opener) prepare(columns []*placed) error {
+// prepare decides how buffers are unpacked, and returns how many bytes they take at a time, at most.
+func (o *opener) prepare(columns []*placed) (held int64, err error) {
 	if o.inWhole = true; o.codec == noCodec {
-		return nil
+		return 0, nil
 	}
-	total, views, streams := int64(0), int64(0), 0
-	var failed error
+	total, views, windows, streams := int64(0), int64(0), int64(0), 0
 	for _, p := range columns {
 		p.each(func(e extent, isData bool) {
-			size, err := o.unpackedSize(e)
-			if err != nil {
-				failed = err
+			size, failed := o.unpackedSize(e)
+			if failed != nil {
+				err = failed
 				return
 			}
 			if total += size; isData {
 				views += size
 			} else if e.size > 0 {
 				streams++
+				windows += min(size, window)
 			}
 		})
 	}
-	o.inWhole = total <= maxUnpacked && total >= 0
-	switch {
-	case failed != nil:
-		return failed
-	case o.inWhole:
-		return nil
-	case views > maxUnpacked || streams > maxStreams:
-		return tooLarge(total)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	o.inWhole = total <= maxUnpacked || views > maxUnpacked || streams > maxStreams
+	switch {
+	case total < 0 || o.inWhole && total > columnar.MaxHeld:
+		return 0, tooLarge(total)
+	case o.inWhole:
+		return total, nil
+	}
+	return views + windows, nil
 }
 
 type tooLarge int64
 
 func (n tooLarge) Error() string {
-	return fmt.Sprintf("unpacks to %s: write batches of at most %s, or without compression", mem.Bytes(n), mem.Bytes(maxUnpacked))
+	return fmt.Sprintf("unpacks to %s: write batches of at most %s, or without compression", mem.Bytes(n), mem.Bytes(int64(columnar.MaxHeld)))
 }
 
 // unpackedSize is the size of a buffer, as it states.
@@ -279,7 +281,10 @@ func (o *opener) open(e extent) (*stream, error) {
 	if !o.inWhole {
 		return &stream{r: bufio.NewReaderSize(r, bufferSize)}, nil
 	}
-	b := make([]byte, size)
+	var b []byte
+	if err := o.room.Grow(&b, int(size)); err != nil {
+		return nil, err
+	}
 	if _, err := io.ReadFull(r, b); err != nil {
 		return nil, fmt.Errorf("a buffer does not unpack: %w", err)
 	}

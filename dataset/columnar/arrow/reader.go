@@ -32,28 +32,27 @@ type column interface {
 // Close implements columnar.Reader.
 func (r *reader) Close() error {
 	r.opener.close()
+	r.opener.room.Close()
 	return nil
 }
 
-// Read implements columnar.File.
-func (f *File) Read(i int, columns []int, widest int) (_ columnar.Reader, err error) {
-	u := f.units[i]
-	r := &reader{f: f, unit: i, left: u.rows, opener: &opener{f: f, codec: noCodec}}
-	defer func() {
-		if err != nil {
-			r.opener.close()
-			err = r.damaged("", err)
-		}
-	}()
+// wanted holds some columns of a record batch.
+type wanted struct {
+	codec   int
+	columns []*placed
+	parents [][]*placed // of each column: the structs that it lies in
+}
+
+// find finds the buffers of columns in a record batch.
+func (f *File) find(u *unit, columns []int) (w wanted, err error) {
 	t, err := f.message(u.block, batchMessage)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
 	l, err := lay(t, u.block, f.version)
 	if err != nil {
-		return nil, err
+		return w, err
 	}
-	r.opener.codec = l.codec
 	var all []*placed
 	for _, n := range f.schema {
 		p := l.place(n, false)
@@ -63,28 +62,45 @@ func (f *File) Read(i int, columns []int, widest int) (_ columnar.Reader, err er
 		all = append(all, p)
 	}
 	if t.of.bad {
-		return nil, errLayout
+		return w, errLayout
 	}
-	var wanted []*placed
-	parents := make([][]*placed, len(columns))
+	w.codec, w.parents = l.codec, make([][]*placed, len(columns))
 	for k, c := range columns {
 		field := &f.columns[c]
 		if field.Type.Kind == columnar.Other {
-			return nil, graph.BadData(f.name, "column %q is of type %s, which is not read", field.Name, field.Type.Name)
+			return w, graph.BadData(f.name, "column %q is of type %s, which is not read", field.Name, field.Type.Name)
 		}
 		p := all[field.path[0]]
 		for _, at := range field.path[1:] {
-			parents[k] = append(parents[k], p)
+			w.parents[k] = append(w.parents[k], p)
 			p = p.children[at]
 		}
-		wanted = append(wanted, p)
+		w.columns = append(w.columns, p)
 	}
-	if err := r.opener.prepare(wanted); err != nil {
+	return w, nil
+}
+
+// Read implements columnar.File.
+func (f *File) Read(i int, columns []int, widest int) (_ columnar.Reader, err error) {
+	u := f.units[i]
+	r := &reader{f: f, unit: i, left: u.rows, opener: &opener{f: f, codec: noCodec}}
+	defer func() {
+		if err != nil {
+			_ = r.Close()
+			err = r.damaged("", err)
+		}
+	}()
+	w, err := f.find(&u, columns)
+	if err != nil {
 		return nil, err
 	}
-	for k, p := range wanted {
+	r.opener.codec = w.codec
+	if _, err := r.opener.prepare(w.columns); err != nil {
+		return nil, err
+	}
+	for k, p := range w.columns {
 		field := &f.columns[columns[k]]
-		c, err := r.column(field, p, parents[k], u.dictionaries, widest)
+		c, err := r.column(field, p, w.parents[k], u.dictionaries, widest)
 		if err != nil {
 			return nil, r.damaged(field.Name, err)
 		}

@@ -15,10 +15,11 @@
 //
 // # Memory
 //
-// For each column that is read a buffer of 256 KiB, a page of at most 16 MiB as it is stored and
-// unpacked, and a dictionary of at most 16 MiB; 512 MiB for all columns of a row group. The footer,
+// For each column that is read a buffer of 256 KiB, a page of at most 128 MiB as it is stored and
+// unpacked, and a dictionary of at most 128 MiB; 512 MiB for all columns of a row group. The footer,
 // of at most 256 MiB, is read as a whole. No length that a file states is believed before it was
-// compared with the bytes that are there. [File.Memory] estimates what a reader takes of usual pages.
+// compared with the bytes that are there. [File.Memory] estimates what a reader takes, by the
+// header of one page.
 //
 // # Determinism
 //

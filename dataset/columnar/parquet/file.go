@@ -168,25 +168,49 @@ func (f *File) pages(c *field, l *node, g *group, s *shared) (*pages, error) {
 	return p, nil
 }
 
-// pageBytes is the size of a page, and of a dictionary, that writers do not exceed unless they are told to.
+// pageBytes is the size of a page, and of a dictionary, that writers do not exceed unless they are told to; but for DuckDB.
 const pageBytes = 1 << 20
 
 // Memory implements columnar.File: a buffer, a dictionary, a page and 16 KiB of levels for each leaf, and a page as it is stored. It
-// believes that pages have at most 1 MiB.
+// believes that pages have at most 1 MiB, or as much as the one that pageSize finds.
 func (f *File) Memory(columns []int) (most int64) {
-	buffer := bufferOf(columns)
+	buffer, page := bufferOf(columns), f.pageSize(columns)
 	for _, g := range f.groups {
 		held, stored := int64(0), int64(0)
 		for _, i := range columns {
 			for _, l := range f.fields[i].leaves {
 				k := g.chunks[l.leaf]
-				held += min(buffer, k.size) + min(k.unpacked, 2*pageBytes) + 2*batch*8
-				stored = max(stored, min(k.size, pageBytes))
+				held += min(buffer, k.size) + min(k.unpacked, page+pageBytes) + 2*batch*8
+				stored = max(stored, min(k.size, page))
 			}
 		}
 		most = max(most, held+stored)
 	}
 	return most
+}
+
+// pageSize returns the bytes of the first page of data in the longest chunk of some columns, at least pageBytes: DuckDB writes chunks of up
+// to 100 MB as one page. A damaged page is reported where its rows are read.
+func (f *File) pageSize(columns []int) int64 {
+	var longest chunk
+	for _, g := range f.groups {
+		for _, i := range columns {
+			for _, l := range f.fields[i].leaves {
+				if k := g.chunks[l.leaf]; k.unpacked > longest.unpacked {
+					longest = k
+				}
+			}
+		}
+	}
+	if longest.unpacked <= 2*pageBytes {
+		return pageBytes
+	}
+	p := &pages{left: longest.size, in: bufio.NewReaderSize(io.NewSectionReader(f.src.File, f.src.Off+longest.data, longest.size), minBuffer)}
+	h, err := p.head()
+	if err != nil {
+		return pageBytes
+	}
+	return max(pageBytes, min(int64(h.size), maxPage))
 }
 
 // bufferOf returns the size of the buffer between the file and each column.

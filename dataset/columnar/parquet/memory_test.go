@@ -20,9 +20,17 @@ import (
 
 // TestMemory: what a reader of many columns holds is at most what File.Memory says, and not much less.
 func TestMemory(t *testing.T) {
-	const columns, rows = 40, 20_000
-	for name, dictionary := range map[string]bool{"with dictionaries": true, "plain": false} {
+	for name, c := range map[string]struct {
+		dictionary    bool
+		columns, rows int64
+		page          int64
+	}{
+		"with dictionaries": {true, 40, 20_000, 1 << 20},
+		"plain":             {false, 40, 20_000, 1 << 20},
+		"a page a chunk":    {false, 2, 5_000_000, 64 << 20}, // as DuckDB has it
+	} {
 		t.Run(name, func(t *testing.T) {
+			columns, rows := c.columns, c.rows
 			var fields []arrow.Field
 			var arrays []arrow.Array
 			for i := range columns {
@@ -34,7 +42,7 @@ func TestMemory(t *testing.T) {
 				arrays = append(arrays, b.NewArray())
 			}
 			rec := array.NewRecord(arrow.NewSchema(fields, nil), arrays, rows)
-			data, err := parquettest.Write(rec, stored.WithDictionaryDefault(dictionary), stored.WithCompression(compress.Codecs.Snappy))
+			data, err := parquettest.Write(rec, stored.WithDictionaryDefault(c.dictionary), stored.WithDataPageSize(c.page), stored.WithMaxRowGroupLength(rows), stored.WithCompression(compress.Codecs.Snappy))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,13 +62,16 @@ func TestMemory(t *testing.T) {
 			held := int64(0)
 			for values := make([]columnar.Values, columns); ; {
 				_, err := r.Next(batch, values)
-				held = max(held, r.(*reader).shared.held)
+				held = max(held, r.(*reader).shared.Held)
 				if err == io.EOF {
 					break
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
+			}
+			if err := r.Close(); err != nil || r.(*reader).shared.Held != 0 {
+				t.Errorf("%d bytes are held after Close: %v", r.(*reader).shared.Held, err)
 			}
 			if held < columns*rows*4/2 || held > said || said > 4*held {
 				t.Errorf("a reader holds %d bytes, and is said to hold %d", held, said)

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
 
+	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
 	"ndls/internal/mem"
 )
@@ -24,7 +25,7 @@ import (
 const (
 	// maxPage is the largest page that is read into memory, and maxPacked the largest one as it
 	// is stored: what is packed badly takes somewhat more.
-	maxPage   = 16 << 20
+	maxPage   = 128 << 20
 	maxPacked = maxPage + maxPage/4
 	// maxHead is the largest header of a page: it may have statistics in it.
 	maxHead = 256 << 10
@@ -130,9 +131,9 @@ type pages struct {
 
 // shared holds what the columns that are read at the same time share.
 type shared struct {
-	held   int64  // bytes in their buffers
-	packed []byte // a page as it is stored, until it is unpacked
-	buffer int64  // size of the buffer between the file and each column
+	columnar.Room        // their pages
+	packed        []byte // a page as it is stored, until it is unpacked
+	buffer        int64  // size of the buffer between the file and each column
 }
 
 var errEncoding = errors.New("is encoded")
@@ -264,21 +265,14 @@ func (h *head) check(stored []byte) error {
 	return nil
 }
 
-// maxHeld bounds the pages of all columns that are read at a time.
-const maxHeld = 512 << 20
-
 // charge gives a buffer a length, and counts what it takes.
 func (p *pages) charge(b *[]byte, size int) error {
 	if size > cap(*b) {
-		more := int64(size - cap(*b))
-		if p.shared.held+more > maxHeld {
-			return fmt.Errorf("has pages of which more than %s would be in memory with those of the other columns: write smaller pages or row groups, or lists in place of many columns", mem.Bytes(int64(maxHeld)))
+		if p.shared.Held+int64(size-cap(*b)) > columnar.MaxHeld {
+			return fmt.Errorf("has pages of which more than %s would be in memory with those of the other columns: write smaller pages or row groups, or lists in place of many columns", mem.Bytes(int64(columnar.MaxHeld)))
 		}
-		p.shared.held += more
-		*b = make([]byte, size)
 	}
-	*b = (*b)[:size]
-	return nil
+	return p.shared.Grow(b, size)
 }
 
 // unpacker is a compression.

@@ -25,7 +25,10 @@ type columnReader struct {
 }
 
 // Close implements columnar.Reader.
-func (r *reader) Close() error { return nil }
+func (r *reader) Close() error {
+	r.shared.Close()
+	return nil
+}
 
 // Next implements columnar.Reader.
 func (r *reader) Next(n int, to []columnar.Values) (int, error) {
