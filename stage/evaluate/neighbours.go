@@ -53,7 +53,7 @@ func (j joins) warning(p plan.Options) string {
 	if chance == 1 || (alike-chance)/(1-chance) >= leastAlike {
 		return ""
 	}
-	return fmt.Sprintf("neighbours differ: of %d edges between training nodes %.1f %% join nodes of one class, and %.1f %% would by chance. Averages of neighbours, as of --rule %s, may then lose what tells nodes apart; --rule sign keeps the node's own row and each hop side by side, and was better on minesweeper and chameleon_filtered: try it with --hops 2, --input-norm standard, --hidden 256 and --hidden-norm layer",
+	return fmt.Sprintf("neighbours differ: of %d edges between training nodes %.1f %% join nodes of one class, and %.1f %% would by chance. Averages of neighbours, as of --rule %s, may then lose what tells nodes apart; --rule sign keeps the node's own row and each hop side by side, and was better on minesweeper and chameleon_filtered: try it with --hops 2, --input-norm standard, --hidden 256 and --hidden-norm layer, and where many nodes are labelled with --label-columns 10",
 		j.all/2, 100*alike, 100*chance, p.Smooth.Rule)
 }
 
