@@ -130,7 +130,7 @@ SITE := $(TOOLS)/venv-site
 
 $(SITE)/installed: docs/site/requirements.txt
 	[ -x $(SITE)/bin/python ] || python3 -m venv $(SITE)
-	$(SITE)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 .PHONY: site
@@ -238,7 +238,7 @@ bench: build lab $(TOOLS)/venv-bench/installed ## ours beside scipy, torch, Duck
 
 $(TOOLS)/venv-bench/installed: bench/peers/requirements.txt
 	python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
 	touch $@
 
 .PHONY: bench-go
@@ -298,7 +298,7 @@ VENV := $(TOOLS)/venv
 
 $(VENV)/python-package: python/requirements-dev.txt
 	[ -x $(VENV)/bin/python ] || python3 -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 .PHONY: licences
@@ -321,7 +321,7 @@ WHEEL := $(TOOLS)/venv-wheel
 
 $(WHEEL)/installed: python/requirements-dev.txt
 	[ -x $(@D)/bin/python ] || python3 -m venv $(@D)
-	$(@D)/bin/pip install --quiet --disable-pip-version-check $$(grep '^hatchling==' $<)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^hatchling==' $<)
 	touch $@
 
 # Names of processors in the platforms of wheels.
@@ -393,20 +393,33 @@ PYTHON_PACKAGE := NDLS_BINARY=$(CURDIR)/$(BUILD)/ndls PYTHONPATH=$(CURDIR)/pytho
 
 .PHONY: test-python
 test-python: build $(VENV)/python-package ## the Python package: ruff, mypy, tests with pandas, polars and networkx, and torch where VENV has it; examples whose packages are there
-	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/mypy
+	cd python && $(VENV)/bin/ruff check --quiet --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/ruff format --quiet --check --config pyproject.toml . ../bench/loader ../bench/vectors ../bench/embeddings ../examples && $(VENV)/bin/python -m mypy
 	cd python && $(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q
 	$(PYTHON_PACKAGE) $(VENV)/bin/python -m pytest -q -p no:cacheprovider examples
 
-.PHONY: test-tutorial
-test-tutorial: wheel ## the tutorial as a new user does it: a clean environment, the wheel and pandas, no Go, at most ten minutes
-	rm -rf $(BUILD)/tutorial && mkdir -p $(BUILD)/tutorial/work && python3 -m venv $(BUILD)/tutorial/venv
-	start=$$SECONDS; export PATH=$(CURDIR)/$(BUILD)/tutorial/venv/bin:/usr/bin:/bin; if command -v go; then exit 1; fi; \
-	  pip install --quiet --disable-pip-version-check dist/ndls_graph-*-manylinux_2_17_$$(uname -m).whl pandas && \
-	  cd $(BUILD)/tutorial/work && timeout 600 python $(CURDIR)/python/tests/pages.py tutorial && echo "the tutorial took $$((SECONDS - start)) s"
+DEBIAN := $(TOOLS)/debian
+
+$(DEBIAN)/installed:
+	rm -rf $(@D)
+	debootstrap --variant=minbase --include=python3,python3-venv,bash-completion,ca-certificates bookworm $(@D)
+	touch $@
+
+# Only root changes its root: for others this is an environment without variables, with a home of its own.
+HAS_DEBIAN := $(shell [ "$$(id -u)" != 0 ] || command -v debootstrap)
+
+.PHONY: test-newcomer
+test-newcomer: ARCHITECTURES = $(shell $(GO) env GOARCH)
+test-newcomer: wheel $(if $(HAS_DEBIAN),$(DEBIAN)/installed) ## wheel, ndls demo, the tutorial, NodeSmoother, types and completion as the pages print them, on a Debian with Python alone (root and debootstrap, else an empty environment), in at most ten minutes
+	rm -rf $(BUILD)/newcomer && mkdir -p $(BUILD)/newcomer/{docs,python/tests,work}
+	cp README.md $(BUILD)/newcomer/ && cp docs/*.md $(BUILD)/newcomer/docs/ && cp python/tests/{pages,newcomer}.py $(BUILD)/newcomer/python/tests/ && cp dist/*.whl $(BUILD)/newcomer/
+	if [ -z "$(HAS_DEBIAN)" ]; then cd $(BUILD)/newcomer/work && exec /usr/bin/python3 ../python/tests/newcomer.py ../*.whl; fi; \
+	  chown -R 65534:65534 $(BUILD)/newcomer; \
+	  unshare --mount --propagation private bash -euc 'for part in dev proc etc/ssl etc/resolv.conf; do touch -a "$$0/$$part"; mount --rbind "/$$part" "$$0/$$part"; done; \
+	    mount --bind $(BUILD)/newcomer "$$0/mnt"; exec chroot --userspec=65534:65534 "$$0" bash -euc "cd /mnt/work; exec python3 ../python/tests/newcomer.py ../*.whl"' $(DEBIAN)
 
 .PHONY: test-engines
 test-engines: build ## jobs on clusters of Ray, Dask and Spark on this machine, which pip fetches (1.2 GB; Spark needs Java)
-	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }
+	[ -x $(TOOLS)/venv-engines/bin/python ] || { python3 -m venv $(TOOLS)/venv-engines && $(TOOLS)/venv-engines/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-engines.txt; }
 	cd python && $(PYTHON_PACKAGE) $(TOOLS)/venv-engines/bin/python -m pytest -q tests/test_engines.py
 
 VECTORS := $(TOOLS)/venv-vectors
@@ -414,7 +427,7 @@ NEO4J := $(TOOLS)/neo4j
 
 $(VECTORS)/installed: python/requirements-vectors.txt
 	[ -x $(VECTORS)/bin/python ] || python3 -m venv $(VECTORS)
-	$(VECTORS)/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(VECTORS)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
 $(NEO4J)/installed: examples/vectors/pom.xml
@@ -430,7 +443,7 @@ NEXTFLOW := $(TOOLS)/nextflow
 
 $(EXAMPLES)/installed: examples/requirements.txt
 	[ -x $(EXAMPLES)/bin/python ] || python3 -m venv $(EXAMPLES)
-	$(EXAMPLES)/bin/pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
+	$(EXAMPLES)/bin/python -m pip install --quiet --disable-pip-version-check --no-cache-dir -r $<
 	touch $@
 
 $(NEXTFLOW)/installed: examples/nextflow/pom.xml

@@ -1,4 +1,4 @@
-"""Runs the blocks of a page of the documentation in the working folder: python pages.py PAGE."""
+"""Runs the blocks of a page of the documentation in the working folder, or the first of them: python pages.py PAGE [COUNT]."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def block(number: int, kind: str, text: str, names: dict[str, object]) -> None:
     assert done.returncode == 0, f"block {number}: {text}\n{done.stdout}\n{done.stderr}"
 
 
-def run(page: str, given: Mapping[str, object] | None = None, without: Collection[str] = ()) -> None:
-    """Runs the blocks of a page, one after the other.
+def run(page: str, given: Mapping[str, object] | None = None, without: Collection[str] = (), count: int | None = None) -> None:
+    """Runs the first ``count`` blocks of a page, or all, one after the other.
 
     ``given`` are names that the page leaves to the reader. Blocks that import a module of
     ``without`` are left out.
     """
-    found = blocks(page)
+    found = blocks(page)[:count]
     assert found, f"{page}.md has no blocks"
     names = dict(given or {})
     for number, (kind, text) in enumerate(found):
@@ -45,4 +45,4 @@ def run(page: str, given: Mapping[str, object] | None = None, without: Collectio
 
 
 if __name__ == "__main__":
-    run(sys.argv[1])
+    run(sys.argv[1], count=int(sys.argv[2]) if sys.argv[2:] else None)
