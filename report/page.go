@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,6 +74,8 @@ var functions = page.Funcs{
 	"number":  number,
 	"raw":     raw,
 	"digest":  digest,
+	"prose":   prose,
+	"folded":  folded,
 	"css":     text,
 	"js":      text,
 }
@@ -123,6 +126,36 @@ func raw(x float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(x, 'g', -1, 64)
+}
+
+// part is a piece of a text: the name of an option, or what stands between two of them.
+type part struct {
+	Text   string
+	Option bool
+}
+
+var optionNames = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// prose cuts a text at the names of options, since a browser breaks lines behind their dashes unless it is told not to.
+func prose(text string) (parts []part) {
+	at := 0
+	for _, found := range optionNames.FindAllStringIndex(text, -1) {
+		parts = append(parts, part{Text: text[at:found[0]]}, part{text[found[0]:found[1]], true})
+		at = found[1]
+	}
+	return append(parts, part{Text: text[at:]})
+}
+
+// folded returns a command with an option a line, as a shell takes it.
+func folded(command string) string {
+	words := strings.Split(command, " --")
+	for i := range words[1:] {
+		before := strings.Join(words[:i+1], "")
+		if strings.Count(strings.ReplaceAll(before, `\'`, ""), "'")%2 == 0 { // not inside of quotes
+			words[i] += " \\\n "
+		}
+	}
+	return strings.Join(words, " --")
 }
 
 // digest shows what stands for the bytes of a file.

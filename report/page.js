@@ -48,7 +48,8 @@
           if (text && c.measureText(text).width < to - from) {
             c.fillStyle = ink;
             c.textAlign = "center";
-            c.fillText(text, (from + to) / 2, Math.max(top - 4 * dense, u.bbox.top + 11 * dense));
+            c.textBaseline = "bottom";
+            c.fillText(text, (from + to) / 2, Math.max(top - 2 * dense, u.bbox.top + 12 * dense));
           }
         } else {
           c.fillStyle = colour;
