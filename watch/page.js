@@ -2,7 +2,8 @@
 // Shows each event in place of what was there. Tables keep how far they were scrolled, and the log shows its end unless
 // somebody reads above it.
 (() => {
-  const main = document.getElementById("main"), connection = document.getElementById("connection");
+  const main = document.getElementById("main"), connection = document.getElementById("connection"), steering = document.getElementById("steering");
+  const answers = (yes) => { if (steering) steering.parentElement.hidden = !yes; }; // nothing stops a process that is gone
   const key = (e) => e.id || e.getAttribute("aria-label")?.replace(/\d+/g, "");
   const find = (name) => [...main.querySelectorAll(".wide, details")].find((e) => key(e) === name);
   const atEnd = (e) => e.scrollTop + e.clientHeight >= e.scrollHeight - 4;
@@ -30,10 +31,11 @@
     }
     document.title = "ndls: " + main.querySelector("h1").textContent;
     connection.textContent = "";
+    answers(true);
   };
-  source.onerror = () => { connection.textContent = "The process of the run does not answer: it has ended, or was stopped. This page shows the last that it said."; };
+  source.onerror = () => { answers(false); connection.textContent = "The process of the run does not answer: it has ended, or was stopped. This page shows the last that it said."; };
 
-  document.getElementById("steering")?.addEventListener("submit", async (event) => {
+  steering?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const form = event.target, said = document.getElementById("steered"), act = event.submitter?.value;
     const worker = form.worker.value.trim();
