@@ -169,6 +169,8 @@ func lacks(failed *fs.PathError) string {
 			return fmt.Sprintf("there is no folder %s: make it, or look at the name", folder)
 		}
 		return fmt.Sprintf("there is no file %s, and no folder %s: look at the name", path, folder)
+	case errors.Is(failed.Err, fs.ErrNotExist) && filepath.Ext(path) == "":
+		return fmt.Sprintf("there is no file or folder %s: look at the name", path)
 	case errors.Is(failed.Err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %s: look at the name", path)
 	case errors.Is(failed.Err, fs.ErrPermission) && there(folder) && !there(path):

@@ -75,12 +75,11 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 		}
 		kinds = append(kinds, s.name)
 	}
-	hint := ""
 	if kind := meant.Word(name, kinds); kind != "" {
-		hint = " (did you mean " + kind + ":?)"
+		return nil, graph.BadURI("%q is no dataset; did you mean %s:? `ndls help datasets` describes all kinds", uri, kind)
 	}
-	return nil, graph.BadURI("%q is no dataset%s: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
-		uri, hint, strings.Join(kinds, ", "))
+	return nil, graph.BadURI("%q is no dataset: a kind and a colon come first, such as edges:FILE for a list of edges or table:FILE for tables; the kinds are %s, and `ndls help datasets` describes them",
+		uri, strings.Join(kinds, ", "))
 }
 
 // TaskOf returns what the labels of the dataset of a URI are, where its files state it; else Classes.

@@ -189,7 +189,7 @@ func TestErrorsOfTheSystem(t *testing.T) {
 		{"--out: there is no folder nodir: make it", []string{"report", "a", "--out", "nodir/r.html"}},
 		{", and no folder keys.pem: look at the name", []string{"worker", "a", "--keys", "keys.pem"}},
 		{"--out: file is a file, and a folder is wanted\n", []string{"report", "a", "--out", file + "/r.html"}},
-		{`"karat:" is no dataset (did you mean karate:?): a kind`, []string{"inspect", "--dataset", "karat:"}},
+		{`"karat:" is no dataset; did you mean karate:? `, []string{"inspect", "--dataset", "karat:"}},
 		{`there is no option "epsilom"; did you mean epsilon?`, []string{"lsi", "a", "--config", write(t, "c.yaml", "epsilom: 1\n")}},
 	} {
 		r := command(t, tc.args...)

@@ -38,6 +38,14 @@ func inGroup(f *pflag.FlagSet, group string, names ...string) {
 	}
 }
 
+// completions are the shells that a script is made for: what it needs there, the line that loads it, and the file of lines
+// with which such a shell begins.
+var completions = map[string]struct{ needs, load, file string }{
+	"bash": {", which needs the package bash-completion", "source <(ndls completion bash)", "~/.bashrc"},
+	"zsh":  {", behind autoload -U compinit; compinit", "source <(ndls completion zsh)", "~/.zshrc"},
+	"fish": {"", "ndls completion fish | source", "~/.config/fish/config.fish"},
+}
+
 // ownWords gives the commands that cobra brings the words of the others: completion, and help, which takes an unknown
 // command for an error.
 func ownWords(root *cobra.Command) {
@@ -46,7 +54,18 @@ func ownWords(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		switch c.Name() {
 		case "completion":
-			c.Short = "a script that completes commands and values, for bash, zsh, fish or PowerShell"
+			c.Short = "a script that completes commands and values, for bash, zsh or fish"
+			for _, shell := range c.Commands() {
+				about, known := completions[shell.Name()]
+				if !known {
+					c.RemoveCommand(shell)
+					continue
+				}
+				shell.Short = "the script for " + shell.Name()
+				shell.Long = "A script that completes commands, options and values in " + shell.Name() + about.needs +
+					".\nThe first line below is for the shell that runs, the second one for those that begin later."
+				shell.Example = "  " + about.load + "\n  echo '" + about.load + "' >> " + about.file
+			}
 		case "help":
 			c.Use, c.Short, c.Long = "help [COMMAND]...", "help of a command or a topic", "help prints what COMMAND --help prints, and topics such as datasets."
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +58,8 @@ It reads records and catalogues, and no data. With --json it prints report.json 
 			if err := vfs.ReplaceFile(out, page.Bytes(), 0o666); err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
-			return nil
+			_, err := fmt.Fprintf(a.stdout, "%s: the page of %s\n", out, strings.Join(runs, ", "))
+			return err
 		})
 	withArgs(cmd, wordCount(1, 0, "one run directory or more"), func(args []string) { runs = args })
 	cmd.Flags().StringVar(&out, "out", "", "the HTML `file` to write; it appears complete or not at all. Stdout by default")

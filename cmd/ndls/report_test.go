@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("the page of a run is another one than its report.html (%v)", err)
 	}
 	out := filepath.Join(dir, "both.html")
-	if r := expect(t, 0, "", "report", a, b, "--out", out); r.stdout != "" {
+	if r := expect(t, 0, "", "report", a, b, "--out", out); r.stdout != out+": the page of "+a+", "+b+"\n" {
 		t.Errorf("with --out, stdout has %q", r.stdout)
 	}
 	both, err := os.ReadFile(out)
