@@ -1,17 +1,19 @@
 """Rows of a run into vector stores: rows a second beside what each store takes from memory, and neighbours beside brute force.
 
-    python vectors.py --folder FOLDER [--nodes 1000000] [--features 128] [--only pgvector lancedb faiss datasets] [--index]
+    python vectors.py --folder FOLDER [--nodes 1000000] [--features 128] [--only pgvector lancedb faiss datasets] [--index] [--hnsw 3GB]
 
 The first call makes a run with a row of random numbers for each node, smoothed over two hops. Each
 store is measured in a process of its own: the lines of examples/vectors/README.md load the rows
 from the files of the run (streamed), which are in the page cache; then the store takes the same rows by its fastest way from
 an array in memory (memory). Of --queries rows the ten nearest are asked for, by exact search, and
 compared with those that NumPy finds in float64. --index makes the approximate index of the store
-as well, and says which share of the ten nearest it finds. It needs the package ndls.
+as well, and says which share of the ten nearest it finds; --hnsw 1GB makes those of pgvector with a graph
+in that memory, too, in some 20 minutes each for a million rows. It needs the package ndls.
 """
 
 import argparse
 import contextlib
+import functools
 import shutil
 import subprocess
 import sys
@@ -42,7 +44,7 @@ class Bench:
         rows = self.run.features[at]
         self.queries = (rows + 0.2 * rows.std() * rng.normal(size=rows.shape)).astype(np.float32)
         self.ids = self.run.ids[self.run.features.nodes]
-        self.index = args.index
+        self.index, self.hnsw = args.index, args.hnsw
 
     def brute(self) -> tuple[Any, Any]:
         """Returns the row numbers of the nearest rows of each query, and all that are within a millionth of the last of them."""
@@ -147,17 +149,29 @@ def pgvector(b: Bench) -> None:
         b.timed("streamed once more", lambda: load(encoded()))
         db.execute("VACUUM ANALYZE papers")
 
-        def search(query: Any) -> list[Any]:
-            return [r[0] for r in db.execute(f"SELECT id FROM papers ORDER BY embedding <-> %s::vector LIMIT {NEAREST}", [str(query.tolist())])]
+        def search(query: Any, kind: str = "vector") -> list[Any]:
+            near = f"embedding::{kind}({width}) <-> %s::{kind}({width})" if kind != "vector" else "embedding <-> %s::vector"
+            return [r[0] for r in db.execute(f"SELECT id FROM papers ORDER BY {near} LIMIT {NEAREST}", [str(query.tolist())])]
 
         b.exact(search)
+        lists = max(1, b.rows // 1000)
 
-        def build() -> None:
-            db.execute("SET maintenance_work_mem = '1GB'")
-            db.execute("CREATE INDEX ON papers USING ivfflat (embedding vector_l2_ops) WITH (lists = 1000)")
-            db.execute("SET ivfflat.probes = 32")
+        def build(index: str, memory: str) -> None:
+            db.execute("DROP INDEX IF EXISTS near")
+            db.execute(f"SET maintenance_work_mem = '{memory}'")
+            db.execute("SET max_parallel_maintenance_workers = 1")  # beside the process that asks: two cores
+            db.execute(f"CREATE INDEX near ON papers USING {index}")
 
-        b.recall("ivfflat, 1000 lists, 32 probes", build, search)
+        db.execute("SET ivfflat.probes = 32")
+        db.execute("SET hnsw.ef_search = 200")
+        b.recall(f"ivfflat, {lists} lists, 32 probes", lambda: build(f"ivfflat (embedding vector_l2_ops) WITH (lists = {lists})", "1GB"), search)
+        # Where the graph does not fit into this memory, the rest of it is made row by row.
+        for memory in b.hnsw:
+            for kind in ("vector", "halfvec"):
+                graph = f"hnsw ((embedding::{kind}({width})) {kind}_l2_ops)" if kind != "vector" else "hnsw (embedding vector_l2_ops)"
+                b.recall(
+                    f"hnsw of {kind} with {memory}, ef_search 200", functools.partial(build, graph, memory), functools.partial(search, kind=kind)
+                )
     server.cleanup()
 
 
@@ -251,6 +265,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=100)
     parser.add_argument("--only", nargs="*", choices=list(STORES), default=list(STORES))
     parser.add_argument("--index", action="store_true", help="make approximate indices, too")
+    parser.add_argument("--hnsw", nargs="*", default=[], help="beside --index: make hnsw of pgvector with each maintenance_work_mem, such as 3GB")
     parser.add_argument("--store", choices=list(STORES), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.store:
