@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import griffe
 import pyarrow.ipc
 import pyarrow.parquet
 
@@ -21,6 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "build" / "site" / "pages"
 # What becomes pages: files by their place in the repository.
 SOURCES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/*.md", "docs/decisions/*.md", "bench/**/*.md", "examples/README.md", "examples/*/README.md"]
+# The modules of the Python package, and how its page begins.
+MODULES = ("ndls", "ndls.torch", "ndls.pyg", "ndls.ray", "ndls.dask", "ndls.spark")
+PYTHON = "# Python package\n\nWhat the modules of package `ndls` have.\n\n"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
@@ -57,7 +61,7 @@ def linked(text: str, source: Path, becomes: dict[Path, Path]) -> str:
             shutil.copyfile(ROOT / wanted, PAGES / wanted)
             becomes.setdefault(wanted, wanted)
         elif wanted not in becomes:
-            return words if "`" in words else f"{words} (`{wanted}`)"
+            return words if "`" in words else f"`{wanted}`" if words == str(wanted) else f"{words} (`{wanted}`)"
         if words == wanted.name:
             words = title(wanted)
         up = "../" * len(page.parent.parts)
@@ -136,8 +140,23 @@ def reference(program: str) -> None:
     (folder / "metrics.md").write_text(metrics())
     for name, package in (("go", "."), ("go-tune", "./tune")):
         (folder / f"{name}.md").write_text(output("go", "run", "docs/site/_godoc/main.go", package))
-    modules = "\n\n".join(f"::: {name}" for name in ("ndls", "ndls.torch", "ndls.pyg", "ndls.ray", "ndls.dask", "ndls.spark"))
-    (folder / "python.md").write_text(f"# Python package\n\n{modules}\n")
+    modules = "\n\n".join(f"::: {name}" for name in MODULES)
+    (folder / "python.md").write_text(f"{PYTHON}{modules}\n")
+
+
+def python() -> str:
+    """Returns the reference of the Python package as Markdown: that of the site is made as HTML."""
+    text = PYTHON
+    for name in MODULES:
+        module = griffe.load(name, search_paths=[ROOT / "python/src"], resolve_aliases=True)
+        text += f"## {name}\n\n{module.docstring.value}\n\n"
+        for part in (module[str(part)] for part in module.exports):
+            described = part.final_target if part.is_alias else part
+            for one in [described, *(m for m in described.members.values() if described.is_class and (m.is_public and m.docstring or m.name == "__init__"))]:
+                call = one.signature() if one.is_function else one.name
+                text += f"### {name}.{call}\n\n" if one is described else f"`{call}`: "
+                text += (one.docstring.value if one.docstring else "") + "\n\n"
+    return text
 
 
 def first_sentence(text: str) -> str:
@@ -160,6 +179,7 @@ def for_models() -> None:
     for page in PAGES.rglob("*.md"):
         (html / page.relative_to(PAGES)).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(page, html / page.relative_to(PAGES))
+    (html / "reference/python.md").write_text(python())
     (html / "llms.txt").write_text("\n".join([*top, *parts]) + "\n")
 
 
