@@ -65,3 +65,56 @@ func TestInferColumns(t *testing.T) {
 		t.Errorf("inductive: %v", err)
 	}
 }
+
+// TestInferNeighbours fills numbers of new nodes from those that old and new neighbours have, by the weights of edges.
+func TestInferNeighbours(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, lines ...string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	nodes, edges := []string{"id,age,size,y,split"}, []string{"src,dst,w"}
+	for i := range 60 {
+		age := fmt.Sprint(i)
+		if i%2 == 1 {
+			age = ""
+		}
+		nodes = append(nodes, fmt.Sprintf("n%d,%s,%d,%d,%s", i, age, i%7, i%2, []string{"train", "valid", "test"}[i/2%3]))
+		edges = append(edges, fmt.Sprintf("n%d,n%d,1", i, (i*7+1)%60))
+	}
+	uri := func(edges, nodes string) string {
+		return "table:" + edges + "?weight=w&nodes=" + nodes + "&id=id&features=age,size"
+	}
+	c := quick(filepath.Join(dir, "run"))
+	c.Dataset = uri(write("edges.csv", edges...), write("nodes.csv", nodes...)) + "&label=y&split=split"
+	c.Options = func(o *ndls.Options) {
+		o.Partition.Fill, o.Smooth.Rule, o.Smooth.Alpha, o.Smooth.Hops = "neighbours", "appnp", 1, 2 // hop 0 alone
+		o.LSI.R, o.Smooth.KeepHops, o.Train.Epochs, o.Train.Runs = 0, "0..2", 3, 1
+	}
+	d, err := ndls.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// n3 has no age, n2 and n4 have; x has a neighbour without one, too; y has only x, which has none, but a size; z has no edge.
+	fresh := write("new.csv", "id,age,size", "x,,4", "y,,", "z,,", "w,50,")
+	later := write("later.csv", "src,dst,w", "x,n2,1", "x,n3,9", "n4,x,2", "x,w,1", "x,y,1", "w,n10,2", "w,n11,1")
+	out := filepath.Join(dir, "out")
+	if _, err := d.Infer(t.Context(), ndls.InferOptions{Dataset: uri(later, fresh), Out: out, Resources: ndls.Resources{Memory: 256 << 20}}); err != nil {
+		t.Fatal(err)
+	}
+	_, rows, _ := inferred(t, out)
+	sizes := 0
+	for i := range 60 {
+		sizes += i % 7
+	}
+	for id, want := range map[string][]float32{
+		"x": {(2 + 2*4 + 50) / 4.0, 4, 1}, "y": {29, 4, 1}, "z": {29, float32(sizes) / 60, 1}, "w": {50, (2*3 + 4 + 4) / 4.0, 0},
+	} {
+		if got := rows[id][:3]; !slices.Equal(got, want) {
+			t.Errorf("node %s has %v, not %v", id, got, want)
+		}
+	}
+}

@@ -192,6 +192,11 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, columns *prepare.Colu
 	if columns != nil {
 		c.Features = columns.Width()
 	}
+	if plan.Partition.Fill == partition.FillNeighbours {
+		if c.Filled = info.NumFeatures; columns != nil {
+			c.Filled = len(columns.Missing)
+		}
+	}
 	if c.Features > 0 {
 		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds, columns)
 		if err != nil {
@@ -200,6 +205,7 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, columns *prepare.Colu
 		if c.Half, err = halfFeatures(ctx, ds, columns, l1); err != nil {
 			return c, err
 		}
+		c.Half = c.Half && !columns.FromNeighbours()
 	}
 	return c, nil
 }

@@ -24,6 +24,8 @@ const (
 	KindNodes            = "nodes"               // node table
 	KindSplits           = "splits"              // where nodes belong in a split after the first
 	KindFeatures         = "features"            // tile of input features
+	KindUnfilled         = "unfilled-features"   // tile of input features in which missing numbers are the means of their columns
+	KindNeighbours       = "neighbour-sums"      // tile of what neighbours have of columns with missing numbers
 	KindAnswers          = "answers"             // tile of labels or numbers to learn
 	KindLSI              = "lsi"                 // K table
 	KindLSISquares       = "lsi-squares"         // squared distances of nodes, of a panel of the probe

@@ -14,7 +14,7 @@ var made = regexp.MustCompile(`^(?:` + strings.Join([]string{
 	`graph/(?:edges|reversed)/part-\d{5,}\.parquet`,
 	`graph/(?:reversed-)?hops/part-\d{5,}(?:-[0-9a-f]+)?\.hops`,
 	`graph/runs/(?:order\.json|[a-z-]+/\d+-\d+[0-9a-z.-]*)`,
-	`(?:graph/(?:features|answers)|(?:smoothed|soft_labels|predictions)/tiles|predictions/(?:given|errors|corrected))/tile-\d{5,}-\d{5,}\.f(?:16|32)(?:\.rows-\d+-\d+(?:\.(?:left|right))?)?`,
+	`(?:graph/(?:features|answers|unfilled|neighbours)|(?:smoothed|soft_labels|predictions)/tiles|predictions/(?:given|errors|corrected))/tile-\d{5,}-\d{5,}\.f(?:16|32)(?:\.rows-\d+-\d+(?:\.(?:left|right))?)?`,
 	`lsi/(?:(?:epsilon-[0-9e.+-]+/)?part-\d{5,}\.parquet|sample\.json|(?:rows/\d{5,}|squares/\d{5,}-\d{5,})-\d{5,}(?:\.rows-\d+-\d+)?|found/\d+-\d+-(?:[0-9e.+-]+|sample)-\d{5,})`,
 	`(?:smoothed|hops|soft_labels|predictions)/part-\d{5,}\.arrow`,
 	`predictions/tiles/tile-\d{5,}-\d{5,}\.rows(?:\.rows-\d+-\d+)?`,

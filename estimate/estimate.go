@@ -33,6 +33,8 @@ type Counts struct {
 	// float16.
 	Features int  `json:"features"`
 	Half     bool `json:"half"`
+	// Filled is the number of columns that neighbours fill, at most.
+	Filled int `json:"filled,omitempty"`
 	// RowMemory is the memory of a reader of feature rows in bytes, 0 for little ([dataset.Info]).
 	RowMemory int64 `json:"row_memory,omitempty"`
 	// EdgeMemory is the memory of a reader of edges in bytes, 0 for little ([dataset.Info]).

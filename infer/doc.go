@@ -14,6 +14,9 @@
 // over its neighbours u, old ones with the rows Z_u^(k) = d̃_u^(−r) X_u^(k) that were kept, new
 // ones with those that are computed.
 //
+// If neighbours fill missing features, x_v of a new node has the mean, by the weights of its edges, of the neighbours that have a number:
+// old ones whose kept row has no mask, and new ones before they are filled. Where none has, it is the mean of the run's column.
+//
 // New nodes that can be reached from each other by new nodes are a patch. The stationary row
 // of its nodes is the mean, over the edges that lead from the patch to old nodes, by their
 // weights, of the stationary rows z̄ of the components there, which the run has computed. If all
@@ -42,8 +45,8 @@
 //
 // 8·n bytes for n old nodes, 46 for each new node, 70 for each edge of the dataset, 4 for each
 // component, and 8·f for each component with an edge to a new node or in the sample, for f
-// features. A batch takes 4·f·(H+2) bytes for each of its nodes and 16 for each of its edges, at
-// most half of what is free but for a patch that takes more. Temporary files take 8·f bytes for
+// features. A batch takes 4·f·(H+2) bytes for each of its nodes and 16 for each of its edges, and 24 for each column of numbers of a node
+// if neighbours fill them, at most half of what is free but for a patch that takes more. Temporary files take 8·f bytes for
 // each new node.
 //
 // # Determinism

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"ndls/dataset/prepare"
 	"ndls/internal/elementary"
 	"ndls/internal/mem"
 	"ndls/internal/share"
@@ -70,6 +71,8 @@ type engine struct {
 	// d̃. mean says which of the stationary rows is theirs.
 	node, mean []uint32
 	degree1    []float64
+	// fill says what becomes of missing numbers of new nodes, which are NaN in X^(0); nil if there are none.
+	fill *prepare.Columns
 	// means are the stationary rows z̄ of components, alone says that new nodes without a way
 	// to an old one have one of their own.
 	means   []float64
@@ -88,6 +91,9 @@ type batch struct {
 	at    []uint32 // of each new node: its place in the batch, if it is in it
 	// hops has the rows Z^(0), …, Z^(H) of each node. Those of hop 0 are filled, others zero.
 	hops []float32
+	// blanks are the missing numbers, by node and column; those of node i begin at starts[i].
+	blanks []blank
+	starts []int
 	// What comes out: K, whether it is H for want of more hops, and output rows.
 	k      []uint16
 	capped []bool
@@ -115,11 +121,13 @@ func (b *batch) row(i, hop int) []float32 {
 // run computes the batch. hops has X^(0).
 func (b *batch) run(ctx context.Context) error {
 	e := b.e
-	for i, v := range b.nodes {
-		scale(b.row(i, 0), elementary.Pow(e.neighbours.degree1(v), -e.r))
-	}
+	b.findBlanks()
 	if err := b.addOld(); err != nil {
 		return err
+	}
+	b.fillBlanks()
+	for i, v := range b.nodes {
+		scale(b.row(i, 0), elementary.Pow(e.neighbours.degree1(v), -e.r))
 	}
 	for hop := 1; hop <= e.kept.last(); hop++ {
 		if err := ctx.Err(); err != nil {
@@ -194,16 +202,18 @@ func (b *batch) addOld() error {
 			row, weight = append(row, uint8(n-1)), append(weight, of.to(uint32(e.m)+u))
 		}
 		if err := share.Each(e.threads, n, func(k int) error {
-			to := rows[k*e.stride() : (k+1)*e.stride()]
-			if err := e.kept.row(e.node[old[k]], to); err != nil {
-				return err
-			}
-			scale(to, down[k])
-			return nil
+			return e.kept.row(e.node[old[k]], rows[k*e.stride():(k+1)*e.stride()])
 		}); err != nil {
 			return err
 		}
 		part := pairs[:len(row)]
+		for i, p := range part {
+			b.addKnown(int(uint32(p)), weight[i], rows[int(row[i])*e.stride():], true)
+		}
+		_ = share.Each(e.threads, n, func(k int) error {
+			scale(rows[k*e.stride():(k+1)*e.stride()], down[k])
+			return nil
+		})
 		_ = share.Each(e.threads, e.kept.last(), func(hop int) error {
 			w := e.kept.width()
 			for i, p := range part {
@@ -412,7 +422,13 @@ func (e *engine) run(ctx context.Context, b *mem.Budget, features func(nodes []u
 const mostTogether = 1 << 14
 
 // nodeBytes returns the memory of a node in a batch, without its neighbours.
-func (e *engine) nodeBytes() int64 { return 4*int64(e.stride()) + 4*int64(e.outWidth()) + 16 }
+func (e *engine) nodeBytes() int64 {
+	bytes := 4*int64(e.stride()) + 4*int64(e.outWidth()) + 16
+	if e.fill != nil && e.fill.Neighbours {
+		bytes += 24*int64(e.fill.Numbers) + 8
+	}
+	return bytes
+}
 
 func (e *engine) one(ctx context.Context, budget *mem.Budget, nodes, patch, at []uint32, bytes int64,
 	features func(nodes []uint32, put func(i int, row []float32)) error, done func(*batch) error,

@@ -270,7 +270,7 @@ func (j *job) readFeatures(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	if j.columns != nil {
-		in = j.columns.Read(in)
+		in = j.columns.ReadBlank(in)
 	}
 	w, n := j.summary.Features, 0
 	full := make([]float32, w)
@@ -350,7 +350,7 @@ func (j *job) compute(ctx context.Context) (err error) {
 	defer degree1.Free()
 	e := &engine{
 		neighbours: j.joined.neighbours, kept: j.hops, r: j.plan.LSI.R, node: j.joined.node.S, degree1: degree1.S, mean: mean.S,
-		means: j.means.rows.S, alone: !j.global(), rule: j.rule, epsilon: epsilon, threads: j.o.Threads,
+		fill: j.columns, means: j.means.rows.S, alone: !j.global(), rule: j.rule, epsilon: epsilon, threads: j.o.Threads,
 	}
 	for i, v := range e.node {
 		e.degree1[i], e.mean[i] = j.degree1(v), j.means.of(j.run, v)

@@ -63,8 +63,9 @@
 //
 // Committed in this order, except that several workers write the node table and shards at the same time: the node table ([NodesPath]),
 // shards ([EdgesPath]) with their hop streams ([HopPath]), those of the reversed edges ([ReversedPath], [ReversedHopPath]), tiles
-// ([shards.TilePath] in graph/features), the summary ([shards.SummaryPath]). The trailer of a hop stream has the checksum of its shard;
-// with [Options].NoShards it has none. Files of the kind [catalog.KindRun] are removed when no later step reads them.
+// ([shards.TilePath] in graph/features, or in graph/unfilled if the caller fills them: [FillNeighbours]), the summary
+// ([shards.SummaryPath]). The trailer of a hop stream has the checksum of its shard; with [Options].NoShards it has none. Files of the
+// kind [catalog.KindRun] are removed when no later step reads them.
 //
 // # Memory
 //
@@ -111,9 +112,9 @@
 //
 // # Determinism
 //
-// Committed bytes depend on the graph, the labels, the splits, the features and on IntervalBlocks, NoShards, Normalize, Fill, Split,
-// Splits, LabelsPerClass, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget, threads, the order of the input, pieces or
-// resumptions; only the summary tells how often edges were repeated. The type of the tiles depends on the features alone.
+// Committed bytes depend on the graph, the labels, the splits, the features and on IntervalBlocks, NoShards, Normalize, Fill, Columns,
+// Split, Splits, LabelsPerClass, Only, DropEdges, BlankFeatures and Seed. They do not depend on budget, threads, the order of the input,
+// pieces or resumptions; only the summary tells how often edges were repeated. The type of the tiles depends on the features alone.
 //
 // # Not supported
 //

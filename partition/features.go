@@ -113,7 +113,8 @@ func (j tiling) writeTiles(ctx context.Context, p steps.Piece) error {
 		}
 	}
 	if err := j.cat.Remove(ctx, func(e catalog.Entry) bool {
-		return e.Kind == catalog.KindFeatures && tiles.Half(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
+		isTile := e.Kind == catalog.KindFeatures || e.Kind == catalog.KindUnfilled
+		return isTile && tiles.Half(e) && p.First <= int(e.Block) && int(e.Block) < p.Last
 	}); err != nil {
 		return err
 	}
@@ -126,7 +127,12 @@ func (j tiling) tilesOf(half bool) *tiles.Matrix {
 	if half {
 		s.FeatureType = shards.Float16
 	}
-	return tiles.Open(j.cat, j.o.Budget, tiles.Features(s))
+	l := tiles.Features(s)
+	if j.columns.FromNeighbours() {
+		l = Unfilled(j.cat, s)
+		l.Half = half
+	}
+	return tiles.Open(j.cat, j.o.Budget, l)
 }
 
 // writeTilesAs keeps as many tiles in memory as fit and reads the features once for each lot. If that needs more than maxScans readings, it

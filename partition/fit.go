@@ -127,7 +127,7 @@ func (j fitting) use(ctx context.Context) (err error) {
 
 // find reads the features.
 func (j fitting) find(ctx context.Context) (*prepare.Columns, error) {
-	o := prepare.Options{Transform: transform(j.o.Normalize), Fill: j.o.Fill != ""}
+	o := prepare.Options{Transform: transform(j.o.Normalize), Fill: j.o.Fill != "", Neighbours: j.o.Fill == FillNeighbours}
 	return prepare.Fit(ctx, j.o.Budget, j.info, o, func(ctx context.Context, visitor func() prepare.Visit) error {
 		readers, err := j.takeReaders(j.info.RowMemory)
 		if err != nil {

@@ -76,7 +76,7 @@ func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []st
 			return !slices.Contains(keep, step)
 		case catalog.KindEdges, catalog.KindHops, catalog.KindReversed, catalog.KindReversedHops, catalog.KindNodes, catalog.KindSplits:
 			return unnumbered
-		case catalog.KindFeatures:
+		case catalog.KindFeatures, catalog.KindUnfilled:
 			return unnumbered || doubles[e.Path]
 		}
 		return false
@@ -186,7 +186,7 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []steps.Piece, shardsTher
 
 // leftOfTiles returns the cells that lack a tile, or whose tile is float16 although others are not.
 func leftOfTiles(cat *catalog.Catalog, o ordered) (left []steps.Piece) {
-	there := tiles.Committed(cat, catalog.KindFeatures, !hasFullTiles(cat))
+	there := committedTiles(cat, !hasFullTiles(cat))
 	for _, p := range steps.Units(o.Intervals * o.Panels) {
 		if _, ok := there[tiles.Place{Interval: p.First / o.Panels, Panel: p.First % o.Panels}]; !ok {
 			left = append(left, p)
@@ -221,8 +221,8 @@ func (o ordered) panels(p steps.Piece) steps.Piece {
 // doubleTiles returns float16 tiles that also exist as float32; a late attempt left them.
 func doubleTiles(cat *catalog.Catalog) map[string]bool {
 	doubles := map[string]bool{}
-	full := tiles.Committed(cat, catalog.KindFeatures, false)
-	for at, e := range tiles.Committed(cat, catalog.KindFeatures, true) {
+	full := committedTiles(cat, false)
+	for at, e := range committedTiles(cat, true) {
 		if _, ok := full[at]; ok {
 			doubles[e.Path] = true
 		}

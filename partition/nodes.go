@@ -313,7 +313,7 @@ func (j nodeTable) summarise() (shards.Summary, error) {
 	if j.wantFeatures() {
 		s.Features, s.Normalized, s.FeatureType = j.info.NumFeatures, j.normalize(), shards.Float32
 		s.Normalization = j.ordered.Choice
-		if !hasFullTiles(j.cat) {
+		if !hasFullTiles(j.cat) && !HasUnfilled(j.cat) {
 			s.FeatureType = shards.Float16
 		}
 	}

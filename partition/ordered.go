@@ -8,6 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/packed"
+	"ndls/shards"
 	"ndls/tiles"
 )
 
@@ -143,8 +144,25 @@ func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c 
 }
 
 // hasFullTiles reports whether a feature was found that is not exactly float16.
-func hasFullTiles(cat *catalog.Catalog) bool {
-	return len(tiles.Committed(cat, catalog.KindFeatures, false)) > 0
+func hasFullTiles(cat *catalog.Catalog) bool { return len(committedTiles(cat, false)) > 0 }
+
+// committedTiles returns the feature tiles of a type. A partition has tiles of one kind.
+func committedTiles(cat *catalog.Catalog, half bool) map[tiles.Place]catalog.Entry {
+	if HasUnfilled(cat) {
+		return tiles.Committed(cat, catalog.KindUnfilled, half)
+	}
+	return tiles.Committed(cat, catalog.KindFeatures, half)
+}
+
+// HasUnfilled reports whether there are tiles that neighbours have to fill.
+func HasUnfilled(cat *catalog.Catalog) bool { return len(cat.Entries(catalog.KindUnfilled)) > 0 }
+
+// Unfilled returns the layout of feature tiles that neighbours have to fill, of which some are committed. They hold the means of columns in
+// place of missing numbers, and are float32 if one of them is.
+func Unfilled(cat *catalog.Catalog, s shards.Summary) tiles.Layout {
+	l := tiles.Features(s)
+	l.Kind, l.Prefix, l.Half = catalog.KindUnfilled, "graph/unfilled", !hasFullTiles(cat)
+	return l
 }
 
 // cutEdges sets Cuts and Edges. Nodes of degree d end before ends[d].

@@ -38,7 +38,8 @@ type Options struct {
 	Features bool
 	// Normalize is one of the Normalize constants, "" for NormalizeAuto.
 	Normalize string
-	// Fill is FillMean to fill missing features, "" to refuse them.
+	// Fill is FillMean or FillNeighbours to fill missing features, "" to refuse them. FillNeighbours leaves tiles ([Unfilled]) that the
+	// caller fills, once the hop streams are there.
 	Fill string
 	// Split is "" for the published split, if there is one; "random:T,V", by which T nodes of each class train, V validate and the rest
 	// test; or "share:T,V", the same for shares of all labelled nodes.
@@ -72,8 +73,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("partition into intervals of %d blocks", o.IntervalBlocks)
 	case o.Normalize != "" && !slices.Contains(Normalizations, o.Normalize):
 		return fmt.Errorf("unknown normalisation %q: choose one of %s", o.Normalize, strings.Join(Normalizations, ", "))
-	case o.Fill != "" && o.Fill != FillMean:
-		return fmt.Errorf("missing features are filled with %q: choose %s", o.Fill, FillMean)
+	case !slices.Contains([]string{"", FillMean, FillNeighbours}, o.Fill):
+		return fmt.Errorf("missing features are filled with %q: choose %s or %s", o.Fill, FillMean, FillNeighbours)
 	case !slices.Contains([]string{"", OnlyTrain, OnlyTrainValid}, o.Only):
 		return fmt.Errorf("unknown part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
 	case !(o.DropEdges >= 0 && o.DropEdges < 1):
@@ -91,8 +92,11 @@ func (o Options) Validate() error {
 // Normalizations lists the values of Options.Normalize.
 var Normalizations = []string{NormalizeAuto, NormalizeL1, NormalizeNone, NormalizeLog, NormalizeQuantile}
 
-// FillMean is a value of Options.Fill: the mean of the column.
-const FillMean = "mean"
+// Values of Options.Fill.
+const (
+	FillMean       = "mean"       // the mean of the column
+	FillNeighbours = "neighbours" // the mean of the neighbours that have a number, and of the column where none has
+)
 
 // Values of Options.Only.
 const (

@@ -93,7 +93,9 @@ func (j surveying) describe(ctx context.Context) (s Survey, err error) {
 		}
 	}
 	if j.wantFeatures() {
-		s.FeatureType, err = j.checkFeatures(ctx)
+		if s.FeatureType, err = j.checkFeatures(ctx); j.columns.FromNeighbours() {
+			s.FeatureType = shards.Float32
+		}
 	}
 	return s, err
 }

@@ -58,7 +58,7 @@ type PartitionOptions struct {
 	Task string `json:"task,omitempty"`
 	// Normalize is "auto" (L1 for rows that are bags of a few words whose lengths neighbours do not share), "l1", "none", "log" or "quantile".
 	Normalize string `json:"normalize"`
-	// Fill is "mean" to fill missing features, "" to refuse them.
+	// Fill is "mean" or "neighbours" to fill missing features, "" to refuse them.
 	Fill string `json:"fill,omitempty"`
 	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
 	// "share:TRAIN,VALID" shares of all labelled nodes.

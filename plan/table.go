@@ -92,8 +92,8 @@ var Table = []Option{
 		Help: "feature rows: l1 divides them by the sum of their absolute values, none leaves them as they are, auto takes l1 if rows are bags of a few words, unless neighbours share the lengths of their rows. Columns of numbers, but for those of plain=: log takes sign(x)·ln(1+|x|), quantile the quantile of the normal distribution at the rank of a number",
 	},
 	{
-		Name: "fill", Group: Partition, Words: []string{"mean"},
-		Help: "mean: a missing feature (null, NaN, an empty field, a word such as NA) is the mean of its column, and each column with missing numbers has a column of masks behind the features (default they are refused)",
+		Name: "fill", Group: Partition, Words: []string{"mean", "neighbours"},
+		Help: "what a missing feature (null, NaN, an empty field, a word such as NA) becomes: mean, the mean of its column; neighbours, the mean of the node's neighbours that have one, by the weights of edges, and of the column where none has. Each column with missing numbers has a column of masks behind the features (default they are refused)",
 	},
 	{
 		Name: "split", Group: Partition,

@@ -50,7 +50,8 @@ func (env *Env) JoinTiles(ctx context.Context, m *tiles.Matrix, interval int) er
 // tasks of the parts before it are done:
 //
 //	partition      Split, Merge, Count, Gather, Order, Relabel, Rows, Deal and Tiles, or
-//	               Columns, then Whole, as package partition says
+//	               Columns, then Whole, as package partition says; with neighbours that
+//	               fill features Summary, Neighbours and Fill before Whole
 //	lsi            Whole; or Strips, then Whole; or, while K of some nodes is unknown,
 //	               Columns, which make some hops of panels of the probe, and Rows, which find
 //	               K of pieces of the nodes from them, then Whole

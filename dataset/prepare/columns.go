@@ -26,6 +26,8 @@ type Columns struct {
 	// have masks, in ascending order.
 	Means   []float32 `json:"means,omitempty"`
 	Missing []int     `json:"missing,omitempty"`
+	// Neighbours says that the mean over neighbours takes the place of Means, where neighbours have numbers.
+	Neighbours bool `json:"neighbours,omitempty"`
 	// Ranks holds the quantiles of each column, empty in a plain column.
 	Ranks []ranks `json:"ranks,omitempty"`
 	// Categories follow the columns of numbers.
@@ -43,6 +45,9 @@ func (c *Columns) Width() int {
 
 // FirstMask returns the feature that holds the masks of column Missing[0]; those of the others follow.
 func (c *Columns) FirstMask() int { return c.Width() - len(c.Missing) }
+
+// FromNeighbours reports whether neighbours fill some columns. c may be nil.
+func (c *Columns) FromNeighbours() bool { return c != nil && c.Neighbours && len(c.Missing) > 0 }
 
 // Check refuses a dataset whose columns are others than those of c.
 func (c *Columns) Check(info graph.Info) error {
@@ -92,10 +97,16 @@ func (c *Columns) Read(r graph.FeatureReader) graph.FeatureReader {
 	return &reader{FeatureReader: r, c: c, row: make([]float32, c.Width())}
 }
 
+// ReadBlank is [Columns.Read] for a caller that fills missing numbers: if neighbours fill them, they stay NaN.
+func (c *Columns) ReadBlank(r graph.FeatureReader) graph.FeatureReader {
+	return &reader{FeatureReader: r, c: c, row: make([]float32, c.Width()), blank: c.Neighbours}
+}
+
 type reader struct {
 	graph.FeatureReader
-	c   *Columns
-	row []float32
+	c     *Columns
+	row   []float32
+	blank bool // missing numbers stay NaN
 }
 
 // Next implements [graph.FeatureReader].
@@ -118,12 +129,18 @@ func (r *reader) Next() (graph.FeatureRow, error) {
 	if len(f.Dense) != r.c.Numbers || len(f.Categories) != len(r.c.Categories) {
 		return f, fmt.Errorf("%s has %d numbers and %d categories of %d and %d", r.Position(), len(f.Dense), len(f.Categories), r.c.Numbers, len(r.c.Categories))
 	}
-	r.c.code(r.row, f)
+	r.c.code(r.row, f, r.blank)
 	return graph.FeatureRow{ID: f.ID, Dense: r.row}, nil
 }
 
-// code fills to with the features of a row.
-func (c *Columns) code(to []float32, f graph.FeatureRow) {
+// Known reports whether a number of a row of features was not missing.
+func (c *Columns) Known(row []float32, column int) bool {
+	at, may := slices.BinarySearch(c.Missing, column)
+	return !may || row[c.FirstMask()+at] == 0
+}
+
+// code fills to with the features of a row. With blank, missing numbers stay NaN.
+func (c *Columns) code(to []float32, f graph.FeatureRow, blank bool) {
 	clear(to[c.Numbers:])
 	mask := to[c.FirstMask():]
 	for i, x := range f.Dense {
@@ -131,7 +148,9 @@ func (c *Columns) code(to []float32, f graph.FeatureRow) {
 			to[i] = c.number(i, x)
 			continue
 		}
-		to[i] = c.Means[i]
+		if to[i] = x; !blank {
+			to[i] = c.Means[i]
+		}
 		if at, found := slices.BinarySearch(c.Missing, i); found { // a new node may miss a number that no other misses
 			mask[at] = 1
 		}

@@ -7,7 +7,8 @@
 // rows, also to those of nodes that arrive later. A row has the columns of numbers of the dataset, then a column of 0 and 1 for each value
 // or bucket of each category, then a column of masks for each column of numbers in which a number is missing: 1 where it is.
 //
-//	missing number  the mean of the transformed column, rounded to float32; 0 in a column without any number
+//	missing number  the mean of the transformed column, rounded to float32; 0 in a column without any number. With [Options].Neighbours the
+//	                caller puts the mean of neighbours in its place
 //	category        of up to [MostValues] values, a column for each, in order: whole numbers by value, others by their bytes. A missing or
 //	                unknown value has zeros. Of more values, [Buckets] columns, of which a hash of the value chooses one
 //	log             x becomes sign(x)·ln(1 + |x|)

@@ -39,7 +39,7 @@ var rules = []rule{
 	{"stage/measures", []string{"plan", "estimate", "=stage", "stage/imports", "dataset", "train", "tiles", "catalog", "shards", "internal"}},
 	{"stage/features", []string{"plan", "estimate", "=stage", "stage/graph", "stage/depth", "dataset", "smooth", "fastrp", "train", "hops", "group", "tiles", "catalog", "shards", "internal"}},
 	{"stage/depth", []string{"plan", "estimate", "steps", "=stage", "stage/graph", "partition", "lsi", "smooth", "hops", "group", "spmv", "tiles", "catalog", "shards", "internal"}},
-	{"stage/imports", []string{"plan", "estimate", "steps", "=stage", "partition", "dataset", "tiles", "catalog", "shards", "internal"}},
+	{"stage/imports", []string{"plan", "estimate", "steps", "=stage", "stage/graph", "partition", "dataset", "smooth", "tiles", "catalog", "shards", "internal"}},
 	{"stage/graph", []string{"plan", "=stage", "partition", "lsi", "smooth", "hops", "group", "spmv", "tiles", "catalog", "shards", "internal"}},
 	{"stage", []string{"plan", "estimate", "steps", "tiles", "dataset", "partition", "smooth", "train", "hops", "group", "catalog", "shards", "internal"}},
 	{"export", []string{"tiles", "catalog", "shards", "internal"}},

@@ -79,6 +79,8 @@ func (Partition) Writes() []stage.Kind {
 		{Name: catalog.KindIDs, Lasting: true, Rows: countIDs},
 		{Name: catalog.KindColumns, Lasting: true},
 		{Name: catalog.KindFeatures, Lasting: true},
+		{Name: catalog.KindUnfilled},
+		{Name: catalog.KindNeighbours},
 		{Name: catalog.KindAnswers, Lasting: true},
 		{Name: catalog.KindHops}, // rebuilt from edges if missing, if there are shards
 		{Name: catalog.KindReversedHops},
@@ -94,8 +96,11 @@ func (Partition) Shape(p plan.Options, _ shards.Summary) stage.Shape {
 	if partition.Fits(p.Partition.Dataset, PartitionOptions(p)) {
 		next = partition.NextFitted(next)
 	}
+	if p.Partition.Fill == partition.FillNeighbours {
+		next = thenFilled(next)
+	}
 	if p.Answers() {
-		return stage.Steps{Next: thenAnswers(next)}
+		next = thenAnswers(next)
 	}
 	return stage.Steps{Next: next}
 }
@@ -134,6 +139,9 @@ func (Partition) Cost(s *estimate.Sheet) {
 		CostOfRows(s, estimate.TileBytes(s.Nodes, s.Classes, false))
 	}
 	s.Moves(2 * float64(s.Nodes) * float64(packed.Panels(s.Features)*packed.PanelColumns) / float64(s.Workers)) // read and stored
+	if s.Filled > 0 && s.Features > 0 {
+		costOfFilling(s)
+	}
 }
 
 // textKeys is the number of numbers that a thread puts in order while it sorts one text id or looks it up.
@@ -156,9 +164,12 @@ func (Partition) Run(ctx context.Context, env *stage.Env) (err error) {
 	}
 	o := PartitionOptions(env.Plan)
 	o.Budget, o.Threads, o.Scratch = env.Budget, env.Resources.Threads, env.Resources.Scratch
-	if t := env.Task; !env.Whole() {
-		if string(t.Part) == answersStep {
+	if t := env.Task; !env.Whole() && string(t.Part) != summaryStep {
+		switch string(t.Part) {
+		case answersStep:
 			return Answers{env}.commit(ctx)
+		case neighboursStep, fillStep:
+			return fill(ctx, env)
 		}
 		if !partition.IsStep(string(t.Part)) {
 			return env.NoPart()
@@ -172,7 +183,10 @@ func (Partition) Run(ctx context.Context, env *stage.Env) (err error) {
 	defer func() { err = errors.Join(err, ds.Close()) }()
 	s, err := partition.Run(ctx, ds, env.Catalog, o)
 	env.Report.Rows = s.Nodes
-	if err != nil {
+	if err == nil && env.Whole() {
+		err = fill(ctx, env)
+	}
+	if err != nil || !env.Whole() {
 		return err
 	}
 	return Answers{env}.commit(ctx)

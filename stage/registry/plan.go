@@ -27,6 +27,13 @@ func Validate(p plan.Options) error {
 	if _, _, err := partition.Drawn(p.Partition.Split, 1, 1); err != nil {
 		return failure.Of(failure.ErrOption, "--%w", err)
 	}
+	if fill := p.Partition.Fill; fill == partition.FillNeighbours && (stage.Directed(p) || p.Partition.Normalize == partition.NormalizeL1) {
+		why := "of a dataset with directed=true, where it is open which end of an edge fills the other: leave out directed=true to use every edge in both directions"
+		if !stage.Directed(p) {
+			why = fmt.Sprintf("with --normalize %s, which divides rows before their missing numbers are known: leave out --normalize %[1]s", partition.NormalizeL1)
+		}
+		return failure.Of(failure.ErrOption, "--fill %s %s, or give --fill %s", fill, why, partition.FillMean)
+	}
 	if p.DropFeatures && p.Embeds() {
 		return failure.Of(failure.ErrOption, "--keep-features=false with --rule %s, which reads no features: give --features none, which does not import them", p.Smooth.Rule)
 	}

@@ -114,6 +114,8 @@ func TestValidateRules(t *testing.T) {
 		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.KeepHops = "nafs", "0..3" }, "leave --keep-hops out"},
 		{func(p *plan.Options) { p.Smooth.Rule, p.Smooth.LabelColumns = "nafs", 2 }, "leave --label-columns out"},
 		{func(p *plan.Options) { p.Smooth.Rule, p.DropFeatures = "nafs", true }, "leave --keep-features=false out"},
+		{func(p *plan.Options) { p.Partition.Fill, p.Partition.Normalize = "neighbours", "l1" }, "--fill neighbours with --normalize l1, which divides rows before"},
+		{func(p *plan.Options) { p.Partition.Fill, p.Partition.Dataset = "neighbours", "edges:e?directed=true" }, "or give --fill mean"},
 		{func(p *plan.Options) { p.Smooth.LabelColumns = 1 }, "--label-columns 1 is neither 0, for none, nor a number of parts from 2 to 64"},
 	} {
 		p := plan.Default()

@@ -33,7 +33,7 @@ class RunOptions(TypedDict, total=False):
     epochs: int | None
     epsilon: float | None
     features: Literal["none"] | None
-    fill: Literal["mean"] | None
+    fill: Literal["mean", "neighbours"] | None
     group_size: int | None
     hidden: int | None
     hidden_norm: Literal["none", "layer"] | None
@@ -127,7 +127,7 @@ class PlanOptions(TypedDict, total=False):
     epsilon: float | None
     expect_hops: int | None
     features: int | Literal["none"] | None
-    fill: Literal["mean"] | None
+    fill: Literal["mean", "neighbours"] | None
     group_size: int | None
     half_features: bool | None
     hidden: int | None
@@ -196,7 +196,7 @@ class InspectOptions(TypedDict, total=False):
     config: str | int | os.PathLike[str] | None
     drop_edges: float | None
     features: Literal["none"] | None
-    fill: Literal["mean"] | None
+    fill: Literal["mean", "neighbours"] | None
     interval_blocks: int | None
     kernel: str | int | os.PathLike[str] | None
     labels_per_class: int | None
