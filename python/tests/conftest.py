@@ -56,9 +56,9 @@ def run(arrays: Arrays, tmp_path_factory: pytest.TempPathFactory) -> ndls.Run:
     return ndls.run(graph, tmp_path_factory.mktemp("runs") / "run", progress=False, splits=2, runs=2, epochs=5, keep_hops=range(3), memory="512MiB")
 
 
-def imported(graph: ndls.Graph, path: Path, directed: bool = False) -> ndls.Run:
+def imported(graph: ndls.Graph, path: Path, directed: bool = False, **options: str) -> ndls.Run:
     """Imports a graph, and keeps its features and one hop of them."""
-    ndls.command("partition", progress=False, dataset=graph, run=path, normalize="none", memory="512MiB")
+    ndls.command("partition", progress=False, dataset=graph, run=path, **{"normalize": "none", "memory": "512MiB"} | options)
     if not directed:
         ndls.command("lsi", progress=False, run=path, probes=16, memory="512MiB")
     ndls.command("smooth", progress=False, run=path, rule="sgc", hops=1, keep_hops="0..1", memory="512MiB")

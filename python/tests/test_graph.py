@@ -11,6 +11,7 @@ import pytest
 from conftest import Arrays, imported
 
 import ndls
+from ndls._graph import table_uri
 
 
 def in_input_order(run: ndls.Run, rows: Any) -> Any:
@@ -333,6 +334,21 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
     run = imported(ndls.from_arrow(edges, nodes, id="id", features="x, y"), tmp_path / "run")
     assert sorted(run.ids.tolist()) == [1, 5, 7, 2**40]
     assert run.hops["hop_0"][run.index([2**40, 7])].tolist() == [[3], [2]]
+
+
+def test_categories_and_missing_numbers(tmp_path: Path) -> None:
+    edges = pa.table({"src": [0, 1, 1], "dst": [1, 2, 3]})
+    nodes = pa.table({"id": [0, 1, 2, 3], "kind": ["b", "a", None, "b"], "age": [3.0, None, 5.0, 0.0], "share": [0.5, 0.25, 0.5, 1.0]})
+    columns: dict[str, Any] = {"id": "id", "features": ["age", "share"], "categories": "kind", "plain": "share"}
+    run = imported(ndls.from_arrow(edges, nodes, **columns), tmp_path / "run", normalize="log", fill="neighbours")
+    ages = [np.log1p(3), (np.log1p(3) + np.log1p(5)) / 3, np.log1p(5), 0]
+    expected = np.array([[ages[0], 0.5, 0, 1, 0], [ages[1], 0.25, 1, 0, 1], [ages[2], 0.5, 0, 0, 0], [0, 1, 0, 1, 0]])
+    np.testing.assert_allclose(run.hops["hop_0"][run.index(range(4))], expected, rtol=1e-6)
+    with pytest.raises(KeyError, match="city"):
+        ndls.from_arrow(edges, nodes, id="id", categories=["city"])
+    with pytest.raises(ValueError, match="give it as nodes"):
+        table_uri("edges.csv", plain="share")
+    assert table_uri("e.csv", "n.csv", categories=["a", "b"], features="x") == "table:e.csv?nodes=n.csv&features=x&categories=a,b"
 
 
 def test_attributes_of_pyg(arrays: Arrays, tmp_path: Path) -> None:

@@ -317,6 +317,8 @@ def from_arrow(
     weight: str | None = None,
     id: str | None = None,
     features: Sequence[str] | str | None = None,
+    categories: Sequence[str] | str | None = None,
+    plain: Sequence[str] | str | None = None,
     label: str | None = None,
     split: str | None = None,
     directed: bool = False,
@@ -335,6 +337,8 @@ def from_arrow(
         weight: The column with the weight of each edge.
         id: The column of ``nodes`` with the id. It is found by the name ``id`` or ``node``.
         features: Columns of ``nodes``: numbers, or lists of numbers of equal length.
+        categories: Columns of ``nodes`` with text or whole numbers, each value of which becomes a feature of 0 and 1.
+        plain: Those of ``features`` that ``normalize="log"`` and ``"quantile"`` leave as they are.
         label: The column of ``nodes`` with the class; null is none.
         split: The column of ``nodes`` with ``"train"``, ``"valid"`` or ``"test"``.
         directed: As for ``from_arrays``, and so are the next two.
@@ -348,10 +352,10 @@ def from_arrow(
     """
     edges = edges if isinstance(edges, pa.Table) else pa.table(edges)
     nodes = nodes if nodes is None or isinstance(nodes, pa.Table) else pa.table(nodes)
-    names = [features] if isinstance(features, str) else list(features or [])
+    names, coded = _names(features), _names(categories)
     edges = _columns(edges, "edges", [src, dst, weight], src is not None and dst is not None)
     if nodes is not None:
-        nodes = _columns(nodes, "nodes", [id, *names, label, split], id is not None)
+        nodes = _columns(nodes, "nodes", [id, *names, *coded, label, split], id is not None)
     out, temporary = _folder(folder)
     _write(edges, out / "edges.parquet")
     if nodes is not None:
@@ -364,6 +368,8 @@ def from_arrow(
         weight=weight,
         id=id,
         features=names,
+        categories=coded,
+        plain=plain,
         label=label,
         split=split,
         directed=directed,
@@ -382,6 +388,8 @@ def table_uri(
     weight: str | None = None,
     id: str | None = None,
     features: Sequence[str] | str | None = None,
+    categories: Sequence[str] | str | None = None,
+    plain: Sequence[str] | str | None = None,
     label: str | None = None,
     split: str | None = None,
     directed: bool = False,
@@ -389,13 +397,13 @@ def table_uri(
     missing: Sequence[str] | str | None = None,
 ) -> str:
     """Spells the dataset URI of tables that are written already; the names of columns are those of ``from_arrow``."""
-    names = [features] if isinstance(features, str) else list(features or [])
-    if nodes is None and (id or names or label or split):
-        raise ValueError("id, features, label and split name columns of a table of nodes: give it as nodes")
+    columns = {"id": id, "features": _names(features), "categories": _names(categories), "plain": _names(plain), "label": label, "split": split}
+    if nodes is None and any(columns.values()):
+        raise ValueError(f"{', '.join(columns)} name columns of a table of nodes: give it as nodes")
     keys: dict[str, Any] = {"src": src, "dst": dst, "weight": weight, "repeated": repeated, "directed": "true" if directed else None}
-    keys["missing"] = [missing] if isinstance(missing, str) else list(missing or [])
+    keys["missing"] = _names(missing)
     if nodes is not None:
-        keys |= {"nodes": nodes, "id": id, "features": names, "label": label, "split": split}
+        keys |= {"nodes": nodes} | columns
     return _uri("table", edges, keys)
 
 
@@ -428,6 +436,11 @@ def from_polars(edges: polars.DataFrame | polars.LazyFrame, nodes: polars.DataFr
         return (frame.collect(engine="streaming") if hasattr(frame, "collect") else frame).to_arrow()
 
     return from_arrow(table(edges), None if nodes is None else table(nodes), **columns)
+
+
+def _names(names: Sequence[str] | str | None) -> list[str]:
+    """Returns a list of names, of which one may stand alone."""
+    return [names] if isinstance(names, str) else list(names or [])
 
 
 def _folder(folder: Folder) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:

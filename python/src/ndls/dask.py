@@ -30,7 +30,7 @@ def from_dataframes(edges: Any, nodes: Any = None, *, folder: str | os.PathLike[
         nodes: A row for each node, or None: then the nodes are those that occur in edges.
         folder: A folder that all nodes see. It gets ``edges`` and ``nodes``, and has neither yet.
         columns: The names of columns and the options of ``ndls.from_arrow``: ``src``, ``dst``, ``weight``,
-            ``id``, ``features``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
+            ``id``, ``features``, ``categories``, ``plain``, ``label``, ``split``, ``directed``, ``repeated`` and ``missing``.
 
     Raises:
         FileExistsError: The folder has edges or nodes already.
