@@ -60,6 +60,11 @@ func TestInferColumns(t *testing.T) {
 	if _, err := d.Infer(t.Context(), o); err == nil || !strings.Contains(err.Error(), "categories=") {
 		t.Errorf("other columns: %v", err)
 	}
+	later = write("renamed.csv", []string{"id,height,kind", "x,,zzz", "y,7,a", "z,1,a"})
+	o.Dataset = strings.ReplaceAll(uri(filepath.Join(dir, "later.csv"), later), "features=age", "features=height")
+	if _, err := d.Infer(t.Context(), o); err == nil || !strings.Contains(err.Error(), `column "height"`) || !strings.Contains(err.Error(), `column "age"`) {
+		t.Errorf("other names: %v", err)
+	}
 	c.Run = filepath.Join(dir, "inductive")
 	if _, err := ndls.RunInductive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "--inductive") {
 		t.Errorf("inductive: %v", err)

@@ -41,6 +41,8 @@ type Info struct {
 	NumNodes int64
 	// NumFeatures is the width of a feature row, 0 for none.
 	NumFeatures int
+	// Columns names the columns that hold the features, each of one or several, where they have names.
+	Columns []string
 	// Categories names columns of values that are no numbers: [FeatureRow].Categories holds them.
 	Categories []string
 	// Plain lists the features, in ascending order, that transforms leave as they are.

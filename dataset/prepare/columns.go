@@ -19,6 +19,8 @@ const (
 type Columns struct {
 	// Numbers is the number of columns of numbers of the dataset.
 	Numbers int `json:"numbers"`
+	// Names lists the columns of the dataset that hold the numbers, if they have names.
+	Names []string `json:"names,omitempty"`
 	// Transform is Log, Quantile or "". Plain lists columns of numbers that are not transformed, in ascending order.
 	Transform string `json:"transform,omitempty"`
 	Plain     []int  `json:"plain,omitempty"`
@@ -58,10 +60,25 @@ func (c *Columns) Check(info graph.Info) error {
 	switch {
 	case info.NumFeatures != c.Numbers:
 		return graph.BadData(info.Name, "has %d features beside categories, and the nodes of the run %d: name the same columns in the same order", info.NumFeatures, c.Numbers)
+	case len(info.Columns) > 0 && len(c.Names) > 0 && !slices.Equal(info.Columns, c.Names):
+		at := 0
+		for at < min(len(info.Columns), len(c.Names)) && info.Columns[at] == c.Names[at] {
+			at++
+		}
+		return graph.BadData(info.Name, "has features in %s where the nodes of the run have them in %s: name the same columns in the same order with features=, or rename the column",
+			nameAt(info.Columns, at), nameAt(c.Names, at))
 	case !slices.Equal(info.Categories, names):
 		return graph.BadData(info.Name, "has the categories %q, and the nodes of the run %q: name the same columns in the same order with categories=", info.Categories, names)
 	}
 	return nil
+}
+
+// nameAt returns how messages name one of the columns.
+func nameAt(names []string, at int) string {
+	if at == len(names) {
+		return "no further column"
+	}
+	return fmt.Sprintf("column %q", names[at])
 }
 
 // isPlain reports whether a column of numbers stays as it is.

@@ -31,7 +31,7 @@ type Rows func(ctx context.Context, visitor func() Visit) error
 
 // Fit finds how the columns of a dataset become features.
 func Fit(ctx context.Context, b *mem.Budget, info graph.Info, o Options, rows Rows) (*Columns, error) {
-	c := &Columns{Numbers: info.NumFeatures, Transform: o.Transform, Plain: info.Plain, Neighbours: o.Neighbours}
+	c := &Columns{Numbers: info.NumFeatures, Names: info.Columns, Transform: o.Transform, Plain: info.Plain, Neighbours: o.Neighbours}
 	if o.Transform == "" {
 		c.Plain = nil
 	}

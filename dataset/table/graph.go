@@ -303,7 +303,7 @@ func (g *Graph) openNodes(ctx context.Context) (err error) {
 			return graph.BadURI("features= or categories= names the column %s, which holds the ids", name)
 		}
 	}
-	g.info.Categories = s.categories
+	g.info.Columns, g.info.Categories = s.features, s.categories
 	for i, name := range s.features {
 		for at := range max(g.widths[i], 1) {
 			if slices.Contains(s.plain, name) {
