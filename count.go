@@ -192,10 +192,11 @@ func statedCounts(ctx context.Context, ds dataset.Dataset, columns *prepare.Colu
 	if columns != nil {
 		c.Features = columns.Width()
 	}
-	if plan.Partition.Fill == partition.FillNeighbours {
-		if c.Filled = info.NumFeatures; columns != nil {
-			c.Filled = len(columns.Missing)
-		}
+	if partition.FitReads(info.Identity, imports.PartitionOptions(plan)) {
+		c.Fitted = info.NumFeatures + len(info.Categories)
+	}
+	if columns.FromNeighbours() {
+		c.Filled = len(columns.Missing)
 	}
 	if c.Features > 0 {
 		l1, _, err := partition.Normalizes(ctx, plan.Partition.Normalize, ds, columns)

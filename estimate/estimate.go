@@ -33,6 +33,8 @@ type Counts struct {
 	// float16.
 	Features int  `json:"features"`
 	Half     bool `json:"half"`
+	// Fitted is the number of columns of numbers and categories of the dataset if they are read before the import of features, else 0.
+	Fitted int `json:"fitted,omitempty"`
 	// Filled is the number of columns that neighbours fill, at most.
 	Filled int `json:"filled,omitempty"`
 	// RowMemory is the memory of a reader of feature rows in bytes, 0 for little ([dataset.Info]).

@@ -71,6 +71,21 @@ func ReadColumns(ctx context.Context, cat *catalog.Catalog) (*prepare.Columns, e
 	return c.Index(), nil
 }
 
+// FitReads reports whether the step Fit reads the features of the dataset of an identity.
+func FitReads(identity string, o Options) bool {
+	return Fits(identity, o) && (o.Fill != "" || o.Normalize == NormalizeQuantile || dataset.HasCategories(identity))
+}
+
+// FitReadings returns how often the step Fit reads features of so many columns of numbers and categories, if it does, within free bytes.
+func FitReadings(o Options, columns int, free int64) int64 {
+	return prepare.Readings(o.fit(), columns, free)
+}
+
+// fit returns what the step Fit is to find.
+func (o Options) fit() prepare.Options {
+	return prepare.Options{Transform: transform(o.Normalize), Fill: o.Fill != "", Neighbours: o.Fill == FillNeighbours}
+}
+
 // FitColumns finds the columns of a dataset whose streams can be read; they are nil if there is no step Fit.
 func FitColumns(ctx context.Context, ds dataset.Dataset, o Options) (_ *prepare.Columns, err error) {
 	if !Fits(ds.Info().Identity, o) {
@@ -127,8 +142,7 @@ func (j fitting) use(ctx context.Context) (err error) {
 
 // find reads the features.
 func (j fitting) find(ctx context.Context) (*prepare.Columns, error) {
-	o := prepare.Options{Transform: transform(j.o.Normalize), Fill: j.o.Fill != "", Neighbours: j.o.Fill == FillNeighbours}
-	return prepare.Fit(ctx, j.o.Budget, j.info, o, func(ctx context.Context, visitor func() prepare.Visit) error {
+	return prepare.Fit(ctx, j.o.Budget, j.info, j.o.fit(), func(ctx context.Context, visitor func() prepare.Visit) error {
 		readers, err := j.takeReaders(j.info.RowMemory)
 		if err != nil {
 			return err

@@ -213,6 +213,29 @@ func rank(ctx context.Context, b *mem.Budget, counts []int64, rows Rows) ([]rank
 	return found, nil
 }
 
+// Readings returns how often Fit reads the rows of a dataset with so many columns, within free bytes.
+func Readings(o Options, columns int, free int64) (n int64) {
+	if columns == 0 {
+		return 0
+	}
+	n = 1
+	if o.Transform != Quantile {
+		return n
+	}
+	for i, bits := range digits {
+		starts := int64(1)
+		if i > 0 {
+			starts = MostPoints
+		}
+		together := max(free/2/(starts<<bits*4), 1) // columns whose counters fit
+		n += (int64(columns) + together - 1) / together
+	}
+	if o.Fill {
+		n++
+	}
+	return n
+}
+
 // countDigit reads the rows once for some columns.
 func countDigit(ctx context.Context, b *mem.Budget, some []*search, bits uint, rows Rows) (err error) {
 	defer func() {

@@ -139,6 +139,7 @@ func (Partition) Cost(s *estimate.Sheet) {
 		CostOfRows(s, estimate.TileBytes(s.Nodes, s.Classes, false))
 	}
 	s.Moves(2 * float64(s.Nodes) * float64(packed.Panels(s.Features)*packed.PanelColumns) / float64(s.Workers)) // read and stored
+	s.Moves(float64(s.Nodes) * float64(s.Fitted) * float64(partition.FitReadings(PartitionOptions(s.Plan), s.Fitted, s.Budget())))
 	if s.Filled > 0 && s.Features > 0 {
 		costOfFilling(s)
 	}

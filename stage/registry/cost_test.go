@@ -2,6 +2,7 @@ package registry
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -321,6 +322,27 @@ func TestPlannedSeconds(t *testing.T) {
 	wide.Features = 6400
 	if narrow, wide := seconds(c, 2, control.Partition), seconds(wide, 2, control.Partition); wide < 10*narrow {
 		t.Errorf("partition: %.1f s for 64 columns, %.1f s for 6400", narrow, wide)
+	}
+	p := plan.Default()
+	p.Partition.Fill = "mean"
+	fitted := c
+	fitted.Fitted = 64
+	figures := func(c estimate.Counts) control.Figures {
+		list, err := estimate.Run(c, p, control.Resources{Memory: 8 << 30, Threads: 2}, 0, Costs(control.Partition)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0]
+	}
+	once := figures(fitted).Seconds - figures(c).Seconds
+	p.Partition.Normalize = "quantile"
+	if five := figures(fitted).Seconds - figures(c).Seconds; once <= 0 || math.Abs(five-5*once) > 1e-6*five {
+		t.Errorf("partition: %.3g s for one reading of 64 columns, %.3g s for five", once, five)
+	}
+	filled := fitted
+	filled.Filled = 64
+	if p.Partition.Fill = "neighbours"; figures(filled).Passes == 0 || figures(filled).PeakDiskBytes <= figures(fitted).PeakDiskBytes {
+		t.Errorf("partition that neighbours fill: %+v, and %+v before", figures(filled), figures(fitted))
 	}
 }
 
