@@ -1,6 +1,7 @@
 package ndls_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,9 +66,67 @@ func TestInferColumns(t *testing.T) {
 	if _, err := d.Infer(t.Context(), o); err == nil || !strings.Contains(err.Error(), `column "height"`) || !strings.Contains(err.Error(), `column "age"`) {
 		t.Errorf("other names: %v", err)
 	}
-	c.Run = filepath.Join(dir, "inductive")
-	if _, err := ndls.RunInductive(t.Context(), c); err == nil || !strings.Contains(err.Error(), "--inductive") {
-		t.Errorf("inductive: %v", err)
+}
+
+// TestInductiveColumns takes means, quantiles and values of categories from the training nodes alone.
+func TestInductiveColumns(t *testing.T) {
+	dir := t.TempDir()
+	nodes, edges := []string{"id,age,size,kind,y,split"}, []string{"src,dst"}
+	for i := range 240 {
+		split, age, kind := []string{"train", "valid", "test"}[i%3], fmt.Sprint(i%3*1000+i%7), fmt.Sprint("k", i%3)
+		if i%8 > 4 {
+			age = ""
+		}
+		nodes = append(nodes, fmt.Sprintf("n%d,%s,%d,%s,%d,%s", i, age, i, kind, i/3%2, split))
+		edges = append(edges, fmt.Sprintf("n%d,n%d", i, (i*7+1)%240), fmt.Sprintf("n%d,n%d", i, (i+6)%240))
+	}
+	write := func(name string, lines []string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	uri := "table:" + write("edges.csv", edges) + "?nodes=" + write("nodes.csv", nodes) + "&id=id&features=age,size&plain=age&categories=kind&label=y&split=split"
+	for _, fill := range []string{"mean", "neighbours"} {
+		c := quick(filepath.Join(dir, fill))
+		c.Dataset = uri
+		c.Options = func(o *ndls.Options) {
+			o.Partition.Fill, o.Partition.Normalize, o.Train.Epochs, o.Train.Runs = fill, "quantile", 3, 1
+		}
+		d, err := ndls.RunInductive(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, err := d.Graph(t.Context()); err != nil || g.Nodes != 240 || g.Features != 4 { // age, size, k0 and a mask
+			t.Errorf("graph %+v, %v", g, err)
+		}
+		if _, err = ndls.RunInductive(t.Context(), c); err != nil { // nothing is left
+			t.Fatal(err)
+		}
+		var texts []string
+		for _, suffix := range []string{"", ndls.TrainSuffix, ndls.ValidSuffix} {
+			text, err := os.ReadFile(filepath.Join(c.Run+suffix, "graph", "columns.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, string(text))
+		}
+		var found struct {
+			Means      []float64                   `json:"means"`
+			Categories []struct{ Values []string } `json:"categories"`
+			Ranks      []struct{ Count int64 }     `json:"ranks"`
+		}
+		if err := json.Unmarshal([]byte(texts[0]), &found); err != nil || texts[1] != texts[0] || texts[2] != texts[0] {
+			t.Fatalf("columns %v, %v", texts, err)
+		}
+		if found.Means[0] > 6 || found.Ranks[1].Count != 80 || !slices.Equal(found.Categories[0].Values, []string{"k0"}) {
+			t.Errorf("columns of other nodes count: %+v", found)
+		}
+		c.Discard = true
+		if _, err := ndls.Run(t.Context(), c, ndls.StagePartition); err == nil || !strings.Contains(err.Error(), "--inductive") {
+			t.Errorf("the whole graph imported without its training nodes: %v", err)
+		}
 	}
 }
 

@@ -172,6 +172,8 @@ type Config struct {
 	// TrainOn are run directories whose rows models are trained on, in place of the run's own:
 	// the rows of the training nodes of the first, and of the validation nodes of the last.
 	TrainOn []string
+	// columnsOf is the run directory of the training nodes, which says how columns become features.
+	columnsOf string
 	// LabelEpsilons are distances for which smoothing is to be tried later. Where K is found by this
 	// call, it is found for those above Options.LSI.Epsilon, too, in the same passes. They change no result.
 	LabelEpsilons []float64

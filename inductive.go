@@ -8,7 +8,6 @@ import (
 	"ndls/internal/failure"
 	"ndls/partition"
 	"ndls/plan"
-	"ndls/stage/imports"
 )
 
 // Where RunInductive smooths the rows that models are trained on: in folders beside the run
@@ -23,7 +22,8 @@ const (
 // of the training nodes, in a run directory named c.Run and [TrainSuffix], that of the training and
 // the validation nodes, in one named c.Run and [ValidSuffix], and the whole graph, in c.Run. Models
 // are fitted to the rows of training nodes in the first, choose their epoch by the rows of
-// validation nodes in the second, and predict all nodes of the third. After an error the
+// validation nodes in the second, and predict all nodes of the third. Means, quantiles and
+// categories of columns come from the training nodes. After an error the
 // same call goes on where this one stopped.
 func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	if c.SoftLabels != "" || len(c.TrainOn) > 0 {
@@ -35,10 +35,6 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	}
 	if c.Dataset == "" {
 		return nil, errNoDataset
-	}
-	if partition.Fits(c.Dataset, imports.PartitionOptions(given)) {
-		return nil, failure.Of(ErrOption, "--inductive imports three graphs, and each would find means, quantiles and categories of its own: leave out --fill, --normalize %s and %s, and categories; prepare the columns before the import",
-			partition.NormalizeLog, partition.NormalizeQuantile)
 	}
 	if err := rundirName(c.Run); err != nil { // the names of the parts would be valid
 		return nil, err
@@ -54,7 +50,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	if err := last.checkOptions(recordedOptions(ctx, last.TrainOn[0])); err != nil {
 		return nil, err
 	}
-	normalize := given.Partition.Normalize
+	normalize, columns := given.Partition.Normalize, ""
 	var on []string
 	for _, part := range []struct{ suffix, only, split string }{
 		{TrainSuffix, partition.OnlyTrain, "train"}, {ValidSuffix, partition.OnlyTrainValid, "valid"},
@@ -63,7 +59,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 		sub.Run = c.Run + part.suffix
 		sub.Options = func(o *Options) {
 			*o = c.Over(*o)
-			o.Partition.Only, o.Partition.Normalize = part.only, normalize
+			o.Partition.Only, o.Partition.Normalize, o.Partition.Columns = part.only, normalize, columns
 			o.Smooth.Targets, o.Smooth.KeepHops = plan.LabelledTargets, ""
 		}
 		logger(c.Log).Info("inductive: smoothing a part of the graph", "run", sub.Run, "nodes", part.only)
@@ -82,6 +78,10 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 				normalize = partition.NormalizeL1
 			}
 		}
+		// Columns become features as those of the training nodes do.
+		if e, fitted := d.cat.Lookup(partition.ColumnsPath); fitted {
+			columns, c.columnsOf = e.Checksum, c.Run+TrainSuffix
+		}
 		if g.Splits[part.split] > 0 {
 			on = append(on, sub.Run)
 		}
@@ -90,7 +90,7 @@ func RunInductive(ctx context.Context, c Config) (*Directory, error) {
 	whole := c
 	whole.Options = func(o *Options) {
 		*o = c.Over(*o)
-		o.Partition.Normalize = normalize
+		o.Partition.Normalize, o.Partition.Columns = normalize, columns
 	}
 	return Run(ctx, whole)
 }

@@ -247,7 +247,10 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 	for _, epsilon := range j.LabelEpsilons {
 		r.work.Inputs.LabelEpsilons += strconv.FormatFloat(epsilon, 'g', -1, 64) + ","
 	}
-	if dirs := j.TrainOn; len(dirs) > 0 {
+	if dirs := j.TrainOn; len(dirs) > 0 || j.columnsOf != "" {
+		if len(dirs) == 0 {
+			dirs = []string{j.columnsOf}
+		}
 		r.work.Inputs.TrainRows, r.work.Inputs.ValidRows = dirs[0], dirs[len(dirs)-1]
 	}
 	return r, nil

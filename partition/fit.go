@@ -55,12 +55,7 @@ func ReadColumns(ctx context.Context, cat *catalog.Catalog) (*prepare.Columns, e
 	if !there {
 		return nil, nil
 	}
-	r, err := cat.Stream(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
+	text, err := ColumnsText(ctx, cat, e)
 	c := &prepare.Columns{}
 	if err == nil {
 		err = json.Unmarshal(text, c)
@@ -69,6 +64,16 @@ func ReadColumns(ctx context.Context, cat *catalog.Catalog) (*prepare.Columns, e
 		return nil, fmt.Errorf("read %s: %w", ColumnsPath, err)
 	}
 	return c.Index(), nil
+}
+
+// ColumnsText reads the file with the columns of a partition.
+func ColumnsText(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (_ []byte, err error) {
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(r)
 }
 
 // FitReads reports whether the step Fit reads the features of the dataset of an identity.
@@ -113,19 +118,32 @@ func (j fitting) do(ctx context.Context, _ steps.Piece) error { return j.fit(ctx
 // fit commits the columns, unless that is done or there are none, and makes the job use them.
 func (j fitting) fit(ctx context.Context) error {
 	if _, there := j.cat.Lookup(ColumnsPath); !there && Fits(j.info.Identity, j.o) {
-		if err := j.numbering().load(ctx); err != nil {
-			return err
-		}
-		defer j.numbering().free()
-		c, err := j.find(ctx)
+		write, err := j.made(ctx)
 		if err != nil {
 			return err
 		}
-		if err := j.cat.Write(ctx, catalog.Describe(catalog.KindColumns, ColumnsPath).Counting(1), writeJSON(c)); err != nil {
+		if err := j.cat.Write(ctx, catalog.Describe(catalog.KindColumns, ColumnsPath).Counting(1), write); err != nil {
 			return err
 		}
 	}
 	return j.use(ctx)
+}
+
+// made finds the columns, or takes over those of another partition, and returns what writes them.
+func (j fitting) made(ctx context.Context) (write func(*catalog.File) error, err error) {
+	if j.o.Columns != nil {
+		text, err := j.o.Columns(ctx)
+		return func(f *catalog.File) error {
+			_, err := f.Write(text)
+			return err
+		}, err
+	}
+	if err := j.numbering().load(ctx); err != nil {
+		return nil, err
+	}
+	defer j.numbering().free()
+	c, err := j.find(ctx)
+	return writeJSON(c), err
 }
 
 // use makes the job use the columns, if there are some.

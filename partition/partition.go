@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,8 @@ type Options struct {
 	// LabelsPerClass, if not 0, replaces the training nodes of the published split: this number of each class is drawn among the labelled
 	// nodes that neither validate nor test.
 	LabelsPerClass int
+	// Columns, if not nil, returns the content of [ColumnsPath] of another partition, which the step Fit takes over.
+	Columns func(ctx context.Context) ([]byte, error)
 	// Only is "" for the whole graph; OnlyTrain or OnlyTrainValid restrict it to the nodes of these splits and the edges between them.
 	Only string
 	// DropEdges is the share of edges to drop. All rows of an edge, in both directions, are dropped together; nodes stay.

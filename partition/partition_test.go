@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -752,7 +753,7 @@ func TestRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
-			if ofData := c.o == (Options{Budget: c.o.Budget, Scratch: c.o.Scratch, Features: c.o.Features}); ofData && !errors.Is(err, dataset.ErrData) {
+			if ofData := reflect.DeepEqual(c.o, Options{Budget: c.o.Budget, Scratch: c.o.Scratch, Features: c.o.Features}); ofData && !errors.Is(err, dataset.ErrData) {
 				t.Errorf("%v is no error of the data", err)
 			}
 			if free := c.o.Budget.Free(); free != 48<<20 {

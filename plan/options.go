@@ -60,6 +60,8 @@ type PartitionOptions struct {
 	Normalize string `json:"normalize"`
 	// Fill is "mean" or "neighbours" to fill missing features, "" to refuse them.
 	Fill string `json:"fill,omitempty"`
+	// Columns is the checksum of what says how columns become features if another run has found that, "" if the run finds it.
+	Columns string `json:"columns,omitempty"`
 	// Split is "" for the published split, "random:TRAIN,VALID" nodes of each class, or
 	// "share:TRAIN,VALID" shares of all labelled nodes.
 	Split string `json:"split"`

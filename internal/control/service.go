@@ -114,7 +114,7 @@ type Inputs struct {
 	Targets    string `json:"targets,omitempty"`
 	// TrainRows and ValidRows are the run directories whose hash is Plan.Train.On: models are
 	// trained on the rows of the training nodes of one, and of the validation nodes of the
-	// other, which may be the same.
+	// other, which may be the same. If Plan.Partition.Columns is set, the partition takes how columns become features from the first.
 	TrainRows string `json:"train_rows,omitempty"`
 	ValidRows string `json:"valid_rows,omitempty"`
 	// LabelEpsilons lists, separated by commas, distances for which K may be needed later. The LSI

@@ -3,6 +3,7 @@ package imports
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"ndls/catalog"
@@ -10,6 +11,7 @@ import (
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/packed"
+	"ndls/internal/rundir"
 	"ndls/internal/storage"
 	"ndls/partition"
 	"ndls/plan"
@@ -158,6 +160,27 @@ func PartitionOptions(p plan.Options) partition.Options {
 	}
 }
 
+// columnsOf reads how columns become features from the run directory of the training nodes.
+func columnsOf(ctx context.Context, env *stage.Env) ([]byte, error) {
+	dir := env.Inputs.TrainRows
+	if dir == "" {
+		return nil, errors.New("means, quantiles and categories of this run are those of the run of its training nodes: repeat the command with --inductive, which names it")
+	}
+	store, err := rundir.Open(ctx, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := catalog.Open(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	e, there := cat.Lookup(partition.ColumnsPath)
+	if !there || e.Checksum != env.Plan.Partition.Columns {
+		return nil, fmt.Errorf("%s of %s has changed since this run began: repeat the command with --inductive and --resume=false: %w", partition.ColumnsPath, dir, control.ErrPlanMismatch)
+	}
+	return partition.ColumnsText(ctx, cat, e)
+}
+
 // Run implements Stage: it imports the dataset and cuts it into shards, tiles and a node table, or executes a piece of that.
 func (Partition) Run(ctx context.Context, env *stage.Env) (err error) {
 	open := func() (dataset.Dataset, error) {
@@ -165,6 +188,9 @@ func (Partition) Run(ctx context.Context, env *stage.Env) (err error) {
 	}
 	o := PartitionOptions(env.Plan)
 	o.Budget, o.Threads, o.Scratch = env.Budget, env.Resources.Threads, env.Resources.Scratch
+	if env.Plan.Partition.Columns != "" {
+		o.Columns = func(ctx context.Context) ([]byte, error) { return columnsOf(ctx, env) }
+	}
 	if t := env.Task; !env.Whole() && string(t.Part) != summaryStep {
 		switch string(t.Part) {
 		case answersStep:
