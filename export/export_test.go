@@ -96,7 +96,7 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	must(t, shards.WriteSummary(ctx, cat, summary))
 	matrix := tiles.Open(cat, budget(t, 1<<20), tiles.Features(summary))
 	add(catalog.KindNodes, "graph/nodes.parquet", -1, nodes, func(w *catalog.File) error {
-		return shards.WriteNodes(w, nodes, shards.IDs{}, 1, func(first int64, b shards.NodeBatch) error {
+		return shards.WriteNodes(w, 0, nodes, shards.IDs{}, 0, 1, func(first int64, b shards.NodeBatch) error {
 			for i := range b.ID {
 				node := int(first) + i
 				b.ID[i], b.Degree[i], b.Component[i], b.Label[i], b.Split[i] = int64(ids[node]), uint32(node*2), uint32(node%5), int32(node%4)-1, uint8(node%4)

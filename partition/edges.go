@@ -152,8 +152,8 @@ func (w *rowsWriter[T]) add(keys []T) error {
 			return err
 		}
 		first, end := w.keys(w.missing[0])
-		skip := below(keys, first) // these edges have a shard already
-		n := below(keys, end)
+		skip := keysBelow(keys, first) // these edges have a shard already
+		n := keysBelow(keys, end)
 		if err := addEdges(w.cur, keys[skip:n]); err != nil {
 			return err
 		}
@@ -166,8 +166,8 @@ func (w *rowsWriter[T]) add(keys []T) error {
 	return nil
 }
 
-// below returns the number of edges, which are in order, with keys below key.
-func below[T extsort.Item](edges []T, key uint64) int {
+// keysBelow returns the number of edges, which are in order, with keys below key.
+func keysBelow[T extsort.Item](edges []T, key uint64) int {
 	return sort.Search(len(edges), func(i int) bool { return extsort.Key(&edges[i]) >= key })
 }
 

@@ -240,8 +240,8 @@ func (j *job) close() error {
 	j.nodeOf.Free()
 	j.strength.Free()
 	j.outDegree.Free()
-	j.numbering().free()
-	j.o.Budget.Release(j.heap)
+	j.table.Free()
+	j.o.Budget.Release(j.heap + j.held)
 	return j.scratch.Remove()
 }
 

@@ -1,8 +1,6 @@
 package partition
 
 import (
-	"context"
-
 	"ndls/dataset"
 	"ndls/internal/mem"
 )
@@ -13,97 +11,6 @@ type members struct {
 	ids   *idSet            // of all nodes in a split
 	split *mem.Array[uint8] // by rank in ids
 	last  dataset.Split     // the splits from Train to this one are members
-}
-
-// findMembers sets j.members if the options restrict the graph. The nodes are then the ids that occur, even if the dataset states their
-// number.
-func (j *job) findMembers(ctx context.Context) (err error) {
-	if j.o.Only == "" {
-		return nil
-	}
-	if j.split == nil && !j.info.HasSplits {
-		return badData("--only %s, and %s has no splits: give it splits, or draw them with --split", j.o.Only, j.info.Name)
-	}
-	m := &members{last: dataset.Train}
-	if j.o.Only == OnlyTrainValid {
-		m.last = dataset.Valid
-	}
-	defer func() {
-		if err != nil {
-			m.free()
-		}
-	}()
-	if m.ids, err = newIDSet(j.o.Budget); err != nil {
-		return err
-	}
-	if err := j.numbering().load(ctx); err != nil {
-		return err
-	}
-	defer j.numbering().free()
-	find := m.readPublished
-	if j.split != nil {
-		find = m.draw
-	}
-	if err := find(ctx, j); err != nil {
-		return err
-	}
-	j.members, j.stated, j.info.NumNodes = m, j.info.NumNodes, -1
-	return nil
-}
-
-// readPublished reads the published splits.
-func (m *members) readPublished(ctx context.Context, j *job) (err error) {
-	if err := j.eachSplit(ctx, 0, func(_ int64, id uint32, _ dataset.Split) error { return m.ids.add(id) }); err != nil {
-		return err
-	}
-	if err := m.rank(j.o.Budget); err != nil {
-		return err
-	}
-	return j.eachSplit(ctx, 0, func(_ int64, id uint32, split dataset.Split) error {
-		rank, _ := m.ids.rank(id)
-		if old := dataset.Split(m.split.S[rank]); old != dataset.NoSplit && old != split {
-			return dataset.Repeated(ctx, j.ds, dataset.SplitRows, id)
-		}
-		m.split.S[rank] = uint8(split)
-		return nil
-	})
-}
-
-// draw draws the splits from the labels of the whole dataset.
-func (m *members) draw(ctx context.Context, j *job) error {
-	if err := j.eachLabel(ctx, func(_ int64, id uint32, _ int32) error { return m.ids.add(id) }); err != nil {
-		return err
-	}
-	if err := m.rank(j.o.Budget); err != nil {
-		return err
-	}
-	ids, err := mem.Alloc[uint32](j.o.Budget, m.ids.n, "input ids")
-	if err != nil {
-		return err
-	}
-	defer ids.Free()
-	labels, err := mem.Alloc[int32](j.o.Budget, m.ids.n, "labels")
-	if err != nil {
-		return err
-	}
-	defer labels.Free()
-	if err := m.ids.each(func(rank, id uint32) error { ids.S[rank] = id; return nil }); err != nil {
-		return err
-	}
-	if err := j.eachLabel(ctx, func(row int64, id uint32, label int32) error {
-		if label < 0 || int(label) >= len(j.info.Classes) {
-			return j.noClass(row, id, label)
-		}
-		rank, _ := m.ids.rank(id)
-		labels.S[rank] = label
-		return nil
-	}); err != nil {
-		return err
-	}
-	if _, err := j.split.check(j.info.Classes, classSizes(labels.S, len(j.info.Classes))); err != nil {
-		return err
-	}
-	return j.split.draw(j.o.Budget, j.o.Seed, len(j.info.Classes), ids.S, labels.S, m.split.S)
 }
 
 // rank allocates the splits of the ids that were added.

@@ -1,8 +1,10 @@
 package partition
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"ndls/catalog"
 	"ndls/steps"
@@ -91,6 +93,23 @@ func pieceOf(e catalog.Entry) steps.Piece {
 // writeJSON returns a function that writes the counts of a step.
 func writeJSON(what any) func(*catalog.File) error {
 	return func(f *catalog.File) error { return json.NewEncoder(f).Encode(what) }
+}
+
+// readJSON reads what [writeJSON] wrote.
+func readJSON(ctx context.Context, cat *catalog.Catalog, e catalog.Entry, what any) error {
+	r, err := cat.Stream(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	if err == nil {
+		err = json.Unmarshal(text, what)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", e.Path, err)
+	}
+	return nil
 }
 
 // noLabel is the label of a node without one.

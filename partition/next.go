@@ -19,7 +19,7 @@ type remaining struct {
 
 // Next returns what the catalogue lacks of a partition by several workers.
 func Next(ctx context.Context, cat *catalog.Catalog) (steps.Left, error) {
-	l, err := next(ctx, cat, inCatalog(cat))
+	l, err := nextOf(ctx, cat, inCatalog(cat))
 	return l.Left, err
 }
 
@@ -28,8 +28,8 @@ func inCatalog(cat *catalog.Catalog) func(step string) []steps.Piece {
 	return func(step string) []steps.Piece { return havePieces(cat, step) }
 }
 
-// next returns what is left; have lists the pieces whose sorted keys exist.
-func next(ctx context.Context, cat *catalog.Catalog, have func(step string) []steps.Piece) (l remaining, err error) {
+// nextOf returns what is left; have lists the pieces whose sorted keys exist.
+func nextOf(ctx context.Context, cat *catalog.Catalog, have func(step string) []steps.Piece) (l remaining, err error) {
 	o, isOrdered, err := readOrdered(ctx, cat)
 	if err != nil {
 		return l, err

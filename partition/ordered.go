@@ -2,9 +2,6 @@ package partition
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 
 	"ndls/catalog"
 	"ndls/internal/packed"
@@ -86,20 +83,12 @@ func readOrdered(ctx context.Context, cat *catalog.Catalog) (o ordered, ok bool,
 	if !ok {
 		return o, false, nil
 	}
-	r, err := cat.Stream(ctx, e)
-	if err != nil {
+	if err := readJSON(ctx, cat, e, &o); err != nil {
 		return o, false, err
 	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err == nil {
-		err = json.Unmarshal(text, &o)
-	}
-	if err != nil {
-		return o, false, fmt.Errorf("read %s: %w", orderPath, err)
-	}
 	for _, e := range runs(cat, counts) {
-		if o.counted, err = readCounted(ctx, cat, e); err != nil {
+		o.counted = counted{}
+		if err := readJSON(ctx, cat, e, &o.counted); err != nil {
 			return o, false, err
 		}
 	}
@@ -124,23 +113,6 @@ func (o ordered) files(piece int) rowFiles {
 	f := filesOf(kind, number)
 	f.lo, f.hi = o.Cuts[number], o.Cuts[number+1]
 	return f
-}
-
-// readCounted reads a file of counts.
-func readCounted(ctx context.Context, cat *catalog.Catalog, e catalog.Entry) (c counted, err error) {
-	r, err := cat.Stream(ctx, e)
-	if err != nil {
-		return c, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(r)
-	if err == nil {
-		err = json.Unmarshal(text, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("read %s: %w", e.Path, err)
-	}
-	return c, nil
 }
 
 // hasFullTiles reports whether a feature was found that is not exactly float16.

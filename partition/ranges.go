@@ -448,7 +448,7 @@ func (k *knownNodes) saveSplit(ctx context.Context, number int, save saver) erro
 		}))
 	}
 	if k.split != nil {
-		warnings, err := k.nodeTable().drawSplit(number, ids, labels, splits)
+		warnings, err := drawSplit(k.job, number, ids, labels, splits)
 		if err != nil {
 			return err
 		}

@@ -224,7 +224,7 @@ func TestPartsOfNodes(t *testing.T) {
 	open := func() (dataset.Dataset, error) { return f, nil }
 	parts, joins := 0, 0
 	for {
-		left, err := next(t.Context(), cat, inCatalog(cat))
+		left, err := nextOf(t.Context(), cat, inCatalog(cat))
 		must(t, err)
 		must(t, cat.Remove(t.Context(), left.Superseded))
 		if left.Step == Whole {

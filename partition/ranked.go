@@ -35,15 +35,15 @@ import (
 // and a component is its first id, its first node in the lot, and its number of nodes in the lot, uint32 each. All numbers are
 // little-endian.
 
-// ranked is the index of a file of the step Rank.
-type ranked struct {
+// rankIndex is the index of a file of the step Rank.
+type rankIndex struct {
 	Splits   int         `json:"splits"`
 	Weighted bool        `json:"weighted,omitempty"`
 	Lots     []rankedLot `json:"lots"`
 }
 
 // known returns the number of bytes of a record before its splits.
-func (r ranked) known() int {
+func (r rankIndex) known() int {
 	if r.Weighted {
 		return recordBytes + strengthBytes
 	}
@@ -92,7 +92,7 @@ func (j ordering) rankRange(ctx context.Context, r gatheredRange) error {
 	// Memory decides where lots end, so two attempts may write different files.
 	path := runPath(Rank, r.piece) + "-" + strings.ToLower(rand.Text()[:8])
 	return j.cat.Write(ctx, keysOf(Rank, path).Pieces(r.piece.First, r.piece.Last), func(f *catalog.File) error {
-		w := &ranker{ordering: j, r: r, out: f, index: ranked{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
+		w := &ranker{ordering: j, r: r, out: f, index: rankIndex{Splits: max(j.o.Splits, 1), Weighted: j.info.Weighted, Lots: []rankedLot{}}}
 		defer w.free()
 		if err := w.readClasses(ctx); err != nil {
 			return err
@@ -112,7 +112,7 @@ type ranker struct {
 	ordering
 	r     gatheredRange
 	out   io.Writer
-	index ranked
+	index rankIndex
 	// degrees lists those of the range in ascending order; next has the next node of each. place maps a small degree to its index.
 	degrees, next, starts, place *mem.Array[uint32]
 	set                          *idSet // the ids, unless all are stated
@@ -456,7 +456,7 @@ func (j ordering) eachOf(ctx context.Context, kind string, p steps.Piece, r idRa
 type rankedFile struct {
 	entry catalog.Entry
 	file  io.ReaderAt
-	ranked
+	rankIndex
 	close func() error
 }
 
@@ -483,7 +483,7 @@ func (j ordering) openRanked(ctx context.Context) (files []rankedFile, err error
 		}
 		f := rankedFile{entry: e, file: r, close: r.Close}
 		files = append(files, f)
-		if err := readIndex(r, e.Path, &files[len(files)-1].ranked); err != nil {
+		if err := readIndex(r, e.Path, &files[len(files)-1].rankIndex); err != nil {
 			return files, err
 		}
 	}

@@ -9,20 +9,16 @@ import (
 	"ndls/internal/extsort"
 )
 
-// eachLabel visits the labelled nodes that are members; rows count from 1.
-func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, label int32) error) (err error) {
-	r, err := j.ds.Labels(ctx)
-	if err != nil {
-		return err
-	}
+// eachNode visits the members among the nodes that a reader has, with the value of each; rows count from 1. It closes the reader.
+func eachNode[V any](ctx context.Context, j *job, r valueReader[V], visit func(row int64, id uint32, value V) error) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for row := int64(1); ; row++ {
-		id, label, err := r.Next()
+		id, value, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil && j.holds(id) {
-			err = visit(row, id, label)
+			err = visit(row, id, value)
 		}
 		if err == nil && row%extsort.BatchKeys == 0 {
 			err = ctx.Err()
@@ -31,6 +27,21 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 			return err
 		}
 	}
+}
+
+// valueReader reads nodes with a label or a split.
+type valueReader[V any] interface {
+	Next() (id uint32, value V, err error)
+	io.Closer
+}
+
+// eachLabel visits the labelled nodes that are members; rows count from 1.
+func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, label int32) error) error {
+	r, err := j.ds.Labels(ctx)
+	if err != nil {
+		return err
+	}
+	return eachNode(ctx, j, r, visit)
 }
 
 // openSplit opens one of the published splits.
@@ -46,31 +57,24 @@ func (j *job) openSplit(ctx context.Context, number int) (dataset.SplitReader, e
 }
 
 // eachSplit visits the members in a published split; rows count from 1.
-func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) (err error) {
+func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) error {
 	r, err := j.openSplit(ctx, number)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for row := int64(1); ; row++ {
-		id, split, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && j.holds(id) {
-			err = visit(row, id, split)
-		}
-		if err == nil && row%extsort.BatchKeys == 0 {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
+	return eachNode(ctx, j, r, visit)
 }
 
 // noClass returns the error for a label that is not a class.
 func (j *job) noClass(row int64, id uint32, label int32) error {
 	return badData("%s: label row %d gives node %d class %d of %d: correct the label or the classes",
 		j.info.Name, row, id, label, len(j.info.Classes))
+}
+
+// drawSplit draws a split among the labelled nodes of a list.
+func drawSplit(j *job, number int, ids []uint32, labels []int32, splits []uint8) (warnings []string, err error) {
+	if warnings, err = j.split.check(j.info.Classes, classSizes(labels, len(j.info.Classes))); err != nil {
+		return nil, err
+	}
+	return warnings, j.split.draw(j.o.Budget, j.o.Seed+uint64(number), len(j.info.Classes), ids, labels, splits)
 }

@@ -29,7 +29,7 @@ type spilledRows struct {
 	perInterval int64 // cells of a group in an interval
 
 	chunk   int64 // bytes
-	cells   []cell
+	cells   []spillCell
 	buffers *mem.Array[byte]   // one chunk per cell
 	places  *mem.Array[uint32] // chunk numbers in the file, cell after cell
 	out     *extsort.Spill
@@ -41,8 +41,8 @@ type spilledRows struct {
 	values *mem.Array[byte] // one cell
 }
 
-// cell counts its records. A record is a row number within the cell and the values of the group's tiles.
-type cell struct {
+// spillCell counts its records. A record is a row number within the cell and the values of the group's tiles.
+type spillCell struct {
 	records  int64
 	record   int64 // bytes
 	perChunk int64 // records
@@ -72,7 +72,7 @@ func newSpilledRows(b *mem.Budget, free int64, s *extsort.Scratch, n, interval i
 		}
 	}()
 	places := int64(0)
-	r.cells = make([]cell, count)
+	r.cells = make([]spillCell, count)
 	for i := range r.cells {
 		first := i % r.groups * tileGroup
 		c := &r.cells[i]

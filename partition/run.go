@@ -23,20 +23,11 @@ import (
 // Run refuses input that is not a graph with at most one label, split and feature row per node with a [dataset.ErrData], whose text names
 // the row or the node. Other errors wrap [mem.ErrBudget], [storage.ErrDisk] and what ds and cat return.
 func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (_ shards.Summary, err error) {
-	if err := o.Validate(); err != nil {
-		return shards.Summary{}, err
-	}
-	j, err := newJob(ds, cat, o)
+	j, err := openGraph(ctx, ds, cat, o)
 	if err != nil {
 		return shards.Summary{}, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.numbering().number(ctx); err != nil {
-		return shards.Summary{}, err
-	}
-	if err := j.findMembers(ctx); err != nil {
-		return shards.Summary{}, err
-	}
 	if err := j.fitting().fit(ctx); err != nil {
 		return shards.Summary{}, err
 	}
@@ -45,7 +36,7 @@ func Run(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Option
 
 // run executes one step after the other.
 func (j *job) run(ctx context.Context) (shards.Summary, error) {
-	left, err := next(ctx, j.cat, inCatalog(j.cat))
+	left, err := nextOf(ctx, j.cat, inCatalog(j.cat))
 	if err != nil {
 		return shards.Summary{}, err
 	}
@@ -55,7 +46,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 	}
 	defer edges.close()
 	for before := (steps.Left{}); ; before = left.Left {
-		if left, err = next(ctx, j.cat, edges.have); err == nil {
+		if left, err = nextOf(ctx, j.cat, edges.have); err == nil {
 			err = j.cat.Remove(ctx, left.Superseded)
 		}
 		if err != nil {
@@ -82,7 +73,7 @@ func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *cat
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	left, err := next(ctx, cat, inCatalog(cat))
+	left, err := nextOf(ctx, cat, inCatalog(cat))
 	if err != nil {
 		return err
 	}
@@ -233,19 +224,19 @@ type stepRow struct {
 	name string
 	// pieces returns the number of pieces that several workers can share; 0 for a step that they do not execute.
 	pieces func(o ordered) int
-	reads  reading
+	reads  needed
 	run    stepFunc
 }
 
-// reading says what a step needs of the dataset.
-type reading int
+// needed says what a step needs of the dataset.
+type needed int
 
 const (
-	noDataset  reading = iota
-	idsOfRows          // the dataset in a graph with weights, to name ids in errors
-	statements         // what the dataset states of itself
-	firstRows          // rows for the first piece, statements for the others
-	memberRows         // rows, and which nodes are members
+	noDataset  needed = iota
+	idsOfRows         // the dataset in a graph with weights, to name ids in errors
+	statements        // what the dataset states of itself
+	firstRows         // rows for the first piece, statements for the others
+	memberRows        // rows, and which nodes are members
 )
 
 func onePiece(ordered) int { return 1 }

@@ -33,7 +33,7 @@ func (j *sortedEdges[T]) eachPair(ctx context.Context, what string, pairs pairSo
 		meter.Add(int64(len(batch)))
 		if drop {
 			before := len(batch)
-			batch = left(draw, batch)
+			batch = notDropped(draw, batch)
 			j.dropped.Add(int64(before - len(batch)))
 		}
 		if ranked {
@@ -60,7 +60,7 @@ func (j *sortedEdges[T]) edgesOf(visit func(edges []T) error) func(pairs []T) er
 	draw := j.o.edgeDraw()
 	return func(pairs []T) error {
 		if j.o.DropEdges > 0 {
-			pairs = left(draw, pairs)
+			pairs = notDropped(draw, pairs)
 		}
 		n := 0
 		for i := range pairs {

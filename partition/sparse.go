@@ -29,8 +29,8 @@ func (d edgeDraw) drops(u, v uint32) bool {
 	return rng.Float64(first.Hash(uint64(max(u, v)))) < d.share
 }
 
-// left moves the pairs of input ids that are not dropped to the front of a batch. Self-loops stay, because they name a node.
-func left[T extsort.Item](d edgeDraw, pairs []T) []T {
+// notDropped moves the pairs of input ids that are not dropped to the front of a batch. Self-loops stay, because they name a node.
+func notDropped[T extsort.Item](d edgeDraw, pairs []T) []T {
 	n := 0
 	for i := range pairs {
 		if u, v := pairOfKey(extsort.Key(&pairs[i])); u != v && d.drops(u, v) {
@@ -48,9 +48,4 @@ func (o Options) blanks(id int64, label int32, split uint8) bool {
 		return false
 	}
 	return rng.Float64(rng.Hash(o.Seed, drawFeatures, uint64(id))) < o.BlankFeatures
-}
-
-// blanked reports whether the features of a node are blanked.
-func (j *job) blanked(node uint32) bool {
-	return j.blank != nil && j.blank.S[node/64]>>(node%64)&1 == 1
 }

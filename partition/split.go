@@ -167,17 +167,13 @@ func drawTraining(b *mem.Budget, seed uint64, perClass int64, names []string, id
 		}
 	}
 	if len(few) > 0 {
-		warnings = append(warnings, fmt.Sprintf("--labels-per-class %d: %s fewer labelled nodes beside validation and test nodes, all of which train", perClass, has(listed(few), len(few))))
+		verb := "have"
+		if len(few) == 1 {
+			verb = "has"
+		}
+		warnings = append(warnings, fmt.Sprintf("--labels-per-class %d: %s %s fewer labelled nodes beside validation and test nodes, all of which train", perClass, listed(few), verb))
 	}
 	return warnings, nil
-}
-
-// has appends the verb for n classes.
-func has(classes string, n int) string {
-	if n == 1 {
-		return classes + " has"
-	}
-	return classes + " have"
 }
 
 // shareSplit draws shares of all labelled nodes, whatever their class.

@@ -48,20 +48,11 @@ type Strengths struct {
 // Inspect reads a graph like an import, refuses what an import refuses, and returns what it finds. It executes the steps up to Order and
 // commits their files to cat, which must serve this purpose alone. Then it reads the features, if requested, without keeping them.
 func Inspect(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (s Survey, err error) {
-	if err := o.Validate(); err != nil {
-		return s, err
-	}
-	j, err := newJob(ds, cat, o)
+	j, err := openGraph(ctx, ds, cat, o)
 	if err != nil {
 		return s, err
 	}
 	defer func() { err = errors.Join(err, j.close()) }()
-	if err := j.numbering().number(ctx); err != nil {
-		return s, err
-	}
-	if err := j.findMembers(ctx); err != nil {
-		return s, err
-	}
 	if err := j.fitting().fit(ctx); err != nil {
 		return s, err
 	}

@@ -57,7 +57,7 @@ func (j nodeTable) writeParts(ctx context.Context, p steps.Piece) (err error) {
 	}
 	meter := progress.Start(ctx, "writing the node table", w.hi-w.lo, "nodes")
 	defer meter.Done()
-	if err := shards.WriteNodePart(f, w.lo, w.hi, j.named, j.moreNodes(), j.o.Threads, func(first int64, b shards.NodeBatch) error {
+	if err := shards.WriteNodes(f, w.lo, w.hi, j.named, j.moreNodes(), j.o.Threads, func(first int64, b shards.NodeBatch) error {
 		meter.Add(int64(len(b.ID)))
 		return w.fill(ctx, first, b)
 	}); err != nil {
@@ -299,8 +299,8 @@ func (j nodeTable) joinParts(ctx context.Context) (err error) {
 	}
 	var all counted
 	for _, e := range runs(j.cat, Nodes+partCounts) {
-		c, err := readCounted(ctx, j.cat, e)
-		if err != nil {
+		var c counted
+		if err := readJSON(ctx, j.cat, e, &c); err != nil {
 			return err
 		}
 		all.add(c)

@@ -133,3 +133,59 @@ func (j counting) eachTally(ctx context.Context, files string, r idRange, visit 
 	}
 	return nil
 }
+
+// newTally allocates a tally for the nodes of j.ids, and j.outDegree.
+func (j counting) newTally() (t tally, err error) {
+	if t.degrees, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "degrees"); err != nil {
+		return t, err
+	}
+	if t.parents, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "components"); err != nil {
+		t.free()
+		return t, err
+	}
+	t.components = newForest(t.parents.S)
+	if j.info.Directed {
+		if j.outDegree, err = mem.Alloc[uint32](j.o.Budget, j.ids.n, "out-degrees"); err != nil {
+			t.free()
+		}
+	}
+	return t, err
+}
+
+// commitTally ranks j.ids and calls commit with a tally for them.
+func (j counting) commitTally(commit func(t tally) error) error {
+	if err := j.ids.rankAll(); err != nil {
+		return err
+	}
+	t, err := j.newTally()
+	if err != nil {
+		return err
+	}
+	defer t.free()
+	return commit(t)
+}
+
+// forgetIDs frees the data of one piece of Count or Gather, since other pieces have other ids.
+func (j counting) forgetIDs() {
+	if j.ids != nil {
+		j.ids.free()
+	}
+	j.outDegree.Free()
+	j.strength.Free()
+	j.ids, j.outDegree, j.strength = nil, nil, nil
+}
+
+// noteIDsOf sets j.ids for a piece of this number of numbers: to the stated ids, or to an empty set for those of the piece.
+func (j counting) noteIDsOf(numbers int64) (err error) {
+	if n := j.info.NumNodes; n < manyNodes || numbers > n/sparseNodes {
+		return j.noteIDs()
+	}
+	j.ids, err = newIDSet(j.o.Budget)
+	return err
+}
+
+// If a graph has at least manyNodes nodes, and sparseNodes for each number of a piece, the ids of the piece are ranked among themselves
+// although all ids are stated, because arrays of all nodes would take longer. Tests make manyNodes smaller.
+const sparseNodes = 8
+
+var manyNodes int64 = 1 << 22

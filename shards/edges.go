@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -391,18 +390,7 @@ func (w *EdgeWriter) Close() (rows int64, err error) {
 		}
 	}
 	w.sink.Hold()
-	footer, err := w.footer.Finish()
-	if err != nil {
-		return 0, fmt.Errorf("shards: closing Parquet file: %w", err)
-	}
-	size, err := footer.WriteTo(w.sink, nil)
-	if err != nil {
-		return 0, fmt.Errorf("shards: closing Parquet file: %w", err)
-	}
-	if _, err := w.sink.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(size)), seal.Parquet...)); err != nil {
-		return 0, err
-	}
-	return w.rows, w.sink.Finish(seal.Parquet, nil)
+	return w.rows, closeParquet(w.sink, w.footer)
 }
 
 // EdgeReader reads an edge shard from its first edge to its last.

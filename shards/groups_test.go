@@ -38,7 +38,7 @@ func budgetOf(t testing.TB, n int64) *mem.Budget {
 func tableOfGroups(t testing.TB, ids IDs, groups int64, fill func(first int64, b NodeBatch) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteNodes(&out, groups*ids.GroupRows()+5, ids, 2, fill); err != nil {
+	if err := WriteNodes(&out, 0, groups*ids.GroupRows()+5, ids, 0, 2, fill); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

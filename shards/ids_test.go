@@ -71,7 +71,7 @@ func newNamedGraph(t testing.TB, typ inputid.Type, n int, long bool) namedGraph 
 		g.numbers = append(g.numbers, int64(number))
 	}
 	var out bytes.Buffer
-	if err := WriteNodes(&out, int64(n), g.ids, 2, func(first int64, b NodeBatch) error {
+	if err := WriteNodes(&out, 0, int64(n), g.ids, 0, 2, func(first int64, b NodeBatch) error {
 		for i := range b.ID {
 			b.ID[i] = g.numbers[first+int64(i)]
 			b.Key[i] = g.keys[b.ID[i]]

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -161,6 +162,22 @@ func (p *parquetWriter) close() error {
 		return fmt.Errorf("shards: closing Parquet file: %w", err)
 	}
 	return p.sink.Finish(seal.Parquet, nil)
+}
+
+// closeParquet writes the footer of a file, and its seal. The sink holds the bytes from the footer on back.
+func closeParquet(sink *seal.Writer, b *metadata.FileMetaDataBuilder) error {
+	footer, err := b.Finish()
+	if err != nil {
+		return fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	size, err := footer.WriteTo(sink, nil)
+	if err != nil {
+		return fmt.Errorf("shards: closing Parquet file: %w", err)
+	}
+	if _, err := sink.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(size)), seal.Parquet...)); err != nil {
+		return err
+	}
+	return sink.Finish(seal.Parquet, nil)
 }
 
 // parquetReader reads a sealed Parquet file by row group. It loads and checks a whole row group before it decodes any of it.

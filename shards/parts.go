@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
@@ -19,17 +18,6 @@ import (
 // A part of a node table is a table of the nodes [lo, hi), where lo is a multiple of [IDs.GroupRows], and so is hi unless it is the number
 // of nodes. Several workers write parts, and [JoinNodes] makes the table that one writer would have written: it copies the pages and
 // rewrites only their offsets.
-
-// WriteNodePart writes the part of the nodes [lo, hi), like [WriteNodes]. more is the additional column of the table: NodeStrength as in
-// [WriteWeightedNodes], NodeOutDegree as in [WriteDirectedNodes], or 0.
-func WriteNodePart(w io.Writer, lo, hi int64, ids IDs, more NodeColumns, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, lo, hi, ids, threads, more, fill)
-}
-
-// ReadNodePart visits some columns of the part of the nodes from lo on, like [ReadNodeColumns].
-func ReadNodePart(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
-	return readNodes(r, name, lo, want, by, visit)
-}
 
 // A NodePart is a part of a node table that is open for reading.
 type NodePart struct {
@@ -162,17 +150,5 @@ func (j *joiner) add(g *partGroup) (err error) {
 func (j *joiner) close() (err error) {
 	defer func() { recovered(j.sink, &err, recover()) }()
 	j.sink.Hold()
-	footer, err := j.footer.Finish()
-	if err != nil {
-		return fmt.Errorf("shards: closing Parquet file: %w", err)
-	}
-	n, err := footer.WriteTo(j.sink, nil)
-	if err != nil {
-		return fmt.Errorf("shards: closing Parquet file: %w", err)
-	}
-	tail := binary.LittleEndian.AppendUint32(nil, uint32(n))
-	if _, err := j.sink.Write(append(tail, seal.Parquet...)); err != nil {
-		return err
-	}
-	return j.sink.Finish(seal.Parquet, nil)
+	return closeParquet(j.sink, j.footer)
 }

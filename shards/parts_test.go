@@ -50,14 +50,7 @@ func TestJoinedNodes(t *testing.T) {
 				return nil
 			}
 			var want bytes.Buffer
-			write := WriteNodes
-			switch c.more {
-			case NodeStrength:
-				write = WriteWeightedNodes
-			case NodeOutDegree:
-				write = WriteDirectedNodes
-			}
-			if err := write(&want, c.n, c.ids, 2, fill); err != nil {
+			if err := WriteNodes(&want, 0, c.n, c.ids, c.more, 2, fill); err != nil {
 				t.Fatal(err)
 			}
 			var parts []NodePart
@@ -67,7 +60,7 @@ func TestJoinedNodes(t *testing.T) {
 					hi = c.cuts[i+1] * c.ids.GroupRows()
 				}
 				var part bytes.Buffer
-				if err := WriteNodePart(&part, lo, hi, c.ids, c.more, 2, fill); err != nil {
+				if err := WriteNodes(&part, lo, hi, c.ids, c.more, 2, fill); err != nil {
 					t.Fatal(err)
 				}
 				rows, reader := lo, storage.NewBytesReader(part.Bytes())
@@ -107,7 +100,7 @@ func TestJoinedNodes(t *testing.T) {
 // TestDamagedPart: no byte of a part may change unnoticed.
 func TestDamagedPart(t *testing.T) {
 	var part bytes.Buffer
-	if err := WriteNodePart(&part, 0, 1000, IDs{}, 0, 1, fillNodes); err != nil {
+	if err := WriteNodes(&part, 0, 1000, IDs{}, 0, 1, fillNodes); err != nil {
 		t.Fatal(err)
 	}
 	join := func(text []byte, more NodeColumns) error {

@@ -202,7 +202,7 @@ func readAllNodes(r storage.Reader) (NodeBatch, error) {
 func sampleNodes(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := WriteNodes(&out, 500, IDs{}, 1, fillNodes); err != nil {
+	if err := WriteNodes(&out, 0, 500, IDs{}, 0, 1, fillNodes); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -375,7 +375,7 @@ func TestWritersReportErrorsBelow(t *testing.T) {
 	rows := rowFile{Schema: schema, Batches: []RowBatch{sampleBatch(schema, 0, 100)}}
 	writers := map[string]func(w io.Writer) error{
 		"edges": func(w io.Writer) error { _, err := writeEdges(w, e, 0); return err },
-		"nodes": func(w io.Writer) error { return WriteNodes(w, 500, IDs{}, 1, fillNodes) },
+		"nodes": func(w io.Writer) error { return WriteNodes(w, 0, 500, IDs{}, 0, 1, fillNodes) },
 		"lsi":   func(w io.Writer) error { return WriteLSI(w, 500, nil, 1, fillLSI) },
 		"rows":  func(w io.Writer) error { _, err := writeRows(w, rows); return err },
 	}

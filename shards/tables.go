@@ -66,22 +66,6 @@ var strengthColumn = column{"strength", parquet.Types.Double, schema.NoLogicalTy
 
 var splitNames = []parquet.ByteArray{[]byte(""), []byte("train"), []byte("valid"), []byte("test")}
 
-// WriteNodes writes the table of n nodes with these ids, on threads, each of which encodes another column. It calls fill for batches of at
-// most 65,536 rows in order; first is the node of row 0 of the batch. fill sets Key if the ids have a column of their own.
-func WriteNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, 0, n, ids, threads, 0, fill)
-}
-
-// WriteWeightedNodes is [WriteNodes] for a graph with weights: fill also sets Strength.
-func WriteWeightedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, 0, n, ids, threads, NodeStrength, fill)
-}
-
-// WriteDirectedNodes is [WriteNodes] for a graph with directions: fill also sets OutDegree.
-func WriteDirectedNodes(w io.Writer, n int64, ids IDs, threads int, fill func(first int64, b NodeBatch) error) error {
-	return writeNodes(w, 0, n, ids, threads, NodeOutDegree, fill)
-}
-
 // nodeColumnsOf returns the columns and the metadata of a node table with an additional column, unless more is 0.
 func nodeColumnsOf(ids IDs, more NodeColumns) (columns []column, pairs []string) {
 	columns, pairs = nodeColumns(ids.Type), ids.pairs()
@@ -94,8 +78,11 @@ func nodeColumnsOf(ids IDs, more NodeColumns) (columns []column, pairs []string)
 	return columns, pairs
 }
 
-// writeNodes writes a node table of the nodes [lo, hi) with an additional column, unless more is 0.
-func writeNodes(w io.Writer, lo, hi int64, ids IDs, threads int, more NodeColumns, fill func(first int64, b NodeBatch) error) error {
+// WriteNodes writes the table of the nodes [lo, hi) with these ids, or a part of it ([JoinNodes]), on threads, each of which encodes
+// another column. It calls fill for batches of at most 65,536 rows in order; first is the node of row 0 of the batch. fill sets Key if
+// the ids have a column of their own. more is an additional column, which fill also sets: NodeStrength in a graph with weights,
+// NodeOutDegree in a graph with directions, or 0.
+func WriteNodes(w io.Writer, lo, hi int64, ids IDs, more NodeColumns, threads int, fill func(first int64, b NodeBatch) error) error {
 	if lo < 0 || hi < lo || hi > 1<<32 {
 		return fmt.Errorf("shards: node table of the rows %d to %d", lo, hi)
 	}
@@ -163,12 +150,7 @@ const (
 // ReadNodes calls visit for batches of at most 65,536 rows of a node table, in order, one at a time. The batch's slices are valid during
 // the call.
 func ReadNodes(r storage.Reader, name string, by Readers, visit func(first int64, b NodeBatch) error) error {
-	return ReadNodeColumns(r, name, AllNodeColumns, by, visit)
-}
-
-// ReadNodeColumns is [ReadNodes] for some columns: the others are not decoded, and are empty in batches.
-func ReadNodeColumns(r storage.Reader, name string, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
-	return readNodes(r, name, 0, want, by, visit)
+	return ReadNodePart(r, name, 0, AllNodeColumns, by, visit)
 }
 
 // nodeRow returns the memory of a row in a batch of some columns.
@@ -181,8 +163,9 @@ func nodeRow(want NodeColumns) (bytes int64) {
 	return bytes
 }
 
-// readNodes reads a table of the nodes from lo on.
-func readNodes(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
+// ReadNodePart is [ReadNodes] for some columns of the part of the nodes from lo on: the other columns are not decoded, and are empty in
+// batches.
+func ReadNodePart(r storage.Reader, name string, lo int64, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	p, ids, err := openIDTable(r, name, catalog.KindNodes, nodeColumnsBy)
 	if err != nil {
 		return err

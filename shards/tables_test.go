@@ -20,7 +20,7 @@ func TestNodesRoundTrip(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var out bytes.Buffer
 			var want NodeBatch
-			err := WriteNodes(&out, n, IDs{}, 2, func(first int64, b NodeBatch) error {
+			err := WriteNodes(&out, 0, n, IDs{}, 0, 2, func(first int64, b NodeBatch) error {
 				if first != int64(len(want.ID)) || len(b.ID) > batchRows {
 					t.Fatalf("batch of %d at %d after %d", len(b.ID), first, len(want.ID))
 				}
@@ -65,7 +65,7 @@ func TestLSIRoundTrip(t *testing.T) {
 
 func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	mine := errors.New("mine")
-	if err := WriteNodes(&bytes.Buffer{}, 10, IDs{}, 2, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := WriteNodes(&bytes.Buffer{}, 0, 10, IDs{}, 0, 2, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteNodes: %v", err)
 	}
 	if err := WriteLSI(&bytes.Buffer{}, 10, nil, 2, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
@@ -80,7 +80,7 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 }
 
 func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
-	err := WriteNodes(&bytes.Buffer{}, 3, IDs{}, 2, func(_ int64, b NodeBatch) error {
+	err := WriteNodes(&bytes.Buffer{}, 0, 3, IDs{}, 0, 2, func(_ int64, b NodeBatch) error {
 		b.Split[2] = 4
 		return nil
 	})
@@ -90,10 +90,10 @@ func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
 }
 
 // Columns that are not wanted are left out, and the others do not change.
-func TestReadNodeColumns(t *testing.T) {
+func TestReadNodePart(t *testing.T) {
 	table := sampleNodes(t)
 	read := func(want NodeColumns) (all NodeBatch) {
-		if err := ReadNodeColumns(storage.NewBytesReader(table), "n", want, Readers{}, func(_ int64, b NodeBatch) error {
+		if err := ReadNodePart(storage.NewBytesReader(table), "n", 0, want, Readers{}, func(_ int64, b NodeBatch) error {
 			all.ID, all.Degree, all.Component = append(all.ID, b.ID...), append(all.Degree, b.Degree...), append(all.Component, b.Component...)
 			all.Label, all.Split = append(all.Label, b.Label...), append(all.Split, b.Split...)
 			return nil

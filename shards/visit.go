@@ -9,7 +9,7 @@ import (
 	"ndls/internal/seal"
 )
 
-// VisitNodes visits some columns of the node table in a catalogue, like [ReadNodeColumns], and compares its bytes with its checksum. An
+// VisitNodes visits some columns of the node table in a catalogue, like [ReadNodePart], and compares its bytes with its checksum. An
 // error of visit ends it.
 func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Readers, visit func(first int64, b NodeBatch) error) error {
 	entries := c.Entries(catalog.KindNodes)
@@ -20,7 +20,7 @@ func VisitNodes(ctx context.Context, c *catalog.Catalog, want NodeColumns, by Re
 	if err != nil {
 		return err
 	}
-	err = ReadNodeColumns(r, entries[0].Path, want, by, func(first int64, b NodeBatch) error {
+	err = ReadNodePart(r, entries[0].Path, 0, want, by, func(first int64, b NodeBatch) error {
 		if err := visit(first, b); err != nil {
 			return err
 		}
