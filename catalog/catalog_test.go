@@ -69,7 +69,7 @@ func paths(entries []Entry) []string {
 }
 
 func TestCatalogListsWhatWasCommitted(t *testing.T) {
-	for name, store := range map[string]storage.Store{"mem": storage.NewMem(), "local": newLocal(t)} {
+	for name, store := range map[string]storage.Store{"mem": storagetest.NewMem(), "local": newLocal(t)} {
 		t.Run(name, func(t *testing.T) {
 			c := openCatalog(t, store)
 			if got := c.Entries(""); len(got) != 0 {
@@ -118,7 +118,7 @@ func newLocal(t testing.TB) *storage.Local {
 }
 
 func TestCatalogBytesDoNotDependOnOrder(t *testing.T) {
-	a, b := storage.NewMem(), storage.NewMem()
+	a, b := storagetest.NewMem(), storagetest.NewMem()
 	ca, cb := openCatalog(t, a), openCatalog(t, b)
 	for i := range 5 {
 		mustPut(t, ca, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
@@ -204,8 +204,8 @@ func checkConsistent(t *testing.T, what string, store storage.Store) *Catalog {
 
 func TestCatalogSurvivesAFailureOfEveryOperation(t *testing.T) {
 	for at := int64(1); ; at++ {
-		store := storage.NewMem()
-		faulty := storage.NewFaulty(store, at)
+		store := storagetest.NewMem()
+		faulty := storagetest.NewFaulty(store, at)
 		err := workload(faulty)
 		what := fmt.Sprintf("failure of operation %d", at)
 		checkConsistent(t, what, store)
@@ -233,7 +233,7 @@ func TestCatalogSurvivesAFailureOfEveryOperation(t *testing.T) {
 
 // A store whose machine loses power before each operation.
 func TestCatalogSurvivesACrashBeforeEveryOperation(t *testing.T) {
-	store := &crashing{Mem: storage.NewMem()}
+	store := &crashing{Mem: storagetest.NewMem()}
 	if err := workload(store); err != nil {
 		t.Fatal(err)
 	}
@@ -260,8 +260,8 @@ func TestCatalogSurvivesACrashBeforeEveryOperation(t *testing.T) {
 }
 
 type crashing struct {
-	*storage.Mem
-	clones []*storage.Mem
+	*storagetest.Mem
+	clones []*storagetest.Mem
 }
 
 func (c *crashing) Create(ctx context.Context, name string) (storage.Writer, error) {
@@ -287,7 +287,7 @@ func (w *crashingWriter) Commit(ctx context.Context) (storage.Digest, error) {
 
 func TestOrphans(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "listed", "x", 0, -1)
 	for _, name := range []string{"run.json", "report.json", "report.html", "graph/edges/part-00001.parquet", "notes.txt", "plots/fig.png", "smoothed/mine.csv", "run.json.txt"} {
@@ -353,7 +353,7 @@ func TestIsOutput(t *testing.T) {
 
 func TestRemoveDeletesFilesToo(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "a", "x", 0, -1)
 	mustPut(t, c, KindHops, "b", "x", 0, -1)
@@ -373,14 +373,14 @@ func TestRemoveDeletesFilesToo(t *testing.T) {
 
 func TestDamageIsFoundAgainstTheCatalogue(t *testing.T) {
 	ctx := context.Background()
-	for name, damage := range map[string]func(s *storage.Mem) error{
-		"a byte":   func(s *storage.Mem) error { return s.FlipByte("f", 3_000_000) },
-		"shorter":  func(s *storage.Mem) error { return s.Corrupt("f", func(b []byte) []byte { return b[:len(b)-1] }) },
-		"longer":   func(s *storage.Mem) error { return s.Corrupt("f", func(b []byte) []byte { return append(b, 0) }) },
-		"vanished": func(s *storage.Mem) error { return s.Remove(ctx, "f") },
+	for name, damage := range map[string]func(s *storagetest.Mem) error{
+		"a byte":   func(s *storagetest.Mem) error { return s.FlipByte("f", 3_000_000) },
+		"shorter":  func(s *storagetest.Mem) error { return s.Corrupt("f", func(b []byte) []byte { return b[:len(b)-1] }) },
+		"longer":   func(s *storagetest.Mem) error { return s.Corrupt("f", func(b []byte) []byte { return append(b, 0) }) },
+		"vanished": func(s *storagetest.Mem) error { return s.Remove(ctx, "f") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			c := openCatalog(t, store)
 			e := mustPut(t, c, KindEdges, "f", strings.Repeat("0123456789", 500_000), 0, -1)
 			if err := c.Verify(ctx, e); err != nil {
@@ -400,7 +400,7 @@ func TestDamageIsFoundAgainstTheCatalogue(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	data := strings.Repeat("abcdefg", 700_000)
 	e := mustPut(t, c, KindEdges, "f", data, 0, -1)
@@ -434,7 +434,7 @@ func TestStream(t *testing.T) {
 
 func TestCommitOnePathTwice(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	var files []*File
 	for range 2 {
@@ -478,7 +478,7 @@ func (w *meetingWriter) Commit(ctx context.Context) (storage.Digest, error) {
 // waited for once, not once a file.
 func TestFilesAreCommittedTogether(t *testing.T) {
 	ctx := context.Background()
-	store := &meeting{Store: storage.NewMem()}
+	store := &meeting{Store: storagetest.NewMem()}
 	store.wait.Add(commitsTogether)
 	c := openCatalog(t, store)
 	var files []*File
@@ -498,7 +498,7 @@ func TestFilesAreCommittedTogether(t *testing.T) {
 }
 
 func TestConcurrentCommits(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	var g errgroup.Group
 	for i := range 16 {
@@ -515,7 +515,7 @@ func TestConcurrentCommits(t *testing.T) {
 }
 
 func TestCatalogOfAnotherVersion(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "f", "x", 0, -1)
 	if err := c.Publish(context.Background()); err != nil {
@@ -542,14 +542,14 @@ func TestCatalogWithOtherColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := readCatalog(storage.NewBytesReader(before), Name); !errors.Is(err, seal.ErrVersion) {
+	if _, _, err := readCatalog(storagetest.NewBytesReader(before), Name); !errors.Is(err, seal.ErrVersion) {
 		t.Errorf("got %v, want seal.ErrVersion", err)
 	}
 }
 
 func ExampleCatalog_Commit() {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c, err := Open(ctx, store)
 	if err != nil {
 		panic(err)

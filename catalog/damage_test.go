@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func sampleCatalog(t testing.TB) []byte {
@@ -25,23 +25,23 @@ func sampleCatalog(t testing.TB) []byte {
 // A catalogue with a changed or missing byte is refused, or lists the same.
 func TestDamagedCatalog(t *testing.T) {
 	data := sampleCatalog(t)
-	want, _, err := readCatalog(storage.NewBytesReader(data), Name)
+	want, _, err := readCatalog(storagetest.NewBytesReader(data), Name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at := range data {
 		flipped := slices.Clone(data)
 		flipped[at] ^= byte(1 + at%255)
-		switch got, _, err := readCatalog(storage.NewBytesReader(flipped), Name); {
+		switch got, _, err := readCatalog(storagetest.NewBytesReader(flipped), Name); {
 		case err == nil && !slices.Equal(got, want):
 			t.Errorf("flip at %d: other entries without an error", at)
 		case err != nil && !errors.Is(err, seal.ErrCorrupt):
 			t.Errorf("flip at %d: %v, want ErrCorrupt", at, err)
 		}
-		if _, _, err := readCatalog(storage.NewBytesReader(data[:at]), Name); !errors.Is(err, seal.ErrCorrupt) {
+		if _, _, err := readCatalog(storagetest.NewBytesReader(data[:at]), Name); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("cut at %d: %v, want ErrCorrupt", at, err)
 		}
-		if _, _, err := readCatalog(storage.NewBytesReader(slices.Insert(slices.Clone(data), at, 0)), Name); !errors.Is(err, seal.ErrCorrupt) {
+		if _, _, err := readCatalog(storagetest.NewBytesReader(slices.Insert(slices.Clone(data), at, 0)), Name); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("a byte more at %d: %v, want ErrCorrupt", at, err)
 		}
 	}
@@ -53,7 +53,7 @@ func FuzzCatalog(f *testing.F) {
 	f.Add(data[:len(data)/2])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, _, err := readCatalog(storage.NewBytesReader(data), Name); err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
+		if _, _, err := readCatalog(storagetest.NewBytesReader(data), Name); err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
 			t.Errorf("%v, want ErrCorrupt or ErrVersion", err)
 		}
 	})

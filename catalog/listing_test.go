@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // TestViewsFollowByChanges updates views that are behind by different numbers of changes. Each then
@@ -18,7 +18,7 @@ import (
 func TestViewsFollowByChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := t.Context()
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		owner, err := Open(ctx, store)
 		if err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // A commit writes as much at ten thousand files as at one hundred, snapshots included.
 func TestCostOfACommitDoesNotGrow(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	c := openCatalog(t, store)
 	add := func(from, to int) int64 {
 		before := store.BytesWritten()
@@ -45,7 +45,7 @@ func TestCostOfACommitDoesNotGrow(t *testing.T) {
 
 func TestSnapshotsReplaceChanges(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	for i := range 5 {
 		mustPut(t, c, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
@@ -77,7 +77,7 @@ func TestSnapshotsReplaceChanges(t *testing.T) {
 // A snapshot does not remove a change that was written while it was made.
 func TestSnapshotKeepsLaterChanges(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "e", "x", 0, -1)
 	data, err := encodeCatalog(c.All(), 1)
@@ -95,28 +95,30 @@ func TestSnapshotKeepsLaterChanges(t *testing.T) {
 
 func TestDamagedLog(t *testing.T) {
 	ctx := context.Background()
-	for name, damage := range map[string]func(s *storage.Mem) error{
-		"a change is missing":    func(s *storage.Mem) error { return s.Remove(ctx, changeName(4)) },
-		"a byte of a change":     func(s *storage.Mem) error { return s.FlipByte(changeName(4), 40) },
-		"the snapshot is gone":   func(s *storage.Mem) error { return errors.Join(s.Remove(ctx, snapshotName(3)), s.Remove(ctx, Name)) },
-		"a byte of the snapshot": func(s *storage.Mem) error { return s.FlipByte(snapshotName(3), 40) },
-		"a change under the name of the next one": func(s *storage.Mem) error {
+	for name, damage := range map[string]func(s *storagetest.Mem) error{
+		"a change is missing": func(s *storagetest.Mem) error { return s.Remove(ctx, changeName(4)) },
+		"a byte of a change":  func(s *storagetest.Mem) error { return s.FlipByte(changeName(4), 40) },
+		"the snapshot is gone": func(s *storagetest.Mem) error {
+			return errors.Join(s.Remove(ctx, snapshotName(3)), s.Remove(ctx, Name))
+		},
+		"a byte of the snapshot": func(s *storagetest.Mem) error { return s.FlipByte(snapshotName(3), 40) },
+		"a change under the name of the next one": func(s *storagetest.Mem) error {
 			text := storeBytes(t, s, changeName(4))
 			return s.Corrupt(changeName(5), func([]byte) []byte { return text })
 		},
-		"a snapshot under the name of the next one": func(s *storage.Mem) error {
+		"a snapshot under the name of the next one": func(s *storagetest.Mem) error {
 			data, err := encodeCatalog(nil, 2)
 			return errors.Join(err, s.Corrupt(snapshotName(3), func([]byte) []byte { return data }))
 		},
-		"a change without a seal": func(s *storage.Mem) error {
+		"a change without a seal": func(s *storagetest.Mem) error {
 			return s.Corrupt(changeName(4), func(b []byte) []byte {
 				return regexp.MustCompile("crc32c:[0-9a-f]{8}").ReplaceAll(b, []byte(seal.Unsealed))
 			})
 		},
-		"another file": func(s *storage.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
+		"another file": func(s *storagetest.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			c := openCatalog(t, store)
 			for i := range 3 {
 				mustPut(t, c, KindEdges, fmt.Sprint("e", i), "x", int32(i), -1)
@@ -139,12 +141,14 @@ func TestDamagedLog(t *testing.T) {
 
 func TestCheckFindsAMissingOrOlderFile(t *testing.T) {
 	ctx := context.Background()
-	for name, damage := range map[string]func(s *storage.Mem, older []byte) error{
-		"older":   func(s *storage.Mem, older []byte) error { return s.Corrupt(Name, func([]byte) []byte { return older }) },
-		"missing": func(s *storage.Mem, _ []byte) error { return s.Remove(ctx, Name) },
-		"flipped": func(s *storage.Mem, _ []byte) error { return s.FlipByte(Name, 60) },
+	for name, damage := range map[string]func(s *storagetest.Mem, older []byte) error{
+		"older": func(s *storagetest.Mem, older []byte) error {
+			return s.Corrupt(Name, func([]byte) []byte { return older })
+		},
+		"missing": func(s *storagetest.Mem, _ []byte) error { return s.Remove(ctx, Name) },
+		"flipped": func(s *storagetest.Mem, _ []byte) error { return s.FlipByte(Name, 60) },
 	} {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		c := openCatalog(t, store)
 		mustPut(t, c, KindEdges, "e", "x", 0, -1)
 		if err := c.Publish(ctx); err != nil {
@@ -167,7 +171,7 @@ func TestCheckFindsAMissingOrOlderFile(t *testing.T) {
 // Two owners, one of which does not know yet that it was superseded: no change is lost.
 func TestTwoOwners(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	a := openCatalog(t, store)
 	mustPut(t, a, KindEdges, "first", "x", 0, -1)
 	b := openCatalog(t, store)
@@ -191,7 +195,7 @@ func TestTwoOwners(t *testing.T) {
 // step.
 func TestBinding(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stages := map[string]string{KindLSI: "lsi", KindSmoothed: "smooth"}
 	bound := func(lsi, smooth string) *Catalog {
 		c := openCatalog(t, store)
@@ -251,7 +255,7 @@ func (s *stuck) CreateNew(ctx context.Context, name string) (storage.Writer, err
 // Reading the catalogue does not wait for a store that is slow.
 func TestReadersDoNotWaitForTheStore(t *testing.T) {
 	ctx := context.Background()
-	mem := storage.NewMem()
+	mem := storagetest.NewMem()
 	mustPut(t, openCatalog(t, mem), KindEdges, "e", "x", 0, -1)
 	store := &stuck{mem, make(chan struct{}), make(chan struct{})}
 	c := openCatalog(t, store)
@@ -276,7 +280,7 @@ func TestReadersDoNotWaitForTheStore(t *testing.T) {
 // TestChangesAreWrittenTogether: changes that come while one is written share the next record.
 // Their result equals the result of one after the other, also when reopened.
 func TestChangesAreWrittenTogether(t *testing.T) {
-	store := &gate{Store: storage.NewMem(), open: make(chan struct{}), asked: make(chan struct{}, 1)}
+	store := &gate{Store: storagetest.NewMem(), open: make(chan struct{}), asked: make(chan struct{}, 1)}
 	c, err := Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)
@@ -336,7 +340,7 @@ func (g *gate) CreateNew(ctx context.Context, name string) (storage.Writer, erro
 // TestOtherBytesAreListedAnew replaces a file. It is off the list before other bytes take its place, so that an interruption leaves no wrong
 // entry.
 func TestOtherBytesAreListedAnew(t *testing.T) {
-	c := openCatalog(t, storage.NewMem())
+	c := openCatalog(t, storagetest.NewMem())
 	mustPut(t, c, KindModel, "a", "x", -1, -1)
 	before := c.Number()
 	mustPut(t, c, KindModel, "a", "y", -1, -1)
@@ -359,7 +363,7 @@ func TestMerged(t *testing.T) {
 		{Added: []Entry{at("c", 2)}, Removed: []string{"c"}},
 		{Removed: []string{"nothing"}},
 	}
-	list := func() *Catalog { return NewView(storage.NewMem(), []Entry{at("old", 1), at("b", 7)}, nil) }
+	list := func() *Catalog { return NewView(storagetest.NewMem(), []Entry{at("old", 1), at("b", 7)}, nil) }
 	one, all := list(), list()
 	for _, x := range changes {
 		one.change(x.Added, x.Removed)
@@ -378,22 +382,24 @@ func TestPublishedStandsIn(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		later   bool
-		damage  func(s *storage.Mem) error
+		damage  func(s *storagetest.Mem) error
 		lacks   string
 		refused bool
 	}{
-		{"nothing", false, func(*storage.Mem) error { return nil }, "", false},
-		{"catalog.parquet gone", false, func(s *storage.Mem) error { return s.Remove(ctx, Name) }, "catalog.parquet is missing", false},
-		{"catalog.parquet cut", true, func(s *storage.Mem) error { return s.Corrupt(Name, func(b []byte) []byte { return b[:40] }) }, "catalog.parquet is damaged", false},
-		{"snapshot gone", false, func(s *storage.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
-		{"snapshot gone, changes after it", true, func(s *storage.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
-		{"snapshot cut", true, func(s *storage.Mem) error {
+		{"nothing", false, func(*storagetest.Mem) error { return nil }, "", false},
+		{"catalog.parquet gone", false, func(s *storagetest.Mem) error { return s.Remove(ctx, Name) }, "catalog.parquet is missing", false},
+		{"catalog.parquet cut", true, func(s *storagetest.Mem) error { return s.Corrupt(Name, func(b []byte) []byte { return b[:40] }) }, "catalog.parquet is damaged", false},
+		{"snapshot gone", false, func(s *storagetest.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
+		{"snapshot gone, changes after it", true, func(s *storagetest.Mem) error { return s.Remove(ctx, snapshotName(2)) }, "catalog/0000000002.parquet is missing", false},
+		{"snapshot cut", true, func(s *storagetest.Mem) error {
 			return s.Corrupt(snapshotName(2), func(b []byte) []byte { return b[:40] })
 		}, "catalog/0000000002.parquet is damaged", false},
-		{"both gone", false, func(s *storage.Mem) error { return errors.Join(s.Remove(ctx, Name), s.Remove(ctx, snapshotName(2))) }, "", true},
-		{"a change gone", true, func(s *storage.Mem) error { return s.Remove(ctx, changeName(3)) }, "", true},
+		{"both gone", false, func(s *storagetest.Mem) error {
+			return errors.Join(s.Remove(ctx, Name), s.Remove(ctx, snapshotName(2)))
+		}, "", true},
+		{"a change gone", true, func(s *storagetest.Mem) error { return s.Remove(ctx, changeName(3)) }, "", true},
 	} {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		owner := openCatalog(t, store)
 		mustPut(t, owner, KindModel, "a", "x", -1, -1)
 		mustPut(t, owner, KindModel, "b", "x", -1, -1)
@@ -431,7 +437,7 @@ func TestPublishedStandsIn(t *testing.T) {
 // TestDeletesWhatItKnows has a view ask for the removal of a file that was never listed: it stays.
 func TestDeletesWhatItKnows(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	owner := openCatalog(t, store)
 	mustPut(t, owner, KindModel, "a", "x", -1, -1)
 	storagetest.Write(t, store, "notes.txt", []byte("x"))
@@ -471,7 +477,7 @@ func (w unsureWriter) Commit(ctx context.Context) (storage.Digest, error) {
 // TestFailedChangeThatIsThere lists a change whose writer was told that it failed, and whose file is there: views hear of it before another
 // change is made.
 func TestFailedChangeThatIsThere(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	mustPut(t, c, KindEdges, "first", "x", 0, -1)
 	before := c.Since(Version{}).Version

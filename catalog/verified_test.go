@@ -10,6 +10,7 @@ import (
 
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // Whatever is read, in whatever order, Finish finds every changed byte, and the file is
@@ -21,7 +22,7 @@ func TestVerifiedFindsEveryChange(t *testing.T) {
 	for i := range data {
 		data[i] = byte(rng.Uint32())
 	}
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	c := openCatalog(t, store)
 	e := mustPut(t, c, KindEdges, "f", string(data), 0, -1)
 	patterns := map[string]func(r io.ReaderAt, size int64){
@@ -52,7 +53,7 @@ func TestVerifiedFindsEveryChange(t *testing.T) {
 	for name, pattern := range patterns {
 		for _, at := range []int{-1, 0, 3, 1000, len(data) / 2, len(data)/2 + 500, len(data) - 1} {
 			if at >= 0 {
-				if err := store.Store.(*storage.Mem).FlipByte("f", int64(at)); err != nil {
+				if err := store.Store.(*storagetest.Mem).FlipByte("f", int64(at)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -71,7 +72,7 @@ func TestVerifiedFindsEveryChange(t *testing.T) {
 			}
 			_ = v.Close()
 			if at >= 0 {
-				_ = store.Store.(*storage.Mem).FlipByte("f", int64(at))
+				_ = store.Store.(*storagetest.Mem).FlipByte("f", int64(at))
 			}
 		}
 	}

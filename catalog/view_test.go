@@ -15,13 +15,13 @@ var errLease = errors.New("the lease is lost")
 
 // shared is an owner with views, whose changes it makes unless lost is set.
 type shared struct {
-	store *storage.Mem
+	store *storagetest.Mem
 	owner *Catalog
 	lost  bool
 }
 
 func newShared(t testing.TB) *shared {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	return &shared{store: store, owner: openCatalog(t, store)}
 }
 
@@ -112,11 +112,11 @@ func TestApplyAgain(t *testing.T) {
 		return nil
 	}
 	for at := int64(1); ; at++ {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		first := openCatalog(t, store)
 		mustPut(t, first, KindModel, "a", "x", -1, -1)
 		mustPut(t, first, KindModel, "b", "x", -1, -1)
-		faulty := storage.NewFaulty(store, at)
+		faulty := storagetest.NewFaulty(store, at)
 		err := func() error {
 			c, err := Open(ctx, faulty)
 			if err != nil {
@@ -152,7 +152,7 @@ func TestApplyAgain(t *testing.T) {
 
 func TestRecordsAreNoOrphans(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	for _, name := range []string{"run.json", "report.html", "journal/00000001.json", "cluster/coordinator.json", "graph/nodes.parquet"} {
 		storagetest.Write(t, store, name, []byte("x"))

@@ -15,6 +15,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/stage/registry"
@@ -40,7 +41,7 @@ const workTime = 45 * time.Second
 // cluster is a store with one coordinator at a time, and its workers.
 type cluster struct {
 	t     *testing.T
-	store *storage.Mem
+	store *storagetest.Mem
 	tasks []control.Task
 	o     Options
 
@@ -61,7 +62,7 @@ func ofRun(e catalog.Entry) catalog.Entry {
 
 func newCluster(t *testing.T, tasks int) *cluster {
 	return &cluster{
-		t: t, store: storage.NewMem(), tasks: columnTasks(tasks), accepted: map[string][]string{},
+		t: t, store: storagetest.NewMem(), tasks: columnTasks(tasks), accepted: map[string][]string{},
 		o: Options{Version: "1", Lease: testTTL},
 	}
 }
@@ -1164,7 +1165,7 @@ func TestPhaseFailsAtEveryStep(t *testing.T) {
 	phase := func(t *testing.T, at int64) (ops int64) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 3)
-			faulty := storage.NewFaulty(c.store, at)
+			faulty := storagetest.NewFaulty(c.store, at)
 			ctx := context.Background()
 			s, err := c.open(faulty)
 			if err == nil {

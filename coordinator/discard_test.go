@@ -14,15 +14,16 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/stage/registry"
 )
 
 // finished is a store with a complete run, and the plan that made it.
-func finished(t *testing.T) (*storage.Mem, plan.Options) {
+func finished(t *testing.T) (*storagetest.Mem, plan.Options) {
 	t.Helper()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j, _ := setup(t, store, labelled)
 	run(t, j, registry.Always()...)
 	return store, j.Plan
@@ -74,7 +75,7 @@ func TestDiscardInterrupted(t *testing.T) {
 			if other {
 				opts.LSI.Epsilon = 0.3
 			}
-			faulty := storage.NewFaulty(store, at)
+			faulty := storagetest.NewFaulty(store, at)
 			fails := func() error {
 				cat, err := catalog.Open(ctx, faulty)
 				if err != nil {
@@ -90,7 +91,7 @@ func TestDiscardInterrupted(t *testing.T) {
 			if err != nil && !errors.Is(err, storage.ErrDisk) {
 				t.Fatalf("operation %d: %v", at, err)
 			}
-			for name, s := range map[string]*storage.Mem{"fault": store, "power lost": store.CrashClone()} {
+			for name, s := range map[string]*storagetest.Mem{"fault": store, "power lost": store.CrashClone()} {
 				what := fmt.Sprintf("%s at operation %d, other options %v", name, at, other)
 				j, _ := setup(t, s, labelled)
 				j.Plan = opts
@@ -142,15 +143,15 @@ func TestRecordIsSealed(t *testing.T) {
 // verb.
 func TestCatalogueGone(t *testing.T) {
 	ctx := context.Background()
-	for name, damage := range map[string]func(s *storage.Mem) error{
-		"gone": func(s *storage.Mem) error {
+	for name, damage := range map[string]func(s *storagetest.Mem) error{
+		"gone": func(s *storagetest.Mem) error {
 			files, err := s.List(ctx, "catalog")
 			for _, f := range files {
 				err = errors.Join(err, s.Remove(ctx, f.Name))
 			}
 			return err
 		},
-		"a file taken off": func(s *storage.Mem) error {
+		"a file taken off": func(s *storagetest.Mem) error {
 			cat, err := catalog.Open(ctx, s)
 			if err != nil {
 				return err
@@ -182,9 +183,9 @@ func TestCatalogueGone(t *testing.T) {
 // The Parquet file of the catalogue is missing or cut: verify says so.
 func TestVerifyChecksTheCatalogueFile(t *testing.T) {
 	ctx := context.Background()
-	for name, damage := range map[string]func(s *storage.Mem) error{
-		"missing": func(s *storage.Mem) error { return s.Remove(ctx, catalog.Name) },
-		"cut": func(s *storage.Mem) error {
+	for name, damage := range map[string]func(s *storagetest.Mem) error{
+		"missing": func(s *storagetest.Mem) error { return s.Remove(ctx, catalog.Name) },
+		"cut": func(s *storagetest.Mem) error {
 			return s.Corrupt(catalog.Name, func(b []byte) []byte { return b[:len(b)-9] })
 		},
 	} {
@@ -231,7 +232,7 @@ func TestRecordGone(t *testing.T) {
 func TestRefusedVerbChangesNothing(t *testing.T) {
 	noFeatures := labelled
 	noFeatures.Features = 0
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j, _ := setup(t, store, noFeatures)
 	if rec := run(t, j, registry.Always()...); rec.State != Complete {
 		t.Fatalf("state %s", rec.State)

@@ -11,6 +11,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/progress"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
 	"ndls/stage/registry"
@@ -76,7 +77,7 @@ func TestSpaceThatIsNotKnown(t *testing.T) {
 
 // TestPlansEachStageFromWhatIsKnown uses the K table once it is there.
 func TestPlansEachStageFromWhatIsKnown(t *testing.T) {
-	j, _ := setup(t, storage.NewMem(), labelled)
+	j, _ := setup(t, storagetest.NewMem(), labelled)
 	j.Plan.LSI.Kmax = 1000
 	rec := run(t, j, registry.Always()...)
 	if rec.Stage(control.Partition).Planned != nil {
@@ -106,7 +107,7 @@ func TestPartitionByWorkersIsPlanned(t *testing.T) {
 		{"too little", []int64{1 << 29, 1 << 29}, mem.ErrBudget},
 		{"enough for one", []int64{1 << 29, 4 << 30}, nil},
 	} {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		j, f := setup(t, store, labelled)
 		o := &offered{fake: f}
 		for i, m := range tc.memory {
@@ -145,7 +146,7 @@ func (p *peopled) Workers() int          { return max(len(p.here), 1) }
 
 // TestTimesOfACoordinator: stages are planned for the workers that are here, and not at all where none is.
 func TestTimesOfACoordinator(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	p := &peopled{fake: f}
 	j.Tasks, j.Resources = p, control.Resources{}
 	// Of so many hops it counts little that one worker alone leaves rows out of the last ones.

@@ -18,7 +18,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/placement"
 	"ndls/plan"
 	"ndls/shards"
@@ -469,7 +469,7 @@ func TestWhoSharesRows(t *testing.T) {
 		{"one is held and needed", placement.Auto, []int64{least * 2 / 5, least * 2 / 5, -least * 3 / 4}, control.Strips, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), sum)
+			j, f := setup(t, storagetest.NewMem(), sum)
 			j.Plan, j.Parallel = opts, tc.parallel
 			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
 				t.Fatal(err)
@@ -535,7 +535,7 @@ func TestStepsOfGroups(t *testing.T) {
 		{"one group, and others have begun", placement.Intervals, true, 1, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), sum)
+			j, f := setup(t, storagetest.NewMem(), sum)
 			if err := shards.WriteSummary(t.Context(), j.Catalog, sum); err != nil {
 				t.Fatal(err)
 			}

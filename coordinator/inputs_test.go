@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // TestDigestBeside has digests made while the partition reads, whichever ends or fails first.
@@ -69,7 +69,7 @@ func until(ctx context.Context) error {
 func TestInterruptedInputs(t *testing.T) {
 	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Device: 1, Inode: 2, Changed: time.Unix(1, 5)}
 	now := was
-	j := &Job{Store: storage.NewMem(), Files: []InputFile{now}, Digest: func(context.Context, []InputFile) error { return errors.New("digested") }}
+	j := &Job{Store: storagetest.NewMem(), Files: []InputFile{now}, Digest: func(context.Context, []InputFile) error { return errors.New("digested") }}
 	rec := &Record{Inputs: []InputFile{was}}
 	if err := j.compareInputs(context.Background(), rec); err != nil {
 		t.Errorf("the same file: %v", err)
@@ -103,7 +103,7 @@ func TestInputsByTheirBytes(t *testing.T) {
 		now, reads := was, 0
 		now.SHA256 = ""
 		x.now(&now)
-		j := &Job{Store: storage.NewMem(), Files: []InputFile{now}, Digest: func(_ context.Context, files []InputFile) error {
+		j := &Job{Store: storagetest.NewMem(), Files: []InputFile{now}, Digest: func(_ context.Context, files []InputFile) error {
 			reads++
 			files[0].SHA256 = x.digest
 			return nil
@@ -119,7 +119,7 @@ func TestInputsByTheirBytes(t *testing.T) {
 	}
 	// A record of a version before these fields, and a file that has settled only since.
 	rec := &Record{Inputs: []InputFile{{Path: "edges", Size: 7, Modified: time.Unix(1, 0), SHA256: "old"}}}
-	j := &Job{Store: storage.NewMem(), Files: []InputFile{was}, Digest: func(_ context.Context, files []InputFile) error { files[0].SHA256 = "old"; return nil }}
+	j := &Job{Store: storagetest.NewMem(), Files: []InputFile{was}, Digest: func(_ context.Context, files []InputFile) error { files[0].SHA256 = "old"; return nil }}
 	if err := j.compareInputs(context.Background(), rec); err != nil || rec.Inputs[0] != was {
 		t.Errorf("%v: %+v", err, rec.Inputs)
 	}

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
@@ -135,7 +136,7 @@ func read(t *testing.T, s storage.Store) *Record {
 }
 
 func TestWholeRun(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	rec := run(t, j, registry.Always()...)
 	if rec.State != Complete || !slices.Equal(f.executed, registry.Always()) {
 		t.Errorf("state %s after %v", rec.State, f.executed)
@@ -178,7 +179,7 @@ func TestWholeRun(t *testing.T) {
 // TestLeavesWhatLasts has a K table for label smoothing, which only some ways to a run make: it
 // is there for the stages that read it, and is removed when they are complete.
 func TestLeavesWhatLasts(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j, f := setup(t, store, labelled)
 	f.labelTable = true
 	f.before = func(s control.Stage) error {
@@ -243,7 +244,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), tc.sum)
+			j, f := setup(t, storagetest.NewMem(), tc.sum)
 			j.Plan.Labels.SoftLabels = tc.foreign
 			rec := run(t, j, registry.Always()...)
 			if !slices.Equal(f.executed, tc.want) || rec.State != Complete {
@@ -262,7 +263,7 @@ func TestDatasetDecidesTheStages(t *testing.T) {
 // Soft labels of another model do not mix with those of the run's own, and take their place on
 // request alone.
 func TestSoftLabelsReplaceTheOwnModel(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	run(t, j, registry.Always()...)
 	before := read(t, j.Store)
 	f.executed, j.Whole, j.Plan.Labels.SoftLabels = nil, false, "other.arrow"
@@ -291,7 +292,7 @@ func TestSoftLabelsReplaceTheOwnModel(t *testing.T) {
 }
 
 func TestStageNeedsTheOnesBefore(t *testing.T) {
-	j, _ := setup(t, storage.NewMem(), labelled)
+	j, _ := setup(t, storagetest.NewMem(), labelled)
 	for _, tc := range []struct {
 		stage control.Stage
 		want  string
@@ -304,7 +305,7 @@ func TestStageNeedsTheOnesBefore(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", tc.stage, err, tc.want)
 		}
 	}
-	j, _ = setup(t, storage.NewMem(), labelled)
+	j, _ = setup(t, storagetest.NewMem(), labelled)
 	run(t, j, control.Partition, control.LSI)
 	if _, err := j.Run(context.Background(), control.SmoothLabels); err == nil || !strings.Contains(err.Error(), "run this first: ndls train --run ") {
 		t.Errorf("smooth-labels without a model: %v", err)
@@ -316,7 +317,7 @@ func TestFailureAndResume(t *testing.T) {
 	boom := errors.New("boom")
 	for _, failing := range registry.Always() {
 		t.Run(string(failing), func(t *testing.T) {
-			j, f := setup(t, storage.NewMem(), labelled)
+			j, f := setup(t, storagetest.NewMem(), labelled)
 			f.before = func(s control.Stage) error {
 				if s == failing {
 					return boom
@@ -343,7 +344,7 @@ func TestFailureAndResume(t *testing.T) {
 // A run that somebody has stopped does not look like one that has failed, and one whose own parts have ended its
 // context does.
 func TestInterruptionIsRecorded(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	cause := errors.New("interrupted by a test")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	f.before = func(s control.Stage) error {
@@ -383,7 +384,7 @@ func TestInterruptionIsRecorded(t *testing.T) {
 
 // Every operation of the store is made to fail in turn.
 func TestFailAtEveryStep(t *testing.T) {
-	count := storage.NewFaulty(storage.NewMem(), 0)
+	count := storagetest.NewFaulty(storagetest.NewMem(), 0)
 	j, _ := setup(t, count, labelled)
 	run(t, j, registry.Always()...)
 	step := int64(1)
@@ -391,8 +392,8 @@ func TestFailAtEveryStep(t *testing.T) {
 		step = 7
 	}
 	for at := int64(1); at <= count.Ops(); at += step {
-		store := storage.NewMem()
-		faulty := storage.NewFaulty(store, at)
+		store := storagetest.NewMem()
+		faulty := storagetest.NewFaulty(store, at)
 		cat, err := catalog.Open(context.Background(), faulty)
 		if err == nil {
 			j, f := setup(t, store, labelled)
@@ -415,7 +416,7 @@ func TestFailAtEveryStep(t *testing.T) {
 }
 
 func TestPlanMismatch(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	run(t, j, control.Partition, control.LSI)
 	before := read(t, j.Store)
 
@@ -475,7 +476,7 @@ func (s *lateStore) Open(ctx context.Context, name string) (storage.Reader, erro
 
 // TestRecordOfAnother is read while another process writes it.
 func TestRecordOfAnother(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j, _ := setup(t, store, labelled)
 	rec := &Record{Format: RecordFormat, State: Running, Plan: j.Plan}
 	late := &lateStore{store, func() error {
@@ -489,7 +490,7 @@ func TestRecordOfAnother(t *testing.T) {
 
 // TestRecordOfAnotherPlan is sealed, but has the hash of another plan.
 func TestRecordOfAnotherPlan(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	opts := plan.Default()
 	text, err := seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: opts, PlanHash: opts.Hash()})
 	if err == nil {
@@ -527,7 +528,7 @@ func TestForeignFolder(t *testing.T) {
 		{"edited plan", RecordName, `{"format": 2, "plan": {"format": 3}, "plan_hash": "x"}`, "is damaged", seal.ErrCorrupt},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			if err := replace(context.Background(), store, tc.file, []byte(tc.text)); err != nil {
 				t.Fatal(err)
 			}
@@ -546,7 +547,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(`{"format": 1, "plan": {"format": 1}, "plan_hash": "x", "stages": [{"name": "lsi"}]}`))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		if err := replace(context.Background(), store, RecordName, text); err != nil {
 			t.Fatal(err)
 		}
@@ -559,7 +560,7 @@ func FuzzReadRecord(f *testing.F) {
 
 // A coordinator that was replaced leaves the record to its successor.
 func TestSupersededJobLeavesTheRecord(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	var before []byte
 	f.before = func(s control.Stage) error {
 		if s == control.LSI {
@@ -579,7 +580,7 @@ func TestSupersededJobLeavesTheRecord(t *testing.T) {
 // What is known of earlier attempts is dropped for stages that begin anew, not for
 // those that go on.
 func TestJobForgets(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	f.before = func(s control.Stage) error {
 		if s == control.LSI {
 			return errors.New("boom")
@@ -603,7 +604,7 @@ func TestJobForgets(t *testing.T) {
 }
 
 func TestLossesAreReported(t *testing.T) {
-	j, f := setup(t, storage.NewMem(), labelled)
+	j, f := setup(t, storagetest.NewMem(), labelled)
 	f.losses = []Loss{{Task: "smooth/columns/0-2", Worker: "w1", Reason: "no sign of life for 30 s", SecondsLost: 12.5}}
 	run(t, j, registry.Always()...)
 	var got report.Report
@@ -666,7 +667,7 @@ func (replaced) ReadAt([]byte, int64) (int, error) { return 0, storage.ErrReplac
 // TestRecordIsReadWhileWritten: who looks how the run is may come in the moment in
 // which that changes.
 func TestRecordIsReadWhileWritten(t *testing.T) {
-	store := &shifting{storage.NewMem(), 3}
+	store := &shifting{storagetest.NewMem(), 3}
 	written := &Record{Format: RecordFormat, Plan: plan.Default(), State: Running}
 	if err := written.write(t.Context(), store); err != nil {
 		t.Fatal(err)
@@ -680,7 +681,7 @@ func TestRecordIsReadWhileWritten(t *testing.T) {
 // from what lies beside it; one worker alone measures it.
 func TestDiskOfWorkers(t *testing.T) {
 	for _, alone := range []bool{false, true} {
-		j, _ := setup(t, storage.NewMem(), labelled)
+		j, _ := setup(t, storagetest.NewMem(), labelled)
 		j.Alone = alone
 		rec := run(t, j, registry.Always()...)
 		listed := int64(besideBytes)

@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func openJournal(t *testing.T, s storage.Store) *Journal {
@@ -53,7 +54,7 @@ func names(t *testing.T, s storage.Store) string {
 }
 
 func TestJournalRemembers(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j := openJournal(t, store)
 	if got := names(t, store); got != "" || len(j.read) > 0 {
 		t.Fatalf("an unused journal has records %s, %v", got, j.read)
@@ -74,7 +75,7 @@ func TestJournalRemembers(t *testing.T) {
 
 // TestSnapshotStandsForItsWholeRecord has events before a snapshot in its record.
 func TestSnapshotStandsForItsWholeRecord(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j := openJournal(t, store)
 	for _, events := range [][]event{
 		{leaseEvent(1)},
@@ -92,7 +93,7 @@ func TestSnapshotStandsForItsWholeRecord(t *testing.T) {
 }
 
 func TestCompactionKeepsTheClaims(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	zombie := openJournal(t, store)
 	if err := appendTo(zombie, leaseEvent(1)); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestCompactionKeepsTheClaims(t *testing.T) {
 
 // The journal stays short by itself in a long run.
 func TestJournalSweeps(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j := openJournal(t, store)
 	for n := range uint64(3 * compactAfter) {
 		events := []event{leaseEvent(n + 1)}
@@ -149,7 +150,7 @@ func TestJournalSweeps(t *testing.T) {
 }
 
 func TestTwoCoordinators(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	first, second := openJournal(t, store), openJournal(t, store)
 	if err := appendTo(first, leaseEvent(1)); err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestTwoCoordinators(t *testing.T) {
 
 // What comes while a record is being written shares the next one.
 func TestJournalGroups(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j := openJournal(t, store)
 	if err := appendTo(j, leaseEvent(1)); err != nil {
 		t.Fatal(err)
@@ -221,7 +222,7 @@ func (w unsureWriter) Commit(ctx context.Context) (storage.Digest, error) {
 }
 
 func TestOwnRecordIsNotAnothers(t *testing.T) {
-	j := openJournal(t, unsure{storage.NewMem()})
+	j := openJournal(t, unsure{storagetest.NewMem()})
 	if err := appendTo(j, leaseEvent(1)); err != nil {
 		t.Error(err)
 	}
@@ -229,7 +230,7 @@ func TestOwnRecordIsNotAnothers(t *testing.T) {
 
 // A caller that goes away does not end the journal.
 func TestJournalOutlivesItsCallers(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	j := openJournal(t, store)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -254,7 +255,7 @@ func (l *looked) Stat(ctx context.Context, name string) (storage.Info, error) {
 
 // A record that the coordinator writes while it looks for records of others is its own.
 func TestLookDuringAWrite(t *testing.T) {
-	store := &looked{Store: storage.NewMem()}
+	store := &looked{Store: storagetest.NewMem()}
 	j := openJournal(t, store)
 	var wrote error
 	store.before = func() { wrote = appendTo(j, leaseEvent(1)) }
@@ -266,34 +267,34 @@ func TestLookDuringAWrite(t *testing.T) {
 func TestDamagedJournal(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		damage func(*storage.Mem) error
+		damage func(*storagetest.Mem) error
 		want   string
 	}{
-		{"missing in the middle", func(s *storage.Mem) error { return s.Remove(context.Background(), journalName(3)) }, "00000003.json: it is missing"},
-		{"cut off", func(s *storage.Mem) error {
+		{"missing in the middle", func(s *storagetest.Mem) error { return s.Remove(context.Background(), journalName(3)) }, "00000003.json: it is missing"},
+		{"cut off", func(s *storagetest.Mem) error {
 			return s.Corrupt(journalName(3), func(b []byte) []byte { return b[:len(b)/2] })
 		}, "00000003.json"},
-		{"empty", func(s *storage.Mem) error {
+		{"empty", func(s *storagetest.Mem) error {
 			return s.Corrupt(journalName(4), func([]byte) []byte { return nil })
 		}, "00000004.json"},
-		{"another's number", func(s *storage.Mem) error {
+		{"another's number", func(s *storagetest.Mem) error {
 			text := must(readAll(context.Background(), s, journalName(2)))
 			return s.Corrupt(journalName(3), func([]byte) []byte { return text })
 		}, "it holds record 2"},
-		{"a changed digit", func(s *storage.Mem) error {
+		{"a changed digit", func(s *storagetest.Mem) error {
 			return s.Corrupt(journalName(3), func(b []byte) []byte { return bytes.Replace(b, []byte(`"fencing":2`), []byte(`"fencing":7`), 1) })
 		}, "its bytes have the sum"},
-		{"no sum", func(s *storage.Mem) error {
+		{"no sum", func(s *storagetest.Mem) error {
 			return s.Corrupt(journalName(3), func(b []byte) []byte {
 				return regexp.MustCompile(`"crc32c":"\w+"`).ReplaceAll(b, []byte(`"crc32c":""`))
 			})
 		}, "its bytes have the sum"},
-		{"a foreign file", func(s *storage.Mem) error {
+		{"a foreign file", func(s *storagetest.Mem) error {
 			return replace(context.Background(), s, journalPrefix+"notes.txt", []byte("hello"))
 		}, "notes.txt: it is no record"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			j := openJournal(t, store)
 			for n := range uint64(3) {
 				if err := appendTo(j, leaseEvent(n+1)); err != nil {
@@ -320,7 +321,7 @@ func must[T any](x T, err error) T {
 
 // Every byte of a record counts.
 func TestEveryByteIsChecked(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	if err := appendTo(openJournal(t, store), leaseEvent(1)); err != nil {
 		t.Fatal(err)
 	}
@@ -358,13 +359,13 @@ func TestJournalFailsAtEveryStep(t *testing.T) {
 		}
 		return confirmed, nil
 	}
-	count := storage.NewFaulty(storage.NewMem(), 0)
+	count := storagetest.NewFaulty(storagetest.NewMem(), 0)
 	if n, err := script(count); err != nil || n != 6 {
 		t.Fatal(n, err)
 	}
 	for at := int64(1); at <= count.Ops(); at++ {
-		store := storage.NewMem()
-		confirmed, err := script(storage.NewFaulty(store, at))
+		store := storagetest.NewMem()
+		confirmed, err := script(storagetest.NewFaulty(store, at))
 		if err != nil && !errors.Is(err, storage.ErrDisk) {
 			t.Fatalf("operation %d: error %v", at, err)
 		}
@@ -385,7 +386,7 @@ func TestJournalFailsAtEveryStep(t *testing.T) {
 // TestVerifyJournal: each byte of each record is looked at, and none may be missing.
 func TestVerifyJournal(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	if check, err := VerifyJournal(ctx, store); err != nil || check.Records != 0 || len(check.Damaged) > 0 {
 		t.Fatalf("no journal: %+v, %v", check, err)
 	}
@@ -436,10 +437,10 @@ func TestVerifyJournal(t *testing.T) {
 	if check, err := VerifyJournal(ctx, s); err != nil || len(check.Damaged) != 1 {
 		t.Errorf("a foreign file: %+v, %v", check, err)
 	}
-	if _, err := VerifyJournal(ctx, storage.NewFaulty(store, 2)); !errors.Is(err, storage.ErrDisk) {
+	if _, err := VerifyJournal(ctx, storagetest.NewFaulty(store, 2)); !errors.Is(err, storage.ErrDisk) {
 		t.Errorf("a store that fails: %v", err)
 	}
-	store = storage.NewMem()
+	store = storagetest.NewMem()
 	if err := appendTo(openJournal(t, store), leaseEvent(1)); err != nil {
 		t.Fatal(err)
 	}

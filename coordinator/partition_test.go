@@ -16,6 +16,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/worker"
 )
@@ -162,7 +163,7 @@ func TestPartitionOnWorkers(t *testing.T) {
 	const uri = "synthetic:nodes=20000,edges=300000,features=70,classes=6,seed=9"
 	opts := plan.Default()
 	opts.Partition.Dataset, opts.Partition.Split = uri, "random:20,30"
-	want, _ := partitionWith(t, storage.NewMem(), opts, uri, []int64{512 * mib})
+	want, _ := partitionWith(t, storagetest.NewMem(), opts, uri, []int64{512 * mib})
 	if len(want) < 5+3 {
 		t.Fatalf("only %d files", len(want))
 	}
@@ -183,7 +184,7 @@ func TestPartitionOnWorkers(t *testing.T) {
 		{"three workers that die anywhere", []int64{130 * mib, 200 * mib, 512 * mib}, drawn, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, died := partitionWith(t, storage.NewMem(), opts, uri, c.memories, c.deaths...)
+			got, died := partitionWith(t, storagetest.NewMem(), opts, uri, c.memories, c.deaths...)
 			if died < c.died {
 				t.Errorf("workers died %d times", died)
 			}
@@ -209,7 +210,7 @@ func TestPartitionCutAnew(t *testing.T) {
 		}
 		return memories
 	}
-	undisturbed := storage.NewMem()
+	undisturbed := storagetest.NewMem()
 	want, _ := partitionWith(t, undisturbed, opts, uri, each(3))
 	if left, err := undisturbed.List(t.Context(), "graph/runs/"); err != nil || len(left) > 0 {
 		t.Errorf("a partition that nobody stops leaves %v (%v)", left, err)
@@ -224,7 +225,7 @@ func TestPartitionCutAnew(t *testing.T) {
 		before, after, commits, restart := 2+d.IntN(2), 1+d.IntN(4), int64(2+d.IntN(28)), d.IntN(8) == 0
 		t.Run(fmt.Sprintf("%d commits by %d workers, then %d, restart %t", commits, before, after, restart), func(t *testing.T) {
 			t.Parallel()
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			partitionUntil(t, store, opts, uri, each(before), commits, false)
 			got, _ := partitionUntil(t, store, opts, uri, each(after), 0, restart)
 			if !slices.Equal(got, want) {

@@ -30,6 +30,7 @@ import (
 	"ndls/dataset/parquettest"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/tiles"
@@ -61,7 +62,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newFixture(t *testing.T) *fixture { return newFixtureIn(t, storage.NewMem()) }
+func newFixture(t *testing.T) *fixture { return newFixtureIn(t, storagetest.NewMem()) }
 
 func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	t.Helper()
@@ -397,7 +398,7 @@ func TestNPYHeader(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	f := newFixture(t)
-	empty, err := catalog.Open(context.Background(), storage.NewMem())
+	empty, err := catalog.Open(context.Background(), storagetest.NewMem())
 	must(t, err)
 	dir := t.TempDir()
 	taken := filepath.Join(dir, "taken.csv")
@@ -526,7 +527,7 @@ func (r countedReader) ReadAt(p []byte, off int64) (int, error) {
 
 // Where all rows fit the budget, each feature tile is read once, also to verify it.
 func TestTilesAreReadOnce(t *testing.T) {
-	store := &byName{Store: storage.NewMem(), read: map[string]int64{}}
+	store := &byName{Store: storagetest.NewMem(), read: map[string]int64{}}
 	f := newFixtureIn(t, store)
 	clear(store.read)
 	_, err := Run(context.Background(), f.cat, Options{What: "features", Format: "csv", To: io.Discard, Budget: budget(t, 1<<20)})
@@ -556,7 +557,7 @@ func TestDamagedTilesAreFound(t *testing.T) {
 			t.Error("a damaged artifact left an output file")
 		}
 	}
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	f := newFixtureIn(t, store)
 	for _, e := range f.cat.Entries(catalog.KindFeatures) {
 		for _, free := range []int64{1 << 20, 9 * 4096} {

@@ -15,6 +15,7 @@ import (
 	"ndls/internal/seal"
 	"ndls/internal/share"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -127,7 +128,7 @@ func rowsOf(t *testing.T, store storage.Store, rows, width int) (*catalog.Catalo
 // A part whose rows fit the budget reads ids, and rows once, also to verify them.
 func TestRowsOfAPartAreReadOnce(t *testing.T) {
 	const rows, width = 20_000, 32
-	store := &byName{Store: storage.NewMem(), read: map[string]int64{}}
+	store := &byName{Store: storagetest.NewMem(), read: map[string]int64{}}
 	cat, e := rowsOf(t, store, rows, width)
 	for _, p := range []share.Part{{}, {I: 1, N: 4}, {I: 4, N: 4}} {
 		clear(store.read)
@@ -144,7 +145,7 @@ func TestRowsOfAPartAreReadOnce(t *testing.T) {
 
 // Whichever byte of a file of rows is changed, a part names the file, and leaves none of its own.
 func TestDamageIsFoundByParts(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	cat, e := rowsOf(t, store, 500, 3)
 	out := filepath.Join(t.TempDir(), "out.npy")
 	for at := int64(0); at < e.Bytes; at += 97 {

@@ -9,6 +9,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/direct"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
@@ -61,7 +62,7 @@ func TestLeastMemory(t *testing.T) {
 		_, least := Memory(c, 1, 1<<40)
 		b := budget(t, least+least/20)
 		o := Options{Budget: b, Threads: 2, Scratch: scratchFolder(t), Features: true}
-		_, err := Run(context.Background(), ds, openCatalog(t, storage.NewMem()), o)
+		_, err := Run(context.Background(), ds, openCatalog(t, storagetest.NewMem()), o)
 		must(t, err)
 	}
 }
@@ -100,7 +101,7 @@ func TestPlan(t *testing.T) {
 			c := Counts{
 				Nodes: 100_000, Rows: 2_400_000, Edges: 2_400_000, StatedNodes: true, Features: 40, Threads: 1, Weighted: plan.weighted, NoShards: plan.noShards,
 			}
-			store := storage.NewCounting(storage.NewMem())
+			store := storage.NewCounting(storagetest.NewMem())
 			cat := openCatalog(t, store)
 			before := scratchTraffic()
 			used, disk := int64(0), int64(0)

@@ -12,7 +12,7 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/packed"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 )
 
@@ -177,7 +177,7 @@ func TestFilesOfEqualEdges(t *testing.T) {
 			run := func(most int64) *catalog.Catalog {
 				t.Helper()
 				fileEdges = most
-				cat := openCatalog(t, storage.NewMem())
+				cat := openCatalog(t, storagetest.NewMem())
 				_, err := Run(t.Context(), f, cat, option())
 				must(t, err)
 				return cat
@@ -198,7 +198,7 @@ func TestFilesOfEqualEdges(t *testing.T) {
 			}
 			for _, workers := range counts {
 				c := &sharedWorkers{
-					open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), option: option,
+					open: func() (dataset.Dataset, error) { return f, nil }, store: storagetest.NewMem(), option: option,
 					workers: workers,
 				}
 				must(t, c.do(context.Background()))

@@ -12,7 +12,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -24,7 +24,7 @@ func TestDirections(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawGraph(t)
 		f.info.Directed = true
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		s, err := Run(context.Background(), f, cat, Options{
 			Budget: budget(t, 64<<20), Scratch: scratch, Threads: rapid.IntRange(1, 3).Draw(t, "threads"),
 			IntervalBlocks: rapid.IntRange(0, 3).Draw(t, "blocks"),
@@ -39,7 +39,7 @@ func TestDirectionsInIntervals(t *testing.T) {
 	f := randomGraph(2*BlockRows+100, 50_000, 7)
 	f.info.Directed = true
 	for _, blocks := range []int{1, 2} {
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		s, err := Run(context.Background(), f, cat, Options{Budget: budget(t, 256<<20), Scratch: scratchFolder(t), Threads: 2, IntervalBlocks: blocks})
 		must(t, err)
 		if want := (2 + blocks) / blocks; len(cat.Entries(catalog.KindReversed)) != want || len(cat.Entries(catalog.KindEdges)) != want {
@@ -106,7 +106,7 @@ func checkDirections(t rapid.TB, cat *catalog.Catalog, s shards.Summary, f *fake
 func TestReversedHopsAgain(t *testing.T) {
 	f := randomGraph(3000, 40_000, 7)
 	f.info.Directed = true
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	_, err := Run(context.Background(), f, cat, Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t)})
 	must(t, err)
 	before := cat.Entries("")

@@ -9,7 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/mem"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/partition"
 )
 
@@ -20,7 +20,7 @@ func ExampleRun() {
 		log.Fatal(err)
 	}
 	defer ds.Close()
-	cat, err := catalog.Open(ctx, storage.NewMem())
+	cat, err := catalog.Open(ctx, storagetest.NewMem())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 	"ndls/tiles"
 )
@@ -64,10 +64,10 @@ func TestFitted(t *testing.T) {
 			open := func() (dataset.Dataset, error) {
 				return dataset.Open(context.Background(), uri, dataset.Options{Missing: true})
 			}
-			run := func(o Options) *storage.Mem {
+			run := func(o Options) *storagetest.Mem {
 				ds, err := open()
 				must(t, err)
-				store := storage.NewMem()
+				store := storagetest.NewMem()
 				s, err := Run(t.Context(), ds, openCatalog(t, store), o)
 				must(t, errors.Join(err, ds.Close()))
 				if want := 3 + 3 + 256 + 12 + 2; s.Features != want {
@@ -78,7 +78,7 @@ func TestFitted(t *testing.T) {
 			want := run(option(1, 48<<20))
 			checkSame(t, run(option(4, 16<<20)), want)
 			cluster := &sharedWorkers{
-				open: open, next: NextFitted(NextNumbered), store: storage.NewMem(), most: 4, draw: randomDraw(t),
+				open: open, next: NextFitted(NextNumbered), store: storagetest.NewMem(), most: 4, draw: randomDraw(t),
 				option: func() Options { return option(2, 48<<20) },
 			}
 			must(t, cluster.do(t.Context()))
@@ -96,7 +96,7 @@ func TestFilledRows(t *testing.T) {
 	uri := tables(t, 4, 9, "id,p,q,kind", func(node int) string { return rows[node] }, "features=p,q&categories=kind")
 	ds, err := dataset.Open(t.Context(), uri, dataset.Options{Missing: true})
 	must(t, err)
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	s, err := Run(t.Context(), ds, cat, Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true, Fill: FillMean})
 	must(t, errors.Join(err, ds.Close()))
 	var ids []int64
@@ -125,7 +125,7 @@ func TestMissingRefused(t *testing.T) {
 	uri := tables(t, 3, 9, "id,p", func(node int) string { return rows[node] }, "features=p")
 	ds, err := dataset.Open(t.Context(), uri, dataset.Options{})
 	must(t, err)
-	_, err = Run(t.Context(), ds, openCatalog(t, storage.NewMem()), Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true})
+	_, err = Run(t.Context(), ds, openCatalog(t, storagetest.NewMem()), Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true})
 	if must(t, ds.Close()); err == nil || !strings.Contains(err.Error(), "1.csv line 2") || !strings.Contains(err.Error(), "--fill mean") {
 		t.Error(err)
 	}
@@ -140,7 +140,7 @@ func TestMixedPanels(t *testing.T) {
 		row.Dense[0] = 0.1
 		f.features = append(f.features, row)
 	}
-	store, scratch := storage.NewMem(), scratchFolder(t)
+	store, scratch := storagetest.NewMem(), scratchFolder(t)
 	done := map[string]bool{}
 	for range 100 {
 		cat := openCatalog(t, store)

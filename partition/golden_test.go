@@ -9,7 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/internal/testprogram"
 )
@@ -38,7 +38,7 @@ func TestBytes(t *testing.T) {
 			must(t, err)
 			o := c.o
 			o.Budget, o.Scratch, o.Threads = budget(t, with.free), scratchFolder(t), with.threads
-			cat := openCatalog(t, storage.NewMem())
+			cat := openCatalog(t, storagetest.NewMem())
 			_, err = Run(ctx, ds, cat, o)
 			must(t, err)
 			must(t, ds.Close())

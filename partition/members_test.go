@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // partOf is the graph of some nodes as a dataset of its own, with the splits of these nodes.
@@ -65,7 +65,7 @@ func TestOnly(t *testing.T) {
 				o.Budget, o.Threads, o.Scratch = budget(t, 64<<20), 2, scratchFolder(t)
 				return o
 			}
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			o = option()
 			free := o.Budget.Free()
 			got, err := Run(context.Background(), c.f, openCatalog(t, store), o)
@@ -94,7 +94,7 @@ func TestOnly(t *testing.T) {
 				other.features = append(other.features, r)
 			}
 			workers := &sharedWorkers{
-				open: func() (dataset.Dataset, error) { return &other, nil }, store: storage.NewMem(), most: 4, draw: randomDraw(t), option: option,
+				open: func() (dataset.Dataset, error) { return &other, nil }, store: storagetest.NewMem(), most: 4, draw: randomDraw(t), option: option,
 			}
 			must(t, workers.do(context.Background()))
 			checkSame(t, workers.store, store)
@@ -112,7 +112,7 @@ func TestOnlyRefused(t *testing.T) {
 	} {
 		o := Options{Budget: budget(t, 24<<20), Scratch: scratchFolder(t), Only: c.only, Split: c.split}
 		free := o.Budget.Free()
-		_, err := Run(context.Background(), f, openCatalog(t, storage.NewMem()), o)
+		_, err := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), o)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", fmt.Sprint(c), err, c.want)
 		}

@@ -15,6 +15,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/inputid"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/shards"
 )
@@ -71,7 +72,7 @@ func TestNumberedGraph(t *testing.T) {
 	ctx := context.Background()
 	run := func(uri string, free int64, threads int) (*catalog.Catalog, shards.Summary) {
 		o := Options{Budget: budget(t, free), Threads: threads, Scratch: scratchFolder(t), Features: true}
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		s, err := Run(ctx, openTables(t, uri), cat, o)
 		must(t, err)
 		if b := o.Budget; b.Free() != free {
@@ -99,7 +100,7 @@ func TestNumberedGraph(t *testing.T) {
 				t.Errorf("%s: with %d bytes and %d threads other files are committed:\n%v\n%v", typ, c.free, c.threads, cat.Entries(""), first)
 			}
 		}
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		w := &sharedWorkers{
 			open: func() (dataset.Dataset, error) { return dataset.Open(ctx, uri, dataset.Options{}) },
 			next: NextNumbered, store: store, most: 4, draw: randomDraw(t),
@@ -117,7 +118,7 @@ func TestNumberedGraph(t *testing.T) {
 // TestNodeTwice refuses a table that has a node in two rows.
 func TestNodeTwice(t *testing.T) {
 	uri := keyedTables(t, 10, 20, func(i int) string { return fmt.Sprint("n", max(i, 1)) })
-	_, err := Run(t.Context(), openTables(t, uri), openCatalog(t, storage.NewMem()), Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t)})
+	_, err := Run(t.Context(), openTables(t, uri), openCatalog(t, storagetest.NewMem()), Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t)})
 	if !errors.Is(err, dataset.ErrData) || !strings.Contains(err.Error(), "n1") {
 		t.Errorf("a node in two rows: %v", err)
 	}
@@ -209,12 +210,12 @@ func TestNumberedGoesOn(t *testing.T) {
 		}
 		return err
 	}
-	whole := storage.NewMem()
-	counted := storage.NewFaulty(whole, 0)
+	whole := storagetest.NewMem()
+	counted := storagetest.NewFaulty(whole, 0)
 	must(t, run(counted))
 	for failAt := int64(1); failAt <= counted.Ops(); failAt += 1 + counted.Ops()/60 {
-		store := storage.NewMem()
-		if err := run(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
+		store := storagetest.NewMem()
+		if err := run(storagetest.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
 			t.Errorf("operation %d failed, and the run said: %v", failAt, err)
 		}
 		if err := run(store); err != nil {

@@ -28,6 +28,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/shards"
 )
@@ -401,7 +402,7 @@ func TestEqualsTwin(t *testing.T) {
 		}
 		drawSparse(t, &o)
 		free := b.Free()
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		got, err := Run(context.Background(), f, cat, o)
 		must(t, err)
 		checkCommitted(t, cat, got, naiveRun(f, o))
@@ -464,7 +465,7 @@ func TestFeatureType(t *testing.T) {
 		f := wholeNumbers(3000, 70)
 		f.features[c.row].Dense[c.column] = c.value
 		for _, free := range []int64{64 << 20, 300 << 10, 160 << 10} {
-			cat := openCatalog(t, storage.NewMem())
+			cat := openCatalog(t, storagetest.NewMem())
 			o := Options{Budget: budget(t, free), Threads: 2, Scratch: scratchFolder(t), Features: true, Normalize: c.normalize}
 			got, err := Run(context.Background(), f, cat, o)
 			must(t, err)
@@ -546,7 +547,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 		{"number of nodes unknown, runs", hinted.shuffled(3), 12 << 20, 2, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cat := openCatalog(t, storage.NewMem())
+			cat := openCatalog(t, storagetest.NewMem())
 			b := budget(t, c.free)
 			o := Options{Budget: b, Threads: c.threads, Scratch: scratchFolder(t), Features: true, Split: "random:20,30", Seed: 4}
 			j, err := newJob(c.f, cat, o)
@@ -591,7 +592,7 @@ func TestSeveralIntervals(t *testing.T) {
 		{"all in one", 40 << 20, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cat := openCatalog(t, storage.NewMem())
+			cat := openCatalog(t, storagetest.NewMem())
 			summary, err := Run(context.Background(), f, cat, Options{Budget: budget(t, c.free), Scratch: scratchFolder(t), IntervalBlocks: c.blocks})
 			must(t, err)
 			edges := readEdges(t, cat)
@@ -749,7 +750,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Budget, c.o.Scratch = budget(t, 48<<20), scratchFolder(t)
-			_, err := Run(context.Background(), &c.f, openCatalog(t, storage.NewMem()), c.o)
+			_, err := Run(context.Background(), &c.f, openCatalog(t, storagetest.NewMem()), c.o)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -773,7 +774,7 @@ func TestRefused(t *testing.T) {
 	})
 	t.Run("budget too small", func(t *testing.T) {
 		b := budget(t, 50<<10)
-		_, err := Run(context.Background(), randomGraph(3000, 60_000, 0), openCatalog(t, storage.NewMem()), Options{Budget: b, Scratch: scratchFolder(t)})
+		_, err := Run(context.Background(), randomGraph(3000, 60_000, 0), openCatalog(t, storagetest.NewMem()), Options{Budget: b, Scratch: scratchFolder(t)})
 		if !errors.Is(err, mem.ErrBudget) || b.Free() != 50<<10 {
 			t.Errorf("%v, %d bytes free", err, b.Free())
 		}
@@ -797,7 +798,7 @@ func TestGaps(t *testing.T) {
 		f.features = append(f.features, row)
 	}
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	s, err := Run(context.Background(), f, cat, o)
 	must(t, err)
 	want := naiveRun(f, o)
@@ -809,7 +810,7 @@ func TestGaps(t *testing.T) {
 
 func TestFinishedRunIsLeftAlone(t *testing.T) {
 	f := randomGraph(50, 100, 3)
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
 	first, err := Run(context.Background(), f, openCatalog(t, store), o)
 	must(t, err)
@@ -851,8 +852,8 @@ func TestResume(t *testing.T) {
 				}
 				return summary, err
 			}
-			whole := storage.NewMem()
-			counted := storage.NewFaulty(whole, 0)
+			whole := storagetest.NewMem()
+			counted := storagetest.NewFaulty(whole, 0)
 			want, err := try(counted)
 			must(t, err)
 			entries := openCatalog(t, whole).Entries("")
@@ -861,11 +862,11 @@ func TestResume(t *testing.T) {
 				step = 5
 			}
 			for failAt := int64(1); failAt <= counted.Ops(); failAt += step {
-				store := storage.NewMem()
-				if _, err := try(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
+				store := storagetest.NewMem()
+				if _, err := try(storagetest.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
 					t.Errorf("operation %d failed, and the run said: %v", failAt, err)
 				}
-				again := storage.NewFaulty(store, 0)
+				again := storagetest.NewFaulty(store, 0)
 				got, err := try(again)
 				if err != nil {
 					t.Fatalf("after operation %d failed: %v", failAt, err)
@@ -893,7 +894,7 @@ func TestResume(t *testing.T) {
 // there is a summary.
 func TestResumeWithAnotherGraph(t *testing.T) {
 	ctx := context.Background()
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)}
 	open := func() (dataset.Dataset, error) { return randomGraph(50, 100, 0), nil }
 	for _, step := range []string{Split, Merge, Count, Gather, Order} {
@@ -931,7 +932,7 @@ func TestCancel(t *testing.T) {
 			return nil
 		}
 		b := budget(t, free)
-		_, err := Run(ctx, f, openCatalog(t, storage.NewMem()), Options{Budget: b, Threads: 2, Scratch: scratchFolder(t)})
+		_, err := Run(ctx, f, openCatalog(t, storagetest.NewMem()), Options{Budget: b, Threads: 2, Scratch: scratchFolder(t)})
 		if !errors.Is(err, context.Canceled) || b.Free() != free {
 			t.Errorf("%v, %d bytes of %d free", err, b.Free(), free)
 		}
@@ -949,7 +950,7 @@ func TestErrorsOfTheDataset(t *testing.T) {
 		return nil
 	}
 	b := budget(t, 300<<10)
-	_, err := Run(context.Background(), f, openCatalog(t, storage.NewMem()), Options{Budget: b, Threads: 2, Scratch: scratchFolder(t)})
+	_, err := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), Options{Budget: b, Threads: 2, Scratch: scratchFolder(t)})
 	if !errors.Is(err, broken) || b.Free() != 300<<10 {
 		t.Errorf("%v, %d bytes free", err, b.Free())
 	}
@@ -970,7 +971,7 @@ func TestScratchFails(t *testing.T) {
 		return err
 	}
 	b := budget(t, 300<<10)
-	_, err := Run(context.Background(), f, openCatalog(t, storage.NewMem()), Options{Budget: b, Scratch: dir})
+	_, err := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), Options{Budget: b, Scratch: dir})
 	if !errors.Is(err, storage.ErrDisk) || !strings.Contains(err.Error(), dir) || b.Free() != 300<<10 {
 		t.Errorf("%v, %d bytes free", err, b.Free())
 	}
@@ -1001,7 +1002,7 @@ func makeEarlier(t *testing.T, cat *catalog.Catalog, e catalog.Entry) {
 // from the shard, and has it made again where it is missing or another shard's.
 func TestHops(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	cat := openCatalog(t, store)
 	_, err := Run(ctx, randomGraph(50, 100, 0), cat, Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)})
 	must(t, err)
@@ -1036,7 +1037,7 @@ func TestHops(t *testing.T) {
 // TestHopsAreWrittenOnTheWay reads no shard to make its hop stream.
 func TestHopsAreWrittenOnTheWay(t *testing.T) {
 	for _, threads := range []int{1, 2} {
-		store := storage.NewCounting(storage.NewMem())
+		store := storage.NewCounting(storagetest.NewMem())
 		cat := openCatalog(t, store)
 		_, err := Run(context.Background(), randomGraph(3000, 60_000, 0), cat, Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Threads: threads})
 		must(t, err)

@@ -8,7 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
 	"ndls/shards"
@@ -31,7 +31,7 @@ func TestPublished(t *testing.T) {
 			must(t, err)
 			defer func() { must(t, ds.Close()) }()
 			o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
-			s, err := Run(ctx, ds, openCatalog(t, storage.NewMem()), o)
+			s, err := Run(ctx, ds, openCatalog(t, storagetest.NewMem()), o)
 			must(t, err)
 			if s.Nodes != c.nodes || s.Edges != c.edges || s.Components != c.components || s.Features != c.features || len(s.Classes) != c.classes || !s.Normalized {
 				t.Errorf("%+v, want %+v", s, c)
@@ -41,7 +41,7 @@ func TestPublished(t *testing.T) {
 			}
 
 			o.Split = "random:20,30"
-			s, err = Run(ctx, ds, openCatalog(t, storage.NewMem()), o)
+			s, err = Run(ctx, ds, openCatalog(t, storagetest.NewMem()), o)
 			must(t, err)
 			if s.Splits["train"] != int64(20*c.classes) || s.Splits["valid"] != int64(30*c.classes) || s.Splits["test"] != s.Labelled-int64(50*c.classes) {
 				t.Errorf("random splits %v of %d labelled nodes", s.Splits, s.Labelled)
@@ -57,7 +57,7 @@ func TestGeneratedColumns(t *testing.T) {
 	for _, free := range []int64{64 << 20, 2 << 20} {
 		ds, err := dataset.Open(ctx, "papers100m:scale=1/4096", dataset.Options{})
 		must(t, err)
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		s, err := Run(ctx, ds, cat, Options{Budget: budget(t, free), Threads: 2, Scratch: scratchFolder(t), Features: true})
 		must(t, errors.Join(err, ds.Close()))
 		if s.FeatureType != shards.Float16 {

@@ -12,7 +12,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/rng"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/shards"
 	"ndls/steps"
@@ -132,12 +132,12 @@ func TestRangesEqualRun(t *testing.T) {
 					o.Budget, o.Threads, o.Scratch = budget(t, free), 2, scratch
 					return o
 				}
-				whole := storage.NewMem()
+				whole := storagetest.NewMem()
 				_, err := Run(t.Context(), c.f, openCatalog(t, whole), with(64<<20))
 				must(t, err)
 				for _, workers := range counts {
 					w := &sharedWorkers{
-						open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), workers: workers, draw: randomDraw(t),
+						open: func() (dataset.Dataset, error) { return c.f, nil }, store: storagetest.NewMem(), workers: workers, draw: randomDraw(t),
 					}
 					w.option = func() Options { return with(frees[w.draw(len(frees))]) }
 					must(t, w.do(context.Background()))
@@ -183,7 +183,7 @@ func TestOrderOfStrengths(t *testing.T) {
 	}
 	for _, workers := range []int{1, 2, 3} {
 		w := &sharedWorkers{
-			open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), workers: workers, draw: randomDraw(t),
+			open: func() (dataset.Dataset, error) { return f, nil }, store: storagetest.NewMem(), workers: workers, draw: randomDraw(t),
 			option: func() Options { return Options{Budget: budget(t, 8<<20), Threads: 2, Scratch: scratchFolder(t)} },
 		}
 		must(t, w.do(t.Context()))
@@ -216,10 +216,10 @@ func TestPartsOfNodes(t *testing.T) {
 	n := 3<<18 + 1000
 	f := withEdges(n, 1, true, sparseEdges(n))
 	o := Options{Budget: budget(t, 256<<20), Threads: 2, Scratch: scratchFolder(t), Split: "random:20,30", Splits: 2}
-	whole := storage.NewMem()
+	whole := storagetest.NewMem()
 	_, err := Run(t.Context(), f, openCatalog(t, whole), o)
 	must(t, err)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	cat := openCatalog(t, store)
 	open := func() (dataset.Dataset, error) { return f, nil }
 	parts, joins := 0, 0
@@ -260,7 +260,7 @@ func TestDamagedRanges(t *testing.T) {
 		return Options{Budget: budget(t, free), Scratch: scratchFolder(t)}
 	}
 	open := func() (dataset.Dataset, error) { return f, nil }
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	cat := openCatalog(t, store)
 	var left steps.Left
 	for left.Step != Components {
@@ -320,12 +320,12 @@ func TestLabelsInRanges(t *testing.T) {
 			f := withEdges(3000, 1, true, sparseEdges(3000))
 			c.change(f)
 			option := func() Options { return Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t)} }
-			_, want := Run(context.Background(), f, openCatalog(t, storage.NewMem()), option())
+			_, want := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), option())
 			if !errors.Is(want, dataset.ErrData) {
 				t.Fatalf("all in one: %v", want)
 			}
 			w := &sharedWorkers{
-				open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), draw: func(n int) int { return n / 2 },
+				open: func() (dataset.Dataset, error) { return f, nil }, store: storagetest.NewMem(), draw: func(n int) int { return n / 2 },
 				option: option, workers: 2,
 			}
 			if err := w.do(context.Background()); !errors.Is(err, dataset.ErrData) || err.Error()[len("order 0-1: "):] != want.Error() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
 )
@@ -26,7 +27,7 @@ func everyScratchOperation(t *testing.T, f *fake, free int64) {
 		m := vfstest.NewMem(disk)
 		faults := vfstest.NewFaults(m, plan)
 		defer vfs.Mount(disk, faults)()
-		store, b := storage.NewMem(), budget(t, free)
+		store, b := storagetest.NewMem(), budget(t, free)
 		_, err := Run(ctx, f, openCatalog(t, store), Options{Budget: b, Threads: 2, Scratch: disk, Features: true})
 		if b.Free() != free {
 			t.Errorf("%s: %d bytes of memory are not given back", faults.Felt(), free-b.Free())

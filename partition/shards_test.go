@@ -13,6 +13,7 @@ import (
 	"ndls/dataset"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -27,7 +28,7 @@ func TestNoShards(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			partitioned := func(noShards bool) (*catalog.Catalog, shards.Summary) {
 				t.Helper()
-				cat := openCatalog(t, storage.NewMem())
+				cat := openCatalog(t, storagetest.NewMem())
 				s, err := Run(t.Context(), f, cat, Options{
 					Budget: budget(t, 96<<20), Scratch: scratchFolder(t), Threads: 2, IntervalBlocks: 1, Features: true, NoShards: noShards,
 				})
@@ -108,10 +109,10 @@ func TestNoShardsContinued(t *testing.T) {
 	o := func() Options {
 		return Options{Budget: budget(t, 96<<20), Scratch: scratchFolder(t), IntervalBlocks: 1, Features: true, NoShards: true}
 	}
-	whole := storage.NewMem()
+	whole := storagetest.NewMem()
 	_, err := Run(t.Context(), f, openCatalog(t, whole), o())
 	must(t, err)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	if _, err := Run(t.Context(), f, openCatalog(t, &failing{store, "graph/hops/", 2}), o()); !errors.Is(err, errNoMore) {
 		t.Fatalf("the third hop stream: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/catalog"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -44,7 +44,7 @@ func TestSparseShares(t *testing.T) {
 				t.Run(fmt.Sprintf("seed %d, %v, %s", seed, share, c.name), func(t *testing.T) {
 					o := o
 					o.Budget, o.Threads, o.Scratch = budget(t, c.free), c.threads, scratchFolder(t)
-					cat := openCatalog(t, storage.NewMem())
+					cat := openCatalog(t, storagetest.NewMem())
 					got, err := Run(context.Background(), c.f, cat, o)
 					must(t, err)
 					checkCommitted(t, cat, got, want)
@@ -75,7 +75,7 @@ func withinChance(t *testing.T, what string, n, of int64, share float64) {
 func TestSparseDirections(t *testing.T) {
 	f := randomGraph(300, 3000, 0)
 	f.info.Directed = true
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	s, err := Run(context.Background(), f, cat, Options{Budget: budget(t, 24<<20), Scratch: scratchFolder(t), DropEdges: 0.5, Seed: 3})
 	must(t, err)
 	there := map[[2]uint32]bool{}

@@ -13,7 +13,7 @@ import (
 
 	"ndls/dataset"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func TestParseSplit(t *testing.T) {
@@ -172,7 +172,7 @@ func TestSplitLeavesNothing(t *testing.T) {
 func TestSplitWarns(t *testing.T) {
 	ctx := context.Background()
 	f := randomGraph(60, 150, 0)
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Split: "random:1000,1000"}
 	if _, err := Run(ctx, f, cat, o); !errors.Is(err, ErrSplit) || len(cat.Entries("")) > 0 {
 		t.Errorf("%v, and %d files", err, len(cat.Entries("")))

@@ -14,7 +14,7 @@ import (
 	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -94,14 +94,14 @@ func TestFurtherSplits(t *testing.T) {
 	for _, split := range []string{"random:5,6", "share:0.5,0.25"} {
 		f := randomGraph(60, 150, 0)
 		o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Split: split, Splits: 3, Seed: 11}
-		cat := openCatalog(t, storage.NewMem())
+		cat := openCatalog(t, storagetest.NewMem())
 		_, err := Run(context.Background(), f, cat, o)
 		must(t, err)
 		got := storedSplits(t, cat, 3)
 		for i := range got {
 			one := o
 			one.Splits, one.Seed = 0, o.Seed+uint64(i)
-			alone := openCatalog(t, storage.NewMem())
+			alone := openCatalog(t, storagetest.NewMem())
 			_, err := Run(context.Background(), f, alone, one)
 			must(t, err)
 			if want := storedSplits(t, alone, 1)[0]; len(want) != 60 || !slices.Equal(got[i], want) {
@@ -116,7 +116,7 @@ func TestFurtherSplits(t *testing.T) {
 	for _, row := range f.labels[:20] {
 		f.splits = append(f.splits, splitRow{row.id, dataset.Train})
 	}
-	_, err := Run(context.Background(), f, openCatalog(t, storage.NewMem()), Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Splits: 2})
+	_, err := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Splits: 2})
 	if err == nil || !strings.Contains(err.Error(), "has one published split") {
 		t.Errorf("a second published split: %v", err)
 	}
@@ -128,13 +128,13 @@ func TestLabelsPerClass(t *testing.T) {
 	for i, row := range f.labels[:40] {
 		f.splits = append(f.splits, splitRow{row.id, []dataset.Split{dataset.Train, dataset.Valid, dataset.Test, dataset.Test}[i%4]})
 	}
-	published := openCatalog(t, storage.NewMem())
+	published := openCatalog(t, storagetest.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t)}
 	_, err := Run(context.Background(), f, published, o)
 	must(t, err)
 	want := storedSplits(t, published, 1)[0]
 	o.LabelsPerClass, o.Splits = 4, 2
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	s, err := Run(context.Background(), f, cat, o)
 	must(t, err)
 	got := storedSplits(t, cat, 2)
@@ -160,7 +160,7 @@ func TestLabelsPerClass(t *testing.T) {
 		t.Errorf("%v, %q", s.Splits, s.Warnings)
 	}
 	o.LabelsPerClass = 1000
-	s, err = Run(context.Background(), f, openCatalog(t, storage.NewMem()), o)
+	s, err = Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), o)
 	if err != nil || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "classes even, odd have fewer") || s.Splits["train"] != 30 {
 		t.Errorf("%v, %q, %v", s.Splits, s.Warnings, err)
 	}

@@ -20,6 +20,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/steps"
 )
@@ -154,7 +155,7 @@ func TestPiecesEqualRun(t *testing.T) {
 		drawSparse(t, &o)
 		budgets := []*mem.Budget{budget(t, 24<<20), budget(t, 64<<20)}
 		c := &sharedWorkers{
-			open: func() (dataset.Dataset, error) { return ds, nil }, store: storage.NewMem(),
+			open: func() (dataset.Dataset, error) { return ds, nil }, store: storagetest.NewMem(),
 			most: 5, draw: rapidDraw(t),
 		}
 		c.option = func() Options {
@@ -162,7 +163,7 @@ func TestPiecesEqualRun(t *testing.T) {
 			o.Budget, o.Threads = budgets[c.draw(2)], 1+c.draw(3)
 			return o
 		}
-		whole := storage.NewMem()
+		whole := storagetest.NewMem()
 		_, err := Run(context.Background(), f, openCatalog(t, whole), c.option())
 		must(t, err)
 		must(t, c.do(context.Background()))
@@ -215,7 +216,7 @@ func TestPiecesUnderMemory(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			scratch := scratchFolder(t)
 			cluster := &sharedWorkers{
-				open: func() (dataset.Dataset, error) { return c.f, nil }, store: storage.NewMem(), most: 5, draw: randomDraw(t),
+				open: func() (dataset.Dataset, error) { return c.f, nil }, store: storagetest.NewMem(), most: 5, draw: randomDraw(t),
 			}
 			noShards := cluster.draw(2) == 0
 			cluster.option = func() Options {
@@ -224,7 +225,7 @@ func TestPiecesUnderMemory(t *testing.T) {
 					Features: true, IntervalBlocks: 1, NoShards: noShards,
 				}
 			}
-			whole := storage.NewMem()
+			whole := storagetest.NewMem()
 			_, err := Run(context.Background(), c.f, openCatalog(t, whole), cluster.option())
 			must(t, err)
 			must(t, cluster.do(context.Background()))
@@ -263,7 +264,7 @@ func TestPiecesOfDatasets(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			cluster := &sharedWorkers{
 				open:  func() (dataset.Dataset, error) { return dataset.Open(context.Background(), c.uri, dataset.Options{}) },
-				store: storage.NewMem(), most: 4, draw: randomDraw(t),
+				store: storagetest.NewMem(), most: 4, draw: randomDraw(t),
 			}
 			scratch := scratchFolder(t)
 			cluster.option = func() Options {
@@ -271,7 +272,7 @@ func TestPiecesOfDatasets(t *testing.T) {
 			}
 			ds, err := cluster.open()
 			must(t, err)
-			whole := storage.NewMem()
+			whole := storagetest.NewMem()
 			_, err = Run(context.Background(), ds, openCatalog(t, whole), cluster.option())
 			must(t, errors.Join(err, ds.Close()))
 			must(t, cluster.do(context.Background()))
@@ -291,14 +292,14 @@ func TestPiecesResume(t *testing.T) {
 	t.Logf("features in parts: %v, weights: %v", f.cuts, f.info.Weighted)
 	scratch := scratchFolder(t)
 	option := func() Options { return Options{Budget: budget(t, 6<<20), Scratch: scratch, Features: true} }
-	whole := storage.NewMem()
+	whole := storagetest.NewMem()
 	_, err := Run(context.Background(), f, openCatalog(t, whole), option())
 	must(t, err)
 	do := func(store storage.Store) error {
 		c := &sharedWorkers{open: func() (dataset.Dataset, error) { return f, nil }, store: store, most: 2, draw: func(n int) int { return n / 2 }, option: option}
 		return c.do(context.Background())
 	}
-	counted := storage.NewFaulty(storage.NewMem(), 0)
+	counted := storagetest.NewFaulty(storagetest.NewMem(), 0)
 	must(t, do(counted))
 	step := int64(4)
 	if f.info.Weighted {
@@ -308,8 +309,8 @@ func TestPiecesResume(t *testing.T) {
 		step *= 5
 	}
 	for failAt := 1 + rand.Int64N(step); failAt <= counted.Ops(); failAt += step {
-		store := storage.NewMem()
-		if err := do(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
+		store := storagetest.NewMem()
+		if err := do(storagetest.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
 			t.Errorf("operation %d failed, and the tasks said: %v", failAt, err)
 		}
 		if rand.IntN(2) == 0 {
@@ -327,7 +328,7 @@ func TestTilesThatAreThereAreLeftAlone(t *testing.T) {
 	ctx := context.Background()
 	const nodes = 50
 	graph := randomGraph(nodes, 100, 40)
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	cat := openCatalog(t, store)
 	open := func() (dataset.Dataset, error) { return graph, nil }
 	option := func() Options { return Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true} }
@@ -363,7 +364,7 @@ func TestTilesThatAreThereAreLeftAlone(t *testing.T) {
 
 func TestPiecesThatAreNone(t *testing.T) {
 	f := randomGraph(60, 150, 20)
-	cat := openCatalog(t, storage.NewMem())
+	cat := openCatalog(t, storagetest.NewMem())
 	o := Options{Budget: budget(t, 48<<20), Scratch: scratchFolder(t), Features: true}
 	open := func() (dataset.Dataset, error) { return f, nil }
 	for _, c := range []struct {
@@ -406,12 +407,12 @@ func TestFeaturesInParts(t *testing.T) {
 			option := func() Options {
 				return Options{Budget: budget(t, 64<<20), Threads: 2, Scratch: scratchFolder(t), Features: true}
 			}
-			_, want := Run(context.Background(), f, openCatalog(t, storage.NewMem()), option())
+			_, want := Run(context.Background(), f, openCatalog(t, storagetest.NewMem()), option())
 			if !errors.Is(want, dataset.ErrData) || !strings.Contains(want.Error(), c.want) {
 				t.Fatalf("all in one: %v", want)
 			}
 			shared := &sharedWorkers{
-				open: func() (dataset.Dataset, error) { return f, nil }, store: storage.NewMem(), draw: func(n int) int { return n / 2 },
+				open: func() (dataset.Dataset, error) { return f, nil }, store: storagetest.NewMem(), draw: func(n int) int { return n / 2 },
 				option: option, workers: 2,
 			}
 			if err := shared.do(context.Background()); !errors.Is(err, dataset.ErrData) || !strings.HasSuffix(err.Error(), want.Error()) {
@@ -430,7 +431,7 @@ func TestDamagedParts(t *testing.T) {
 		return Options{Budget: budget(t, 64<<20), Scratch: scratchFolder(t), Features: true}
 	}
 	open := func() (dataset.Dataset, error) { return f, nil }
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	cat := openCatalog(t, store)
 	var left steps.Left
 	for left.Step != Tiles {

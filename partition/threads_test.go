@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // gathered is a graph whose readers wait, before their first batch, until so many of them
@@ -93,7 +93,7 @@ func TestReadsOnAllThreads(t *testing.T) {
 	const threads = 4
 	graph := randomGraph(3000, 20_000, 40)
 	o := Options{Budget: budget(t, 512<<20), Threads: threads, Scratch: scratchFolder(t), Features: true}
-	want, got := storage.NewMem(), storage.NewMem()
+	want, got := storagetest.NewMem(), storagetest.NewMem()
 	one := o
 	one.Threads = 1
 	_, err := Run(context.Background(), graph, openCatalog(t, want), one)
@@ -126,7 +126,7 @@ func TestFirstBadRow(t *testing.T) {
 			all.edges.missing, all.features.missing = 0, 0
 			close(all.edges.all)
 			close(all.features.all)
-			_, err := Run(context.Background(), all, openCatalog(t, storage.NewMem()),
+			_, err := Run(context.Background(), all, openCatalog(t, storagetest.NewMem()),
 				Options{Budget: budget(t, 512<<20), Threads: threads, Scratch: scratchFolder(t), Features: true})
 			if fmt.Sprint(err) != c.want || !errors.Is(err, dataset.ErrData) {
 				t.Errorf("%d threads: %v, want %s", threads, err, c.want)

@@ -20,6 +20,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -57,7 +58,7 @@ func TestWeights(t *testing.T) {
 		{"merges of merges", f, 400 << 10, 2, 12},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			cat := openCatalog(t, store)
 			b := budget(t, c.free)
 			o := Options{Budget: b, Threads: c.threads, Scratch: scratchFolder(t), Features: true}
@@ -171,13 +172,13 @@ func TestWeightedResume(t *testing.T) {
 		_, err = Run(t.Context(), f, cat, Options{Budget: budget(t, 48<<20), Scratch: scratch, Features: true, Threads: 2})
 		return err
 	}
-	whole := storage.NewMem()
-	counted := storage.NewFaulty(whole, 0)
+	whole := storagetest.NewMem()
+	counted := storagetest.NewFaulty(whole, 0)
 	must(t, try(counted))
 	want := openCatalog(t, whole).Entries("")
 	for failAt := int64(1); failAt <= counted.Ops(); failAt += 3 {
-		store := storage.NewMem()
-		if err := try(storage.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
+		store := storagetest.NewMem()
+		if err := try(storagetest.NewFaulty(store, failAt)); !errors.Is(err, storage.ErrDisk) {
 			t.Errorf("operation %d failed, and the run said: %v", failAt, err)
 		}
 		must(t, try(store))
@@ -211,9 +212,9 @@ func TestRepeatedWeights(t *testing.T) {
 			must(t, os.WriteFile(file, []byte(header+c.rows), 0o644))
 			uri := "table:" + file + "?weight=w" + c.more
 			ds := openTables(t, uri)
-			cat := openCatalog(t, storage.NewMem())
+			cat := openCatalog(t, storagetest.NewMem())
 			_, err := Run(t.Context(), ds, cat, Options{Budget: budget(t, 32<<20), Scratch: scratchFolder(t)})
-			pieces := storage.NewMem()
+			pieces := storagetest.NewMem()
 			cluster := &sharedWorkers{
 				open: func() (dataset.Dataset, error) { return dataset.Open(t.Context(), uri, dataset.Options{}) }, next: NextNumbered, store: pieces, most: 4, draw: randomDraw(t),
 			}
@@ -361,7 +362,7 @@ func TestWeightsOfSelfLoops(t *testing.T) {
 	must(t, os.WriteFile(file, []byte("src,dst,w\n5,5,1\n1,2,4\n5,5,2\n2,1,4\n1,1,9\n"), 0o644))
 	uri := "edges:" + file + "?weight=w"
 	option := func() Options { return Options{Budget: budget(t, 32<<20), Scratch: scratchFolder(t)} }
-	whole := openCatalog(t, storage.NewMem())
+	whole := openCatalog(t, storagetest.NewMem())
 	s, err := Run(t.Context(), openTables(t, uri), whole, option())
 	must(t, err)
 	if s.Nodes != 3 || s.Edges != 1 || s.SelfLoops != 3 || s.Repeated != 1 {
@@ -369,7 +370,7 @@ func TestWeightsOfSelfLoops(t *testing.T) {
 	}
 	cluster := &sharedWorkers{
 		open:  func() (dataset.Dataset, error) { return dataset.Open(t.Context(), uri, dataset.Options{}) },
-		store: storage.NewMem(), most: 4, draw: randomDraw(t), option: option,
+		store: storagetest.NewMem(), most: 4, draw: randomDraw(t), option: option,
 	}
 	must(t, cluster.do(t.Context()))
 	checkSame(t, cluster.store, whole.Store())
@@ -380,7 +381,7 @@ func TestDescribeRefusesWeights(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "edges.csv")
 	must(t, os.WriteFile(file, []byte("src,dst,w\n1,2,4\n2,1,5\n"), 0o644))
 	for more, want := range map[string]bool{"": false, "&repeated=sum": true} {
-		s, err := Inspect(t.Context(), openTables(t, "edges:"+file+"?weight=w"+more), openCatalog(t, storage.NewMem()),
+		s, err := Inspect(t.Context(), openTables(t, "edges:"+file+"?weight=w"+more), openCatalog(t, storagetest.NewMem()),
 			Options{Budget: budget(t, 32<<20), Scratch: scratchFolder(t)})
 		if want && (err != nil || s.Edges != 1) || !want && !errors.Is(err, dataset.ErrData) {
 			t.Errorf("%q: %+v, %v", more, s, err)

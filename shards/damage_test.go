@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // maxDamageAllocation is far above what a sample needs and far below what a
@@ -21,7 +21,7 @@ func checkDamaged(t *testing.T, s sample, data []byte, want any, what string, at
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got, err := s.read(storage.NewBytesReader(data))
+	got, err := s.read(storagetest.NewBytesReader(data))
 	runtime.ReadMemStats(&after)
 	if size := after.TotalAlloc - before.TotalAlloc; size > maxDamageAllocation {
 		t.Errorf("%s %d: %d bytes allocated", what, at, size)
@@ -38,7 +38,7 @@ func TestDamagedFiles(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
 			data := s.file(t)
-			want, err := s.read(storage.NewBytesReader(data))
+			want, err := s.read(storagetest.NewBytesReader(data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestDamagedFiles(t *testing.T) {
 				flipped := slices.Clone(data)
 				flipped[at] ^= byte(1 + at%255)
 				checkDamaged(t, s, flipped, want, "flip at", at)
-				if err := func() error { _, err := s.read(storage.NewBytesReader(data[:at])); return err }(); !errors.Is(err, seal.ErrCorrupt) {
+				if err := func() error { _, err := s.read(storagetest.NewBytesReader(data[:at])); return err }(); !errors.Is(err, seal.ErrCorrupt) {
 					t.Errorf("cut at %d: %v, want seal.ErrCorrupt", at, err)
 				}
 			}
@@ -69,7 +69,7 @@ func TestFormatsAreNotMixedUp(t *testing.T) {
 				continue
 			}
 			t.Run(is.name+" read as "+as.name, func(t *testing.T) {
-				if _, err := as.read(storage.NewBytesReader(is.file(t))); !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
+				if _, err := as.read(storagetest.NewBytesReader(is.file(t))); !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
 					t.Errorf("got %v, want seal.ErrCorrupt or seal.ErrVersion", err)
 				}
 			})
@@ -83,7 +83,7 @@ func fuzz(f *testing.F, s sample) {
 	f.Add(data[:len(data)/2])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := s.read(storage.NewBytesReader(data)); err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
+		if _, err := s.read(storagetest.NewBytesReader(data)); err != nil && !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {
 			t.Errorf("%v, want seal.ErrCorrupt or seal.ErrVersion", err)
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func TestEdgesRoundTrip(t *testing.T) {
@@ -39,7 +40,7 @@ func TestEdgesRoundTrip(t *testing.T) {
 		if err != nil || rows != int64(len(want.Src)) {
 			t.Fatalf("%d rows, %v", rows, err)
 		}
-		got, err := readAllEdges(storage.NewBytesReader(out.Bytes()))
+		got, err := readAllEdges(storagetest.NewBytesReader(out.Bytes()))
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
@@ -63,7 +64,7 @@ func TestEdgesRowGroups(t *testing.T) {
 	if _, err := writeEdges(&out, want, 0); err != nil {
 		t.Fatal(err)
 	}
-	r := storage.NewBytesReader(out.Bytes())
+	r := storagetest.NewBytesReader(out.Bytes())
 	got, err := readAllEdges(r)
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("%d edges come back of %d: %v", len(got.Src), len(want.Src), err)
@@ -155,7 +156,7 @@ func TestDeltaEncodingIsRefused(t *testing.T) {
 			}
 			unsealed := bytes.Replace(out.Bytes(), []byte("ndlsseal"), []byte("........"), 1)
 			for what, data := range map[string][]byte{"our file": out.Bytes(), "another program's file": unsealed} {
-				_, err := OpenEdges(storage.NewBytesReader(data), "part.parquet")
+				_, err := OpenEdges(storagetest.NewBytesReader(data), "part.parquet")
 				if !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "part.parquet") {
 					t.Errorf("%s: %v, want a refusal that names %s and the file", what, err, name)
 				}
@@ -170,7 +171,7 @@ func TestEdgesOfAnotherVersion(t *testing.T) {
 	at += bytes.IndexByte(data[at:], formatVersion[0])
 	data[at] = '2'
 	sealtest.Reseal(data, seal.Parquet)
-	if _, err := OpenEdges(storage.NewBytesReader(data), "part.parquet"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "part.parquet") {
+	if _, err := OpenEdges(storagetest.NewBytesReader(data), "part.parquet"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "part.parquet") {
 		t.Errorf("got %v, want seal.ErrVersion and the name", err)
 	}
 }
@@ -299,7 +300,7 @@ func ExampleNewEdgeWriter() {
 	rows, err := w.Close()
 	fmt.Println(rows, err)
 
-	r, err := OpenEdges(storage.NewBytesReader(f.Bytes()), "part-00000.parquet")
+	r, err := OpenEdges(storagetest.NewBytesReader(f.Bytes()), "part-00000.parquet")
 	if err != nil {
 		panic(err)
 	}

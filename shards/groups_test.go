@@ -16,7 +16,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/rng"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // budgetOf is a budget of so many bytes.
@@ -47,7 +47,7 @@ func tableOfGroups(t testing.TB, ids IDs, groups int64, fill func(first int64, b
 // committed is a catalogue with a node table.
 func committed(t testing.TB, table []byte) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Open(t.Context(), storage.NewMem())
+	c, err := catalog.Open(t.Context(), storagetest.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestReaders(t *testing.T) {
 	table := tableOfGroups(t, IDs{}, 2, fillNodes)
 	c := committed(t, table)
 	var want NodeBatch
-	if err := ReadNodes(storage.NewBytesReader(table), "nodes", Readers{}, func(_ int64, b NodeBatch) error {
+	if err := ReadNodes(storagetest.NewBytesReader(table), "nodes", Readers{}, func(_ int64, b NodeBatch) error {
 		appendNodes(&want, b)
 		return nil
 	}); err != nil {
@@ -119,7 +119,7 @@ func TestReadersFail(t *testing.T) {
 		}
 		return fillNodes(first, b)
 	})
-	p, err := openSealed(storage.NewBytesReader(table), "nodes")
+	p, err := openSealed(storagetest.NewBytesReader(table), "nodes")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestReadersFail(t *testing.T) {
 				damaged[p.groupAt(g)+100] ^= 1
 			}
 			rows := int64(0)
-			err := ReadNodes(storage.NewBytesReader(damaged), "nodes", by, func(_ int64, b NodeBatch) error {
+			err := ReadNodes(storagetest.NewBytesReader(damaged), "nodes", by, func(_ int64, b NodeBatch) error {
 				rows += int64(len(b.ID))
 				return nil
 			})
@@ -143,7 +143,7 @@ func TestReadersFail(t *testing.T) {
 				t.Errorf("%d threads: %d rows are visited before row group %d", threads, rows, bad)
 			}
 			rows = 0
-			err = ReadNodes(storage.NewBytesReader(table), "nodes", by, func(first int64, b NodeBatch) error {
+			err = ReadNodes(storagetest.NewBytesReader(table), "nodes", by, func(first int64, b NodeBatch) error {
 				if rows++; first == int64(bad)*group {
 					return mine
 				}

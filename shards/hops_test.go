@@ -18,6 +18,7 @@ import (
 	"ndls/internal/packed"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 )
 
@@ -142,7 +143,7 @@ func TestHopStreamRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, store := range map[string]storage.Store{"local": local, "mem": storage.NewMem()} {
+	for name, store := range map[string]storage.Store{"local": local, "mem": storagetest.NewMem()} {
 		t.Run(name, func(t *testing.T) {
 			c, src, dst := commitHops(t, store, 5*packed.BlockRows+7)
 			byStrip(src, dst)
@@ -200,7 +201,7 @@ func denseHops(t testing.TB) (s *HopStream, src, dst []uint32) {
 	t.Helper()
 	const n = packed.StripRows + 1000
 	src, dst = hopEdges(3, n, 0, n, 1200000)
-	h, err := OpenHops(storage.NewBytesReader(hopFile(t, EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows}, src, dst)), "dense.hops")
+	h, err := OpenHops(storagetest.NewBytesReader(hopFile(t, EdgeMeta{Hi: n, NumNodes: n, BlockRows: packed.BlockRows}, src, dst)), "dense.hops")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +401,7 @@ func TestFilterHopsFails(t *testing.T) {
 
 // TestHopStreamReadsStopEarly closes readers in the middle and cancels.
 func TestHopStreamReadsStopEarly(t *testing.T) {
-	c, _, _ := commitHops(t, storage.NewMem(), packed.BlockRows)
+	c, _, _ := commitHops(t, storagetest.NewMem(), packed.BlockRows)
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := OpenHopStream(ctx, c)
 	if err != nil {
@@ -456,7 +457,7 @@ func TestHopStreamDamage(t *testing.T) {
 	good := hopFile(t, m, src, dst)
 	byStrip(src, dst)
 	try := func(what string, data []byte) {
-		h, err := OpenHops(storage.NewBytesReader(data), "part.hops")
+		h, err := OpenHops(storagetest.NewBytesReader(data), "part.hops")
 		if err == nil {
 			var s *HopStream
 			if s, err = NewHopStream(h); err == nil {
@@ -473,11 +474,11 @@ func TestHopStreamDamage(t *testing.T) {
 	for cut := 0; cut < len(good); cut += 5009 {
 		try(fmt.Sprint("cut to ", cut), good[:cut])
 	}
-	h, err := OpenHops(storage.NewBytesReader(good), "part.hops")
+	h, err := OpenHops(storagetest.NewBytesReader(good), "part.hops")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenHops(storage.NewBytesReader(slices.Concat(good[:h.Bytes()], make([]byte, packed.Align), good[h.Bytes():])), "part.hops"); !errors.Is(err, seal.ErrCorrupt) {
+	if _, err := OpenHops(storagetest.NewBytesReader(slices.Concat(good[:h.Bytes()], make([]byte, packed.Align), good[h.Bytes():])), "part.hops"); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("a page that belongs to no frame: %v", err)
 	}
 	h.meta.NumNodes = 10 // of which the sources are not
@@ -522,7 +523,7 @@ func TestFilterHopsKeepsWeights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := OpenHops(storage.NewBytesReader(file.Bytes()), "part.hops")
+	h, err := OpenHops(storagetest.NewBytesReader(file.Bytes()), "part.hops")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -582,7 +583,7 @@ func FuzzOpenHops(f *testing.F) {
 	src, dst := hopEdges(1, n, 0, n, 50)
 	f.Add(hopFile(f, m, src, dst))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		h, err := OpenHops(storage.NewBytesReader(data), "fuzz.hops")
+		h, err := OpenHops(storagetest.NewBytesReader(data), "fuzz.hops")
 		if err != nil {
 			return
 		}
@@ -599,10 +600,10 @@ func TestOtherHopStreams(t *testing.T) {
 	file := hopFile(t, EdgeMeta{Hi: int64(n), NumNodes: int64(n), BlockRows: packed.BlockRows}, src, dst)
 	for _, version := range []uint32{3, 99} {
 		binary.LittleEndian.PutUint32(file[len(file)-hopTrailer:][8:], version)
-		if _, err := OpenHops(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "old.hops") {
+		if _, err := OpenHops(storagetest.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) || !strings.Contains(err.Error(), "old.hops") {
 			t.Errorf("version %d opened: %v", version, err)
 		}
-		if _, err := ReadHopShard(storage.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
+		if _, err := ReadHopShard(storagetest.NewBytesReader(file), "old.hops"); !errors.Is(err, seal.ErrVersion) {
 			t.Errorf("shard of version %d: %v", version, err)
 		}
 	}

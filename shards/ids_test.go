@@ -16,12 +16,13 @@ import (
 
 	"ndls/internal/inputid"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // stored is bytes as a stored file.
 func stored(t testing.TB, data []byte) storage.Reader {
 	t.Helper()
-	s := storage.NewMem()
+	s := storagetest.NewMem()
 	w, err := s.Create(context.Background(), "f")
 	if err == nil {
 		_, err = w.Write(data)

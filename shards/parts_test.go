@@ -9,7 +9,7 @@ import (
 
 	"ndls/internal/inputid"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 )
 
@@ -63,7 +63,7 @@ func TestJoinedNodes(t *testing.T) {
 				if err := WriteNodes(&part, lo, hi, c.ids, c.more, 2, fill); err != nil {
 					t.Fatal(err)
 				}
-				rows, reader := lo, storage.NewBytesReader(part.Bytes())
+				rows, reader := lo, storagetest.NewBytesReader(part.Bytes())
 				if err := ReadNodePart(reader, "part", lo, AllNodeColumns, Readers{}, func(first int64, b NodeBatch) error {
 					if first != rows {
 						t.Errorf("rows from %d, want %d", first, rows)
@@ -110,7 +110,7 @@ func TestDamagedPart(t *testing.T) {
 				return NodePart{}, io.EOF
 			}
 			given = true
-			return NodePart{"part", storage.NewBytesReader(text)}, nil
+			return NodePart{"part", storagetest.NewBytesReader(text)}, nil
 		})
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // TestRowsIntoGivenMemory reads whole batches and parts of them, into memory that
@@ -100,11 +101,11 @@ func TestRowsIntoGivenMemory(t *testing.T) {
 // TestReadingPastTheEnd uses a reader whose footer describes more than there is.
 func TestReadingPastTheEnd(t *testing.T) {
 	schema := RowSchema{Column: "feature", Width: 3}
-	f, err := OpenRows(storage.NewBytesReader(sampleRows(t, schema)), "rows")
+	f, err := OpenRows(storagetest.NewBytesReader(sampleRows(t, schema)), "rows")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.src = storage.NewBytesReader(make([]byte, 100))
+	f.src = storagetest.NewBytesReader(make([]byte, 100))
 	for name, err := range map[string]error{
 		"ids":    f.ReadIDs(0, 0, make([]int64, 3)),
 		"batch":  f.ReadBatch(0, &RowBatch{}),

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v14/arrow/ipc"
 	"pgregory.net/rapid"
 
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func drawSchema(t *rapid.T) RowSchema {
@@ -38,7 +38,7 @@ func TestRowsRoundTrip(t *testing.T) {
 		if got, err := writeRows(&out, want); err != nil || got != rows {
 			t.Fatalf("%d rows, %v, want %d", got, err, rows)
 		}
-		got, err := readAllRows(storage.NewBytesReader(out.Bytes()))
+		got, err := readAllRows(storagetest.NewBytesReader(out.Bytes()))
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, %v, want %+v", got, err, want)
 		}
@@ -150,7 +150,7 @@ func TestRowBuffersAreAligned(t *testing.T) {
 
 func TestRowReaderReusesSlices(t *testing.T) {
 	data := sampleRows(t, RowSchema{Column: "feature", Width: 3})
-	in, err := OpenRows(storage.NewBytesReader(data), "rows")
+	in, err := OpenRows(storagetest.NewBytesReader(data), "rows")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestRowsOfOtherProgramsAreRefused(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenRows(storage.NewBytesReader(out.Bytes()), "x.arrow"); !errors.Is(err, seal.ErrCorrupt) {
+	if _, err := OpenRows(storagetest.NewBytesReader(out.Bytes()), "x.arrow"); !errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("got %v, want seal.ErrCorrupt", err)
 	}
 }

@@ -331,10 +331,10 @@ func TestBytesAreDeterministic(t *testing.T) {
 func TestReadersReportStorageErrors(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.name, func(t *testing.T) {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			storagetest.Write(t, store, "f", s.file(t))
 			for at := int64(2); ; at++ { // operation 1 is Open
-				faulty := storage.NewFaulty(store, at)
+				faulty := storagetest.NewFaulty(store, at)
 				r, err := faulty.Open(context.Background(), "f")
 				if err != nil {
 					t.Fatal(err)

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 func TestSummaryRoundTrip(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	c := openCatalog(t, store)
 	if _, err := ReadSummary(ctx, c); err == nil || errors.Is(err, seal.ErrCorrupt) {
 		t.Errorf("summary of an empty run directory: %v", err)

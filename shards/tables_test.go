@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 var tableSizes = []int64{0, 1, 2, 63, batchRows - 1, batchRows, batchRows + 1, tableGroupRows, tableGroupRows + 5}
@@ -32,7 +32,7 @@ func TestNodesRoundTrip(t *testing.T) {
 				t.Fatalf("%d nodes asked for, %v", len(want.ID), err)
 			}
 			checkAllocations(t)
-			got, err := readAllNodes(storage.NewBytesReader(out.Bytes()))
+			got, err := readAllNodes(storagetest.NewBytesReader(out.Bytes()))
 			if err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("%d nodes come back, %v", len(got.ID), err)
 			}
@@ -48,7 +48,7 @@ func TestLSIRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkAllocations(t)
-			got, err := readAllLSI(storage.NewBytesReader(out.Bytes()))
+			got, err := readAllLSI(storagetest.NewBytesReader(out.Bytes()))
 			if err != nil || int64(len(got.ID)) != n {
 				t.Fatalf("%d rows come back, %v", len(got.ID), err)
 			}
@@ -71,10 +71,10 @@ func TestTablesPassOnErrorsOfTheCaller(t *testing.T) {
 	if err := WriteLSI(&bytes.Buffer{}, 10, nil, 2, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("WriteLSI: %v", err)
 	}
-	if err := ReadNodes(storage.NewBytesReader(sampleNodes(t)), "n", Readers{}, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := ReadNodes(storagetest.NewBytesReader(sampleNodes(t)), "n", Readers{}, func(int64, NodeBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("ReadNodes: %v", err)
 	}
-	if err := ReadLSI(storage.NewBytesReader(sampleLSI(t)), "l", Readers{}, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
+	if err := ReadLSI(storagetest.NewBytesReader(sampleLSI(t)), "l", Readers{}, func(int64, LSIBatch) error { return mine }); !errors.Is(err, mine) {
 		t.Errorf("ReadLSI: %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestWriteNodesRefusesUnknownSplit(t *testing.T) {
 func TestReadNodePart(t *testing.T) {
 	table := sampleNodes(t)
 	read := func(want NodeColumns) (all NodeBatch) {
-		if err := ReadNodePart(storage.NewBytesReader(table), "n", 0, want, Readers{}, func(_ int64, b NodeBatch) error {
+		if err := ReadNodePart(storagetest.NewBytesReader(table), "n", 0, want, Readers{}, func(_ int64, b NodeBatch) error {
 			all.ID, all.Degree, all.Component = append(all.ID, b.ID...), append(all.Degree, b.Degree...), append(all.Component, b.Component...)
 			all.Label, all.Split = append(all.Label, b.Label...), append(all.Split, b.Split...)
 			return nil

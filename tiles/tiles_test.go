@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 const (
@@ -96,7 +97,7 @@ func TestStoreReadAndJoin(t *testing.T) {
 		}
 		n := starts[len(starts)-1]
 		width, half := rapid.IntRange(1, 50).Draw(r, "width"), rapid.Bool().Draw(r, "half")
-		whole := newMatrix(t, storage.NewMem(), width, half, starts...)
+		whole := newMatrix(t, storagetest.NewMem(), width, half, starts...)
 		step := rapid.IntRange(1, 30).Draw(r, "step")
 		if err := fill(whole, 0, whole.Panels(), step); err != nil {
 			r.Fatal(err)
@@ -108,7 +109,7 @@ func TestStoreReadAndJoin(t *testing.T) {
 			r.Fatal(err)
 		}
 
-		shared := newMatrix(t, storage.NewMem(), width, half, starts...)
+		shared := newMatrix(t, storagetest.NewMem(), width, half, starts...)
 		cuts := []int64{0, lo, hi, n}
 		for i := range cuts[1:] {
 			if cuts[i] == cuts[i+1] && n > 0 {
@@ -143,7 +144,7 @@ func TestStoreReadAndJoin(t *testing.T) {
 // A tile that is committed is not written again, also where others of its group are not.
 func TestWholeTilesAreLeftAlone(t *testing.T) {
 	ctx := context.Background()
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	m := newMatrix(t, store, 40, false, 0, 10, 25)
 	if err := fill(m, 0, 3, 7); err != nil {
 		t.Fatal(err)
@@ -174,7 +175,7 @@ func TestWholeTilesAreLeftAlone(t *testing.T) {
 // A changed byte of any tile is found before the last rows are given, with each file read
 // once.
 func TestDamagedTiles(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	counting := storage.NewCounting(store)
 	m := newMatrix(t, counting, 33, true, 0, 30, 50)
 	if err := fill(m, 0, 3, 11); err != nil {
@@ -211,7 +212,7 @@ func TestDamagedTiles(t *testing.T) {
 
 // Tiles of both types may lie beside each other for a while. A matrix takes those of its type.
 func TestTypesOfTiles(t *testing.T) {
-	m := newMatrix(t, storage.NewMem(), 20, false, 0, 10, 25)
+	m := newMatrix(t, storagetest.NewMem(), 20, false, 0, 10, 25)
 	other := m.Layout
 	other.Half = true
 	if err := fill(Open(m.cat, m.budget, other), 0, 2, 7); err != nil {
@@ -237,7 +238,7 @@ func TestTypesOfTiles(t *testing.T) {
 // A value that float16 would round to infinity is refused, the largest ones below are rounded.
 func TestTooLargeForFloat16(t *testing.T) {
 	for x, fits := range map[float32]bool{65504: true, 65519: true, -65519: true, 65520: false, -70000: false, float32(math.Inf(1)): false, float32(math.NaN()): false} {
-		m := newMatrix(t, storage.NewMem(), 16, true, 0, 1)
+		m := newMatrix(t, storagetest.NewMem(), 16, true, 0, 1)
 		err := m.Store(context.Background(), 0, 1, func(put func([]float32) error) error {
 			row := make([]float32, 16)
 			row[3] = x
@@ -251,7 +252,7 @@ func TestTooLargeForFloat16(t *testing.T) {
 
 // Read takes no more memory than is said, whatever it is given.
 func TestMemoryOfRead(t *testing.T) {
-	m := newMatrix(t, storage.NewMem(), 50, true, 0, 3000)
+	m := newMatrix(t, storagetest.NewMem(), 50, true, 0, 3000)
 	if err := fill(m, 0, 4, 1000); err != nil {
 		t.Fatal(err)
 	}

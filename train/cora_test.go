@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"ndls/dataset"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
 	"ndls/shards"
@@ -27,7 +27,7 @@ func TestCora(t *testing.T) {
 	full := map[uint8]float64{}
 	for _, half := range []bool{false, true} {
 		schema := shards.RowSchema{Column: "feature", Width: len(values) / len(p.Labels), Half: half}
-		src, err := OpenSmoothed(t.Context(), commitBatches(t, storage.NewMem(), schema, values, 500, len(p.Labels)))
+		src, err := OpenSmoothed(t.Context(), commitBatches(t, storagetest.NewMem(), schema, values, 500, len(p.Labels)))
 		if err != nil {
 			t.Fatal(err)
 		}

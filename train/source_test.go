@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -77,7 +78,7 @@ func TestSmoothedRows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			schema := shards.RowSchema{Column: "feature", Width: width, Half: c.half}
-			cat := commit(t, storage.NewMem(), schema, values, c.parts...)
+			cat := commit(t, storagetest.NewMem(), schema, values, c.parts...)
 			s, err := OpenSmoothed(t.Context(), cat)
 			if err != nil {
 				t.Fatal(err)
@@ -139,7 +140,7 @@ func TestSmoothedRowsTrain(t *testing.T) {
 	if err := p.Source.ReadChunk(0, &batch); err != nil {
 		t.Fatal(err)
 	}
-	cat := commit(t, storage.NewMem(), shards.RowSchema{Column: "feature", Width: 12}, batch.Values, 700, 800)
+	cat := commit(t, storagetest.NewMem(), shards.RowSchema{Column: "feature", Width: 12}, batch.Values, 700, 800)
 	s, err := OpenSmoothed(t.Context(), cat)
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +160,12 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 	values := make([]float32, 2*300)
 
 	t.Run("nothing committed", func(t *testing.T) {
-		if _, err := OpenSmoothed(ctx, commit(t, storage.NewMem(), schema, nil)); err == nil || !strings.Contains(err.Error(), "run ndls smooth first") {
+		if _, err := OpenSmoothed(ctx, commit(t, storagetest.NewMem(), schema, nil)); err == nil || !strings.Contains(err.Error(), "run ndls smooth first") {
 			t.Error(err)
 		}
 	})
 	t.Run("a file is gone", func(t *testing.T) {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		c := commit(t, store, schema, values, 150, 150)
 		if err := store.Remove(ctx, "smoothed/part-00001.arrow"); err != nil {
 			t.Fatal(err)
@@ -174,7 +175,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		}
 	})
 	t.Run("files of two widths", func(t *testing.T) {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		commit(t, store, schema, values, 150)
 		c, err := catalog.Open(ctx, store)
 		if err != nil {
@@ -202,7 +203,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		}
 	})
 	t.Run("a changed value", func(t *testing.T) {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		c := commit(t, store, schema, values, 150, 150)
 		if err := store.FlipByte("smoothed/part-00000.arrow", 1000); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 )
 
@@ -22,7 +22,7 @@ func large(t *testing.T) (s *coordinator.Scheduler, renew func(done int64)) {
 	t.Helper()
 	const taskCount, workerCount = 2000, 64
 	ctx, cancel := context.WithCancel(t.Context())
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	journal, err := coordinator.OpenJournal(ctx, store)
 	if err != nil {
 		t.Fatal(err)

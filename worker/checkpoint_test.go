@@ -10,6 +10,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -38,7 +39,7 @@ func TestCheckpoints(t *testing.T) {
 		opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 		opts.LSI.Epsilon, opts.LSI.Kmax, opts.Labels.Kmax = 0.01, 100, 50
 		change(&opts)
-		plain := storage.NewMem()
+		plain := storagetest.NewMem()
 		// The narrowest blocks below make the most passes.
 		var passes int
 		narrow := m
@@ -46,7 +47,7 @@ func TestCheckpoints(t *testing.T) {
 		for _, r := range stagetest.Run(t, plain, opts, narrow, registry.Always()...) {
 			passes += r.Passes
 		}
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		tasks := tasksOf(m, opts, registry.Always()...)
 		b := newBoss(t, store, tasks...)
 		stops, made := 0, 0

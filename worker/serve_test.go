@@ -22,6 +22,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -184,9 +185,9 @@ func tasksOf(m stagetest.Setup, opts plan.Options, stages ...control.Stage) (tas
 // TestServe does all stages, with every fourth call failing.
 func TestServe(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	plain := storage.NewMem()
+	plain := storagetest.NewMem()
 	stagetest.Run(t, plain, opts, m, registry.Always()...)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	b := newBoss(t, store, tasksOf(m, opts, registry.Always()...)...)
 	calls := 0
 	b.fault = func(string) error {
@@ -212,7 +213,7 @@ func TestServe(t *testing.T) {
 // TestServeJoinsAgain forgets the worker between tasks.
 func TestServeJoinsAgain(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	b := newBoss(t, store, tasksOf(m, opts, control.Partition, control.LSI)...)
 	b.fault = func(call string) error {
 		if call == "finish" {
@@ -235,7 +236,7 @@ func TestServeJoinsAgain(t *testing.T) {
 func TestServeGivesUpLostTasks(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	for _, call := range []string{"renew", "commit"} {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 		before := stagetest.Sums(t, store)
 		// The renewal is refused long before so many hops are done.
@@ -264,7 +265,7 @@ func TestServeGivesUpLostTasks(t *testing.T) {
 // TestServeDrains stops the worker in the middle of a task.
 func TestServeDrains(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 	opts.Smooth.Rule, opts.Smooth.Hops = "sgc", 30000
 	b := newBoss(t, store, tasksOf(m, opts, control.Smooth)...)
@@ -287,21 +288,21 @@ func TestServeDrains(t *testing.T) {
 // TestServeSaysWhatFailed looks at the kinds of failures.
 func TestServeSaysWhatFailed(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, m, control.Partition)
 	for name, c := range map[string]struct {
-		change func(task *control.Task, m *stagetest.Setup, s *storage.Mem)
+		change func(task *control.Task, m *stagetest.Setup, s *storagetest.Mem)
 		kind   control.Kind
 		is     error
 	}{
-		"budget":                 {func(_ *control.Task, m *stagetest.Setup, _ *storage.Mem) { m.Memory = 1 << 20 }, control.Unable, nil},
-		"scratch that is a file": {func(_ *control.Task, m *stagetest.Setup, _ *storage.Mem) { m.Scratch = "/proc/version/x" }, control.Unable, nil},
-		"damage": {func(_ *control.Task, _ *stagetest.Setup, s *storage.Mem) {
+		"budget":                 {func(_ *control.Task, m *stagetest.Setup, _ *storagetest.Mem) { m.Memory = 1 << 20 }, control.Unable, nil},
+		"scratch that is a file": {func(_ *control.Task, m *stagetest.Setup, _ *storagetest.Mem) { m.Scratch = "/proc/version/x" }, control.Unable, nil},
+		"damage": {func(_ *control.Task, _ *stagetest.Setup, s *storagetest.Mem) {
 			if err := s.FlipByte("graph/nodes.parquet", 100); err != nil {
 				t.Fatal(err)
 			}
 		}, control.Fatal, seal.ErrCorrupt},
-		"no dataset": {func(task *control.Task, _ *stagetest.Setup, _ *storage.Mem) {
+		"no dataset": {func(task *control.Task, _ *stagetest.Setup, _ *storagetest.Mem) {
 			task.Stage, task.Inputs.Dataset = control.Partition, "nonsense"
 		}, control.Fatal, nil},
 	} {
@@ -324,7 +325,7 @@ func TestServeSaysWhatFailed(t *testing.T) {
 // on.
 func TestServeRepeatsWhatMayPass(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	plain := storage.NewMem()
+	plain := storagetest.NewMem()
 	stagetest.Run(t, plain, opts, m, control.Partition)
 	for _, c := range []struct {
 		name    string
@@ -404,7 +405,7 @@ func TestAloneDoesNotTryInVain(t *testing.T) {
 // TestOutdatedIsNoDamage takes the files of a task away that another attempt has
 // done: this one failed for a reason that passes.
 func TestOutdatedIsNoDamage(t *testing.T) {
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	b := newBoss(t, store)
 	listed := catalog.Entry{Kind: catalog.KindSmoothedTile, Path: "tile", Interval: 0, Block: 0}
 	s := &server{svc: b, o: Options{Resources: control.Resources{Scratch: "/local/w"}}, cat: catalog.NewView(store, []catalog.Entry{listed}, nil)}

@@ -9,6 +9,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/stage/stagetest"
 )
 
@@ -38,7 +39,7 @@ func (r boundReader) ReadAt(p []byte, off int64) (int, error) {
 func TestTasksReadUnderTheirOwnContext(t *testing.T) {
 	plan, m := stagetest.SmallPlan(), stagetest.On(t, "synthetic:nodes=30000,edges=3000000,features=32,classes=4,seed=1")
 	plan.Partition.Dataset, plan.LSI.Kmax = m.Dataset, 2
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, plan, m, control.Partition, control.LSI)
 
 	m.Memory = mem.MinBudget

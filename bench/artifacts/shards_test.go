@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"ndls/internal/mem"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 )
 
@@ -13,7 +13,7 @@ func TestShards(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := Shards(t.Context(), storage.NewMem(), b, 70_000, 3000, shards.RowSchema{Column: "feature", Width: 20, Half: true}, 3)
+	all, err := Shards(t.Context(), storagetest.NewMem(), b, 70_000, 3000, shards.RowSchema{Column: "feature", Width: 20, Half: true}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestShards(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Shards(t.Context(), storage.NewMem(), b, 10, 10, shards.RowSchema{}, 1); err == nil {
+	if _, err := Shards(t.Context(), storagetest.NewMem(), b, 10, 10, shards.RowSchema{}, 1); err == nil {
 		t.Error("rows without columns are measured")
 	}
 }

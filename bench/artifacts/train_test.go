@@ -6,13 +6,13 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/mem"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/train"
 )
 
 func TestTraining(t *testing.T) {
 	for _, half := range []bool{false, true} {
-		c, err := catalog.Open(t.Context(), storage.NewMem())
+		c, err := catalog.Open(t.Context(), storagetest.NewMem())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestTraining(t *testing.T) {
 			}
 		}
 	}
-	c, err := catalog.Open(t.Context(), storage.NewMem())
+	c, err := catalog.Open(t.Context(), storagetest.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 	"ndls/spmv"
 )
@@ -108,7 +108,7 @@ func (p *packer) pack(ctx context.Context, q *packedOrder) error {
 	if _, err := w.Close(""); err != nil {
 		return err
 	}
-	f, err := shards.OpenHops(storage.NewBytesReader(out.room[:out.n]), q.name)
+	f, err := shards.OpenHops(storagetest.NewBytesReader(out.room[:out.n]), q.name)
 	if err != nil {
 		return err
 	}

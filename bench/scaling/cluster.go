@@ -18,6 +18,7 @@ import (
 	"ndls/coordinator"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/stage/registry"
 )
 
@@ -123,7 +124,7 @@ func simulate(j job, f fate) (tallies []tally, err error) {
 
 func run(j job, f fate) ([]tally, error) {
 	ctx := context.Background()
-	c := &cluster{job: j, fate: f, store: &counted{Store: storage.NewMem()}, turn: make(chan struct{}, 1)}
+	c := &cluster{job: j, fate: f, store: &counted{Store: storagetest.NewMem()}, turn: make(chan struct{}, 1)}
 	journal, err := coordinator.OpenJournal(ctx, c.store)
 	if err != nil {
 		return nil, err

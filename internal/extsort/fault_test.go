@@ -20,6 +20,7 @@ import (
 	"ndls/internal/rng"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/vfs"
 	"ndls/internal/vfs/vfstest"
 )
@@ -310,7 +311,7 @@ func TestMergesAnything(t *testing.T) {
 			_, err = w.Close([2]int64{})
 			must(t, err)
 			w.Free()
-			r, err := OpenRun[uint64](b, storage.NewBytesReader(file.Bytes()), "run")
+			r, err := OpenRun[uint64](b, storagetest.NewBytesReader(file.Bytes()), "run")
 			must(t, err)
 			files = append(files, r)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"ndls/internal/rng"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // counted sorts records, and counts equal ones in one of them.
@@ -114,10 +114,10 @@ func TestRecordFiles(t *testing.T) {
 		_, err = w.Close([2]int64{1, 2})
 		must(t, err)
 		w.Free()
-		if _, err := OpenRun[uint64](b, storage.NewBytesReader(file.Bytes()), "run"); !errors.Is(err, seal.ErrCorrupt) {
+		if _, err := OpenRun[uint64](b, storagetest.NewBytesReader(file.Bytes()), "run"); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("records were opened as keys: %v", err)
 		}
-		r, err := OpenRun[Record](b, storage.NewBytesReader(file.Bytes()), "run")
+		r, err := OpenRun[Record](b, storagetest.NewBytesReader(file.Bytes()), "run")
 		must(t, err)
 		files = append(files, r)
 		var read []Record

@@ -12,6 +12,7 @@ import (
 
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // fileOf makes a run file of keys.
@@ -61,13 +62,13 @@ func TestRunFile(t *testing.T) {
 	file := fileOf(t, keys)
 	end := uint64(len(keys)) * 10
 	for _, c := range [][2]uint64{{0, End}, {0, 0}, {5, 5}, {0, 1}, {10, 20}, {blockKeys * 10, 2 * blockKeys * 10}, {blockKeys*10 - 5, blockKeys*10 + 5}, {end, End}, {35, end - 15}} {
-		got, err := readRun(t, storage.NewBytesReader(file), c[0], c[1])
+		got, err := readRun(t, storagetest.NewBytesReader(file), c[0], c[1])
 		lo, _ := slices.BinarySearch(keys, c[0])
 		hi, _ := slices.BinarySearch(keys, c[1])
 		if err != nil || !slices.Equal(got, keys[lo:hi]) {
 			t.Errorf("keys in %v: %d, want %d, %v", c, len(got), hi-lo, err)
 		}
-		r, err := OpenRun[uint64](budget(t, 1<<20), storage.NewBytesReader(file), "run")
+		r, err := OpenRun[uint64](budget(t, 1<<20), storagetest.NewBytesReader(file), "run")
 		must(t, err)
 		if most := r.within(c[0], c[1]); most < int64(hi-lo) || most > int64(hi-lo)+2*blockKeys {
 			t.Errorf("keys in %v: at most %d, and there are %d", c, most, hi-lo)
@@ -77,17 +78,17 @@ func TestRunFile(t *testing.T) {
 	for _, at := range []int{0, blockKeys*8 - 1, 3 * blockKeys * 8, len(keys) * 8, len(file) - 33, len(file) - 32, len(file) - 9, len(file) - 5, len(file) - 1} {
 		damaged := slices.Clone(file)
 		damaged[at] ^= 0x10
-		if _, err := readRun(t, storage.NewBytesReader(damaged), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+		if _, err := readRun(t, storagetest.NewBytesReader(damaged), 0, End); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("byte %d of %d flipped: %v", at, len(file), err)
 		}
 	}
 	for _, size := range []int{0, 8, 31, 32, len(file) / 2, len(file) - 32, len(file) - 1} {
-		if _, err := readRun(t, storage.NewBytesReader(file[:size]), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+		if _, err := readRun(t, storagetest.NewBytesReader(file[:size]), 0, End); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("%d bytes of %d: %v", size, len(file), err)
 		}
 	}
 	for _, at := range []int{0, len(keys) * 8, len(file) - footerBytes} {
-		if _, err := readRun(t, storage.NewBytesReader(slices.Insert(slices.Clone(file), at, make([]byte, 16)...)), 0, End); !errors.Is(err, seal.ErrCorrupt) {
+		if _, err := readRun(t, storagetest.NewBytesReader(slices.Insert(slices.Clone(file), at, make([]byte, 16)...)), 0, End); !errors.Is(err, seal.ErrCorrupt) {
 			t.Errorf("16 bytes more at byte %d: %v", at, err)
 		}
 	}
@@ -118,7 +119,7 @@ func TestRunFileShortReads(t *testing.T) {
 	broken := errors.New("cable pulled")
 	for _, from := range []int64{0, 8, blockKeys * 8, int64(len(keys)) * 8} {
 		for _, c := range []struct{ gives, want error }{{broken, broken}, {io.EOF, io.ErrUnexpectedEOF}, {nil, io.ErrUnexpectedEOF}} {
-			got, err := readRun(t, shortReads{storage.NewBytesReader(file), from, c.gives}, 0, End)
+			got, err := readRun(t, shortReads{storagetest.NewBytesReader(file), from, c.gives}, 0, End)
 			if !errors.Is(err, c.want) || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), "run") {
 				t.Errorf("short from %d with %v: %d keys, %v", from, c.gives, len(got), err)
 			}
@@ -136,7 +137,7 @@ func TestBorders(t *testing.T) {
 		for k := range keys {
 			keys[k] = uint64(k*(5-i)) + 1
 		}
-		r, err := OpenRun[uint64](b, storage.NewBytesReader(fileOf(t, keys)), "run")
+		r, err := OpenRun[uint64](b, storagetest.NewBytesReader(fileOf(t, keys)), "run")
 		must(t, err)
 		files = append(files, r)
 	}
@@ -176,7 +177,7 @@ func FuzzRunFile(f *testing.F) {
 	f.Add([]byte{})
 	b := budget(f, 1<<20)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := OpenRun[uint64](b, storage.NewBytesReader(data), "run")
+		r, err := OpenRun[uint64](b, storagetest.NewBytesReader(data), "run")
 		if err != nil {
 			return
 		}
@@ -194,7 +195,7 @@ func TestEachWithin(t *testing.T) {
 	keys := randomKeys(5*blockKeys + 77)
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	r, err := OpenRun[uint64](b, storage.NewBytesReader(fileOf(t, keys)), "run")
+	r, err := OpenRun[uint64](b, storagetest.NewBytesReader(fileOf(t, keys)), "run")
 	must(t, err)
 	defer r.Close()
 	at := func(i int) uint64 { return keys[i] }

@@ -50,7 +50,7 @@ func wantHolds(t *testing.T, c *storage.Cached, want ...string) {
 
 // TestCachedDownloadsOnce: however many open a file at once, however often.
 func TestCachedDownloadsOnce(t *testing.T) {
-	remote := storage.NewCounting(storage.NewMem())
+	remote := storage.NewCounting(storagetest.NewMem())
 	data := random(cachedFile)
 	storagetest.Write(t, remote, "f", data)
 	c := newCached(t, remote, t.TempDir(), 2*cachedFile)
@@ -81,7 +81,7 @@ func TestCachedDownloadsOnce(t *testing.T) {
 }
 
 func TestCachedStaysWithinItsLimit(t *testing.T) {
-	remote := storage.NewMem()
+	remote := storagetest.NewMem()
 	for _, name := range []string{"a", "b", "c", "d"} {
 		storagetest.Write(t, remote, name, random(cachedFile))
 	}
@@ -132,7 +132,7 @@ func TestCachedStaysWithinItsLimit(t *testing.T) {
 // from there, and whoever has the old one open keeps it.
 func TestCachedIsNeverStale(t *testing.T) {
 	ctx := context.Background()
-	remote := storage.NewMem()
+	remote := storagetest.NewMem()
 	storagetest.Write(t, remote, "f", []byte("old"))
 	c := newCached(t, remote, t.TempDir(), 100)
 	old, err := c.Open(ctx, "f")
@@ -165,7 +165,7 @@ func TestCachedIsNeverStale(t *testing.T) {
 }
 
 func TestCachedSurvivesRestarts(t *testing.T) {
-	mem := storage.NewMem()
+	mem := storagetest.NewMem()
 	remote := storage.NewCounting(mem)
 	for _, name := range []string{"a", "b", "c", "cut", "unnoted", "garbled"} {
 		storagetest.Write(t, remote, name, random(cachedFile))
@@ -216,7 +216,7 @@ func TestCachedSurvivesRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Another store's files of the same names are others.
-	c = newCached(t, storage.NewFaulty(newLocal(t), 0), dir, 6*cachedFile)
+	c = newCached(t, storagetest.NewFaulty(newLocal(t), 0), dir, 6*cachedFile)
 	wantHolds(t, c)
 	if text, err := os.ReadFile(foreign); err != nil || string(text) != "mine" {
 		t.Errorf("a file of somebody else: %q, %v", text, err)
@@ -251,8 +251,8 @@ func damage(t *testing.T, dir string) {
 
 func TestCachedOpenDigest(t *testing.T) {
 	ctx := context.Background()
-	mem := storage.NewMem()
-	asked := storage.NewFaulty(mem, 0)
+	mem := storagetest.NewMem()
+	asked := storagetest.NewFaulty(mem, 0)
 	c := newCached(t, asked, t.TempDir(), 100)
 	want := storagetest.Write(t, mem, "f", []byte("bytes"))
 	open := func(s storage.Store, want storage.Digest) ([]byte, error) {
@@ -299,11 +299,11 @@ func TestCachedOpenDigest(t *testing.T) {
 // TestCachedFailsCleanly fails each operation of the store below an open, one at
 // a time.
 func TestCachedFailsCleanly(t *testing.T) {
-	mem := storage.NewMem()
+	mem := storagetest.NewMem()
 	storagetest.Write(t, mem, "f", random(cachedFile))
 	for at := int64(1); ; at++ {
 		dir := t.TempDir()
-		faulty := storage.NewFaulty(mem, at)
+		faulty := storagetest.NewFaulty(mem, at)
 		c := newCached(t, faulty, dir, cachedFile)
 		r, err := c.Open(context.Background(), "f")
 		if err == nil {

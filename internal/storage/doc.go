@@ -15,12 +15,11 @@
 // and commit is fsync, rename, fsync of the folder. Where the file must be new,
 // [vfs.PublishNew] stands in place of the rename, which would replace. [Bucket] is a
 // prefix of a bucket of S3: an attempt is an upload, which the server publishes at its end, under the condition
-// If-None-Match if the file must be new. [Mem] has the same contract in memory.
-// [Faulty] fails one operation of another store, [Counting] counts the bytes
+// If-None-Match if the file must be new. [Counting] counts the bytes
 // that pass. [Cached] keeps whole files of a remote store in a local folder;
 // [OpenDigest] lets a catalogue say which bytes it expects, so that a copy is
 // used without a question to the store. [OpenURI] opens a folder or a bucket.
-// Package storagetest is the contract as tests.
+// Package storagetest has the contract as tests, a store in memory, and one that fails an operation.
 //
 // # Algorithm
 //

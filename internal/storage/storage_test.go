@@ -38,11 +38,11 @@ func TestContract(t *testing.T) {
 			}
 			return l
 		},
-		"over":     func(*testing.T) storage.Store { return storage.NewOver(storage.NewMem(), storage.NewMem()) },
-		"mem":      func(*testing.T) storage.Store { return storage.NewMem() },
-		"faulty":   func(*testing.T) storage.Store { return storage.NewFaulty(storage.NewMem(), 0) },
-		"counting": func(*testing.T) storage.Store { return storage.NewCounting(storage.NewMem()) },
-		"cached":   func(t *testing.T) storage.Store { return newCached(t, storage.NewMem(), t.TempDir(), 8<<20) },
+		"over":     func(*testing.T) storage.Store { return storage.NewOver(storagetest.NewMem(), storagetest.NewMem()) },
+		"mem":      func(*testing.T) storage.Store { return storagetest.NewMem() },
+		"faulty":   func(*testing.T) storage.Store { return storagetest.NewFaulty(storagetest.NewMem(), 0) },
+		"counting": func(*testing.T) storage.Store { return storage.NewCounting(storagetest.NewMem()) },
+		"cached":   func(t *testing.T) storage.Store { return newCached(t, storagetest.NewMem(), t.TempDir(), 8<<20) },
 	} {
 		t.Run(name, func(t *testing.T) { storagetest.Run(t, open) })
 	}
@@ -51,7 +51,7 @@ func TestContract(t *testing.T) {
 // TestOver reads the files of two stores, and leaves the one below as it was.
 func TestOver(t *testing.T) {
 	ctx := t.Context()
-	below := storage.NewMem()
+	below := storagetest.NewMem()
 	put := func(s storage.Store, name, text string) {
 		t.Helper()
 		w, err := s.Create(ctx, name)
@@ -83,7 +83,7 @@ func TestOver(t *testing.T) {
 	}
 	put(below, "a", "below")
 	put(below, "b", "below")
-	s := storage.NewOver(storage.NewMem(), below)
+	s := storage.NewOver(storagetest.NewMem(), below)
 	put(s, "b", "above")
 	put(s, "c", "above")
 	for name, want := range map[string]string{"a": "below", "b": "above", "c": "above", "d": "nothing"} {
@@ -243,13 +243,13 @@ func TestFaultyFailsEachOperationOnce(t *testing.T) {
 		}
 		return s.Remove(ctx, "f")
 	}
-	count := storage.NewFaulty(storage.NewMem(), 0)
+	count := storagetest.NewFaulty(storagetest.NewMem(), 0)
 	if err := sequence(count); err != nil || count.Ops() != 8 {
 		t.Fatalf("%d operations, %v, want 8", count.Ops(), err)
 	}
 	for at := int64(1); at <= count.Ops(); at++ {
-		inner := storage.NewMem()
-		f := storage.NewFaulty(inner, at)
+		inner := storagetest.NewMem()
+		f := storagetest.NewFaulty(inner, at)
 		if err := sequence(f); !errors.Is(err, storage.ErrDisk) || f.Ops() != at {
 			t.Errorf("failure %d: %v after %d operations", at, err, f.Ops())
 		}
@@ -261,7 +261,7 @@ func TestFaultyFailsEachOperationOnce(t *testing.T) {
 }
 
 func TestCrashCloneKeepsWhatWasCommitted(t *testing.T) {
-	m := storage.NewMem()
+	m := storagetest.NewMem()
 	storagetest.Write(t, m, "done", []byte("whole"))
 	w, err := m.Create(context.Background(), "open")
 	if err != nil {
@@ -286,7 +286,7 @@ func TestCrashCloneKeepsWhatWasCommitted(t *testing.T) {
 }
 
 func TestFlipByte(t *testing.T) {
-	m := storage.NewMem()
+	m := storagetest.NewMem()
 	storagetest.Write(t, m, "f", []byte{1, 2, 3})
 	if err := m.FlipByte("f", 1); err != nil {
 		t.Fatal(err)
@@ -300,7 +300,7 @@ func TestFlipByte(t *testing.T) {
 }
 
 func TestCounting(t *testing.T) {
-	c := storage.NewCounting(storage.NewMem())
+	c := storage.NewCounting(storagetest.NewMem())
 	storagetest.Write(t, c, "f", make([]byte, 1000))
 	storagetest.Read(t, c, "f")
 	if c.BytesWritten() != 1000 || c.BytesRead() != 1000 {

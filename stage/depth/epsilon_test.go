@@ -7,7 +7,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -26,9 +26,9 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 			opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Labels.Kmax = 0.03, 0.3, 4
 			change(&opts)
 			m.BlockColumns = 16
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			stagetest.Run(t, store, opts, m, registry.Always()[:5]...)
-			separate := storage.NewMem()
+			separate := storagetest.NewMem()
 			other := opts
 			other.LSI.Epsilon, other.Labels.Epsilon = 0.3, 0
 			stagetest.Run(t, separate, other, m, control.Partition, control.LSI)
@@ -61,7 +61,7 @@ func TestLooserEpsilonOfLabels(t *testing.T) {
 func TestOtherLabelEpsilonOnTheWay(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
 	opts.LSI.Epsilon, opts.LSI.Probes, opts.Labels.Epsilon = 0.03, 64, 0.3
-	want, store := storage.NewMem(), storage.NewMem()
+	want, store := storagetest.NewMem(), storagetest.NewMem()
 	stagetest.Run(t, want, opts, m, control.Partition, control.LSI)
 	stagetest.Run(t, store, opts, m, control.Partition)
 	execute := func(task control.Task) {
@@ -92,7 +92,7 @@ func TestOtherLabelEpsilonOnTheWay(t *testing.T) {
 func TestNoTableOfLabelsForSomeTargets(t *testing.T) {
 	opts := stagetest.SmallPlan()
 	opts.LSI.Epsilon, opts.Labels.Epsilon, opts.Smooth.Targets = 0.03, 0.3, plan.LabelledTargets
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.Partition, control.LSI)
 	for path := range stagetest.Sums(t, store) {
 		if strings.HasPrefix(path, "lsi/epsilon") {

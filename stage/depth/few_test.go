@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/stagetest"
 	"ndls/worker"
@@ -83,14 +84,14 @@ func TestFewPassesForK(t *testing.T) {
 			columns int
 			lean    bool
 		}{{2, 1 << 30, "auto", 0, false}, {1, mem.MinBudget, "go", 0, false}, {5, 200 << 20, "auto", 16, false}, {2, 1 << 30, "auto", 0, true}} {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			res := stagetest.On(t, "edges:"+path)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns, res.Lean = c.threads, c.memory, c.kernel, c.columns, c.lean
 			compare(fmt.Sprintf("%+v", c), store, stagetest.Run(t, store, opts, res, stages...)[1])
 		}
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 0))
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		m := stagetest.On(t, "edges:"+path)
 		stagetest.Run(t, store, opts, m, control.Partition)
 		var workers [2]*worker.Worker

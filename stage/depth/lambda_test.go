@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/depth"
 	"ndls/stage/stagetest"
@@ -32,7 +32,7 @@ func TestSpectrum(t *testing.T) {
 	opts.LSI.Mode, opts.LSI.R, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0, 0.01, 400
 	spectrum := func() *control.SpectrumReport {
 		t.Helper()
-		return stagetest.Run(t, storage.NewMem(), opts, stagetest.On(t, "edges:"+file), control.Partition, control.LSI, depth.Spectrum)[2].Spectrum
+		return stagetest.Run(t, storagetest.NewMem(), opts, stagetest.On(t, "edges:"+file), control.Partition, control.LSI, depth.Spectrum)[2].Spectrum
 	}
 	s := spectrum()
 	want := (1 + 2*math.Cos(2*math.Pi/n)) / 3

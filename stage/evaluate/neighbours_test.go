@@ -9,7 +9,7 @@ import (
 
 	"ndls/internal/control"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -55,7 +55,7 @@ func evaluated(t *testing.T, uri string, change func(*plan.Options)) *control.Ac
 	opts := stagetest.SmallPlan()
 	opts.Partition.Dataset, opts.Partition.Normalize, opts.LSI.Kmax, opts.Labels.Kmax = uri, "none", 8, 1
 	change(&opts)
-	for _, r := range stagetest.Run(t, storage.NewMem(), opts, stagetest.On(t, uri), registry.Always()...) {
+	for _, r := range stagetest.Run(t, storagetest.NewMem(), opts, stagetest.On(t, uri), registry.Always()...) {
 		if r.Accuracy != nil {
 			return r.Accuracy
 		}

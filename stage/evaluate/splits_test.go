@@ -17,6 +17,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage/registry"
@@ -128,7 +129,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 	uri := "npz:" + path
 	all := opts
 	all.Partition.Dataset, all.Partition.Splits = uri, 3
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	got, depth := accuracy(stagetest.Run(t, store, all, stagetest.On(t, uri), registry.Always()...))
 	if got.Runs != 2 || got.Splits != 3 || len(got.Models) != 6 || len(depth.Depths) != 6 {
 		t.Fatalf("%+v, %+v", got, depth)
@@ -145,7 +146,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 		one := opts
 		uri := fmt.Sprintf("%s?split=%d", uri, split)
 		one.Partition.Dataset = uri
-		alone := storage.NewMem()
+		alone := storagetest.NewMem()
 		want, d := accuracy(stagetest.Run(t, alone, one, stagetest.On(t, uri), registry.Always()...))
 		theirs := stagetest.Sums(t, alone)
 		for run := range 2 {
@@ -196,7 +197,7 @@ func splitsAreAlone(t *testing.T, rule string) {
 	}
 	res := stagetest.On(t, uri)
 	res.Threads, res.Memory = 1, 128<<20
-	again := storage.NewMem()
+	again := storagetest.NewMem()
 	stagetest.Run(t, again, all, res, registry.Always()...)
 	stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), files)
 }
@@ -212,10 +213,10 @@ func TestLabelColumnsOfSplits(t *testing.T) {
 	}
 	opts := stagetest.SmallPlan()
 	opts.Smooth.LabelColumns, opts.LSI.Kmax, opts.Labels.Kmax, opts.Train.Epochs, opts.Train.Runs = 2, 8, 3, 8, 1
-	run := func(uri string, splits int) *storage.Mem {
+	run := func(uri string, splits int) *storagetest.Mem {
 		p := opts
 		p.Partition.Dataset, p.Partition.Splits = uri, splits
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stagetest.Run(t, store, p, stagetest.On(t, uri), registry.Always()...)
 		return store
 	}
@@ -242,7 +243,7 @@ func TestLabelColumnsOfSplits(t *testing.T) {
 	p := opts
 	uri := "npz:" + path
 	p.Partition.Dataset, p.Partition.Splits = uri, 3
-	res, again := stagetest.On(t, uri), storage.NewMem()
+	res, again := stagetest.On(t, uri), storagetest.NewMem()
 	res.Threads, res.Memory = 1, 128<<20
 	stagetest.Run(t, again, p, res, registry.Always()...)
 	stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), before)

@@ -8,7 +8,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -71,7 +71,7 @@ func TestDirectionsEqualTheDefinition(t *testing.T) {
 				} else {
 					opts.Smooth.KeepHops = "1,3"
 				}
-				store := storage.NewMem()
+				store := storagetest.NewMem()
 				stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.Smooth)
 				var smoothed, lists [][]float64
 				for i, one := range opts.Directions() {

@@ -7,7 +7,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/stagetest"
 )
@@ -27,7 +27,7 @@ func TestFeaturesThatAreNotKept(t *testing.T) {
 			change(&opts)
 			m := stagetest.On(t, stagetest.Small)
 			m.BlockColumns = 16
-			kept, dropped := storage.NewMem(), storage.NewMem()
+			kept, dropped := storagetest.NewMem(), storagetest.NewMem()
 			stagetest.Run(t, kept, opts, m, stages...)
 			opts.DropFeatures = true
 			stagetest.Run(t, dropped, opts, m, stages...)

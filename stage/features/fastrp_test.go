@@ -12,7 +12,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -111,7 +111,7 @@ func TestFastRP(t *testing.T) {
 		opts := plan.Default()
 		opts.Partition.Dataset, opts.Smooth.Rule = "edges", plan.FastRP
 		tc.change(&opts)
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		m := stagetest.On(t, edgesFile(t, g))
 		m.BlockColumns = 32
 		stagetest.Run(t, store, opts, m, control.Partition, control.Smooth)

@@ -9,7 +9,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
 	"ndls/plan"
@@ -58,7 +58,7 @@ func TestGoldenSmoothedCora(t *testing.T) {
 			continue
 		}
 		for _, kernel := range kernels {
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			opts := plan.Default()
 			opts.Tolerance = 0 // golden rows are of all hops
 			opts.Partition.Dataset = "cora"

@@ -11,7 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -176,7 +176,7 @@ func TestHopsAndLabelColumnsEqualTheOracle(t *testing.T) {
 			opts.Partition.Dataset, opts.Partition.Normalize, opts.Seed = "drawn", "none", 5
 			opts.LSI.Mode, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0.1, 12
 			c.change(&opts)
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 			hops := d.rowsAt(opts.LSI.R, 12, opts.Smooth.LabelColumns, opts.Seed)
 			stack := stagetest.Rows(t, store, catalog.KindKeptHops)
@@ -224,7 +224,7 @@ func TestOwnLabelIsTakenOut(t *testing.T) {
 	opts.LSI.Kmax, opts.LSI.Epsilon = 8, 0.1
 	opts.Smooth.Rule, opts.Smooth.Hops, opts.Smooth.LabelColumns = "sign", 6, 2
 	stack := func() map[int64][]float32 {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)
 		return stagetest.Rows(t, store, catalog.KindKeptHops)
 	}

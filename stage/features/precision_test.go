@@ -10,6 +10,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/half"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/stagetest"
 )
@@ -27,7 +28,7 @@ func TestSmoothedPrecision(t *testing.T) {
 			t.Run(name+", hops of "+precision, func(t *testing.T) {
 				t.Parallel()
 				written := func(smoothed string) storage.Store {
-					opts, store := stagetest.SmallPlan(), storage.NewMem()
+					opts, store := stagetest.SmallPlan(), storagetest.NewMem()
 					change(&opts)
 					opts.Precision, opts.Smooth.SmoothedPrecision = precision, smoothed
 					stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), control.Partition, control.LSI, control.Smooth)

@@ -11,7 +11,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -99,7 +99,7 @@ func TestNAFSEqualsTheOracle(t *testing.T) {
 			opts.LSI.Mode, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", 0.2, 12
 			opts.Smooth.Rule, opts.Smooth.Hops = "nafs", 4
 			c.change(&opts)
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			m := stagetest.On(t, d.uri)
 			m.BlockColumns = 16
 			stagetest.Run(t, store, opts, m, control.Partition, control.LSI, control.Smooth)

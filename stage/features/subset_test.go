@@ -14,6 +14,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/shards"
@@ -116,7 +117,7 @@ func models(t *testing.T, store storage.Store) map[string]string {
 func TestSomeRowsAreStored(t *testing.T) {
 	testkit.Slow(t, "whole runs by every rule")
 	opts, res := sparsePlan(), stagetest.On(t, sparse)
-	full, some := storage.NewMem(), storage.NewMem()
+	full, some := storagetest.NewMem(), storagetest.NewMem()
 	upTo := []control.Stage{control.Partition, control.LSI, control.Smooth}
 	after := []control.Stage{control.Train, control.Predict, control.Evaluate}
 	stagetest.Run(t, full, opts, res, upTo...)
@@ -168,7 +169,7 @@ func TestRowsThatDoNotFitTheNodeTable(t *testing.T) {
 	testkit.Slow(t, "seven damaged runs")
 	opts, res := sparsePlan(), stagetest.On(t, sparse)
 
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, res, control.Partition, control.LSI, control.Smooth)
 	all := storedRows(t, store)
 	without := func(split uint8) []smoothedRow {

@@ -7,6 +7,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -22,7 +23,7 @@ func TestTolerance(t *testing.T) {
 	stages := []control.Stage{control.Partition, control.LSI, control.Smooth}
 	made := func(tolerance float64) (storage.Store, control.StageReport, control.StageReport) {
 		opts.Tolerance = tolerance
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		reports := stagetest.Run(t, store, opts, stagetest.On(t, uri), stages...)
 		return store, reports[1], reports[2]
 	}

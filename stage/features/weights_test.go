@@ -6,7 +6,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/stagetest"
@@ -27,7 +27,7 @@ func TestWeightsEqualTheDefinition(t *testing.T) {
 			t.Run(fmt.Sprintf("r=%g/%s", r, stationary), func(t *testing.T) {
 				o := testgraph.NewOracle(d.graph, r, stationary == "component")
 				k, _ := testgraph.LSI(o.Distances(o.Identity(), n, kmax), epsilon)
-				opts, store := plan.Default(), storage.NewMem()
+				opts, store := plan.Default(), storagetest.NewMem()
 				opts.Partition.Dataset, opts.Partition.Normalize, opts.Tolerance = "edges:drawn?weight=w", "none", 0
 				opts.LSI.Mode, opts.LSI.R, opts.LSI.Stationary, opts.LSI.Epsilon, opts.LSI.Kmax = "influence-exact", r, stationary, epsilon, kmax
 				stagetest.Run(t, store, opts, stagetest.On(t, d.uri), control.Partition, control.LSI, control.Smooth)

@@ -12,7 +12,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/rng"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/plan"
 	"ndls/stage/registry"
@@ -173,7 +173,7 @@ func TestTasks(t *testing.T) {
 			d := learns(t, nodes, task)
 			opts := taskPlan(d.uri, task)
 			opts.Predictions = plan.OfModel
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			reports := stagetest.Run(t, store, opts, stagetest.On(t, d.uri), registry.Always()...)
 			var a *control.AccuracyReport
 			var depth *control.LabelDepthReport
@@ -212,7 +212,7 @@ func TestTasks(t *testing.T) {
 				math.Abs(*cmpOr(a.Models[1].Metrics.Base.AUC.Valid, a.Models[1].Metrics.Base.Determination.Valid)-first0) > 1e-9 {
 				t.Errorf("no model has %v on validation nodes before label smoothing", first0)
 			}
-			res, again := stagetest.On(t, d.uri), storage.NewMem()
+			res, again := stagetest.On(t, d.uri), storagetest.NewMem()
 			res.Threads, res.Memory = 1, 128<<20
 			stagetest.Run(t, again, opts, res, registry.Always()...)
 			stagetest.Compare(t, "one thread and less memory", stagetest.Sums(t, again), stagetest.Sums(t, store))
@@ -234,7 +234,7 @@ func TestLabelsAreMeans(t *testing.T) {
 		d := learns(t, 200, task)
 		opts := taskPlan(d.uri, task)
 		opts.Train.Runs, opts.Labels.Depth, opts.LSI.R = 1, "3", 0.5
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stages := slices.DeleteFunc(slices.Clone(registry.Always()), func(s control.Stage) bool { return s == control.LabelDepth })
 		stagetest.Run(t, store, opts, stagetest.On(t, d.uri), stages...)
 		before, after, k := byNode(d, stagetest.Rows(t, store, catalog.KindSoftLabels)), byNode(d, stagetest.Rows(t, store, catalog.KindPredictions)), byNode(d, stagetest.K(t, store))
@@ -277,7 +277,7 @@ func TestLabelsAreMeans(t *testing.T) {
 func TestAnswersAreRefused(t *testing.T) {
 	d := learns(t, 60, plan.Regression)
 	opts := taskPlan(d.uri, plan.SeveralLabels)
-	_, err := stagetest.Execute(t.Context(), stagetest.Open(t, storage.NewMem()), stagetest.On(t, d.uri).Task(control.Partition, opts))
+	_, err := stagetest.Execute(t.Context(), stagetest.Open(t, storagetest.NewMem()), stagetest.On(t, d.uri).Task(control.Partition, opts))
 	for _, want := range []string{"nodes.csv line 3", "y0", "a label is 0 or 1", "--task regression"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/imports"
 	"ndls/stage/stagetest"
@@ -20,7 +20,7 @@ func TestDegrees(t *testing.T) {
 	if err := os.WriteFile(file, []byte("0 1\n0 2\n0 3\n0 4\n0 5\n6 7\n7 8\n8 6\n9 10\n12 12\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	reports := stagetest.Run(t, storage.NewMem(), plan.Default(), stagetest.On(t, "edges:"+file), control.Partition, imports.Degrees)
+	reports := stagetest.Run(t, storagetest.NewMem(), plan.Default(), stagetest.On(t, "edges:"+file), control.Partition, imports.Degrees)
 	got := reports[1]
 	want := &control.DegreesReport{
 		Mean: 18. / 12, Largest: 5,

@@ -14,6 +14,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
@@ -209,7 +210,7 @@ func TestFillNeighbours(t *testing.T) {
 			setup := stagetest.On(t, g.write(t, weighted))
 			p := stagetest.SmallPlan()
 			p.Partition.Dataset, p.Partition.Fill, p.Partition.IntervalBlocks, p.Precision = setup.Dataset, "neighbours", 1, "float16"
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			stagetest.Run(t, store, p, setup, control.Partition)
 			want, sums := g.filled(), stagetest.Sums(t, store)
 			for id, row := range features(t, store) {
@@ -229,10 +230,10 @@ func TestFillNeighbours(t *testing.T) {
 			}
 			little := setup
 			little.Memory, little.Threads, little.BlockColumns = 128<<20, 4, 16
-			store = storage.NewMem()
+			store = storagetest.NewMem()
 			stagetest.Run(t, store, p, little, control.Partition)
 			stagetest.Compare(t, "little memory", stagetest.Sums(t, store), sums)
-			store = storage.NewMem()
+			store = storagetest.NewMem()
 			if names := inSteps(t, store, p, little, 3, r); !slices.Contains(names, "neighbours") || !slices.Contains(names, "fill") {
 				t.Errorf("steps %v", names)
 			}

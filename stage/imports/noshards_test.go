@@ -9,7 +9,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -29,7 +29,7 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 			change(&opts)
 			m := stagetest.On(t, stagetest.Small)
 			m.BlockColumns = 16
-			with, without := storage.NewMem(), storage.NewMem()
+			with, without := storagetest.NewMem(), storagetest.NewMem()
 			stagetest.Run(t, with, opts, m, stages...)
 			opts.Partition.Shards = "none"
 			stagetest.Run(t, without, opts, m, stages...)
@@ -52,7 +52,7 @@ func TestShardsThatAreNotWritten(t *testing.T) {
 // the import has to be repeated.
 func TestHopStreamLostWithoutShards(t *testing.T) {
 	for _, written := range []string{"", "none"} {
-		opts, m, store := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small), storage.NewMem()
+		opts, m, store := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small), storagetest.NewMem()
 		opts.Partition.Shards = written
 		stagetest.Run(t, store, opts, m, control.Partition)
 		cat := stagetest.Open(t, store)

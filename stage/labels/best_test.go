@@ -7,7 +7,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -33,7 +33,7 @@ func TestBestProbabilities(t *testing.T) {
 			if opts.Labels.Depth != plan.AutoDepth {
 				stages = slices.DeleteFunc(slices.Clone(registry.Always()), func(s control.Stage) bool { return s == control.LabelDepth })
 			}
-			all, best := storage.NewMem(), storage.NewMem()
+			all, best := storagetest.NewMem(), storagetest.NewMem()
 			want := stagetest.Run(t, all, opts, stagetest.On(t, stagetest.Classes37), stages...)
 			opts.Probabilities = plan.BestProbability
 			got := stagetest.Run(t, best, opts, stagetest.On(t, stagetest.Classes37), stages...)

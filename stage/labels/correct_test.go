@@ -12,6 +12,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/rng"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
 	"ndls/internal/testkit"
 	"ndls/plan"
@@ -197,7 +198,7 @@ func TestCorrectAndSmooth(t *testing.T) {
 			opts.LSI.Epsilon, opts.LSI.Kmax, opts.LSI.Mode = 0.2, 12, "influence-exact"
 			opts.Labels.Rule, opts.Labels.Depth, opts.Labels.SmoothAlpha = plan.CorrectSmooth, "9", 0.7
 			tc.change(&opts)
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			stages := []control.Stage{control.Partition, control.SmoothLabels}
 			if opts.Labels.TakesK() {
 				stages = []control.Stage{control.Partition, control.LSI, control.SmoothLabels}
@@ -244,7 +245,7 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 	opts := plan.Default()
 	opts.Partition.Dataset, opts.Labels.SoftLabels = d.m.Dataset, "soft.csv"
 	opts.Labels.Rule, opts.Labels.Depth, opts.Labels.CorrectHops = plan.CorrectSmooth, "2", 2
-	before := storage.NewMem()
+	before := storagetest.NewMem()
 	stagetest.Run(t, before, opts, d.m, control.Partition)
 	smooth := func(store storage.Store) error {
 		cat, err := catalog.Open(t.Context(), store)
@@ -253,7 +254,7 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 		}
 		return err
 	}
-	clean := storage.NewFaulty(before.CrashClone(), 0)
+	clean := storagetest.NewFaulty(before.CrashClone(), 0)
 	if err := smooth(clean); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestCorrectionLeavesNothing(t *testing.T) {
 	want := stagetest.Sums(t, clean)
 	for at := int64(1); at <= total; at++ {
 		inner := before.CrashClone()
-		_ = smooth(storage.NewFaulty(inner, at)) // some operations may fail
+		_ = smooth(storagetest.NewFaulty(inner, at)) // some operations may fail
 		left := inner.CrashClone()
 		if err := smooth(left); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
@@ -32,7 +32,7 @@ func TestDepthOfLabelSmoothing(t *testing.T) {
 			opts := stagetest.SmallPlan()
 			opts.Train.Runs, opts.Train.Epochs, opts.Labels.Kmax, opts.Labels.Depth = 3, 4, 6, plan.AutoDepth
 			change(&opts)
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			var depth *control.LabelDepthReport
 			var base, smoothed control.SplitAccuracy
 			for _, r := range stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), registry.Always()...) {

@@ -10,7 +10,7 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/stage/registry"
 	"ndls/stage/stagetest"
 )
@@ -21,7 +21,7 @@ import (
 func TestSoftLabelsOfAnotherModel(t *testing.T) {
 	plan := stagetest.SmallPlan()
 	plan.Train.Runs = 1
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), registry.Always()...)
 	plan.Labels.Depth = "3"
 	stagetest.Run(t, store, plan, stagetest.On(t, stagetest.Small), control.SmoothLabels)
@@ -51,7 +51,7 @@ func TestSoftLabelsOfAnotherModel(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		other := storage.NewMem()
+		other := storagetest.NewMem()
 		p := plan
 		p.Labels.SoftLabels = name
 		res := stagetest.On(t, stagetest.Small)

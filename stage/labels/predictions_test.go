@@ -9,6 +9,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/shards"
@@ -58,7 +59,7 @@ func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 	last := func(r []control.StageReport) *control.AccuracyReport { return r[len(r)-1].Accuracy }
 	var means, picked float64
 	for _, predictions := range []string{plan.MeanOfModels, plan.OfModel, plan.AutoPredictions, ""} {
-		opts, store := pickPlan(predictions), storage.NewMem()
+		opts, store := pickPlan(predictions), storagetest.NewMem()
 		a := last(stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), registry.Always()...))
 		w := a.Predictions
 		for part, x := range map[uint8]*float64{train.Valid: w.Accuracy.Valid, train.Test: w.Accuracy.Test} {
@@ -93,7 +94,7 @@ func TestPredictionsAreTheBestThatMayBeWritten(t *testing.T) {
 
 // TestMeanOfModels compares the mean that is written, without label smoothing, with that of what each model says.
 func TestMeanOfModels(t *testing.T) {
-	opts, store := pickPlan(plan.MeanOfModels), storage.NewMem()
+	opts, store := pickPlan(plan.MeanOfModels), storagetest.NewMem()
 	opts.Labels.Depth = "0"
 	stages := []control.Stage{control.Partition, control.LSI, control.Smooth, control.Train, control.Predict, control.SmoothLabels, control.Evaluate}
 	stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), stages...)
@@ -160,7 +161,7 @@ func TestPredictionsInParts(t *testing.T) {
 	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	for _, predictions := range []string{plan.MeanOfModels, plan.AutoPredictions} {
 		opts := pickPlan(predictions)
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stagetest.Run(t, store, opts, stagetest.On(t, stagetest.Small), registry.Always()...)
 		want := stagetest.Sums(t, store)
 		for _, parts := range [][]control.Task{
@@ -170,7 +171,7 @@ func TestPredictionsInParts(t *testing.T) {
 			{{Part: control.Columns, Last: 5}, {Part: control.Count, Last: 1}, {Part: control.Count, Last: 1}, {Part: control.Pick}},
 			{{Part: control.Columns, Last: 5}, {Part: control.Count, Last: 1}, {Part: control.Pick}, {Part: control.Pick}, {Part: control.Rows, Last: 1}},
 		} {
-			again := storage.NewMem()
+			again := storagetest.NewMem()
 			res := stagetest.On(t, stagetest.Small)
 			res.Threads, res.Memory = 1, 128<<20
 			before := len(registry.Always()) - 2 // smooth-labels and evaluate
@@ -193,7 +194,7 @@ func TestPredictionsInParts(t *testing.T) {
 func TestMeanOfTooManyModels(t *testing.T) {
 	testkit.NotUnderRace(t, "TestResourcesDoNotShow starts the same goroutines")
 	const tiny = "synthetic:nodes=200,edges=600,features=8,classes=4,seed=3"
-	opts, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storage.NewMem()
+	opts, m, trained := stagetest.SmallPlan(), stagetest.On(t, tiny), storagetest.NewMem()
 	opts.Partition.Dataset, opts.Train.Runs, opts.Train.Epochs, opts.Train.Hidden, opts.Labels.Depth = tiny, 1025, 1, 1, "0"
 	stagetest.Run(t, trained, opts, m, control.Partition, control.LSI, control.Smooth, control.Train, control.Predict)
 	for predictions, fails := range map[string]bool{plan.MeanOfModels: true, plan.AutoPredictions: false} {

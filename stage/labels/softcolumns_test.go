@@ -9,7 +9,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/packed"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/shards"
 	"ndls/stage"
@@ -33,7 +33,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 			t.Errorf("%d bytes of the budget did not come back", budget.Limit()-budget.Free())
 		}
 	})
-	cat, err := catalog.Open(ctx, storage.NewMem())
+	cat, err := catalog.Open(ctx, storagetest.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"ndls/internal/mem"
 	"ndls/internal/seal"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/train"
@@ -24,7 +25,7 @@ import (
 
 // TestLabelTallies writes tallies run by run, as one JSON value is written, and reads them back.
 func TestLabelTallies(t *testing.T) {
-	cat, err := catalog.Open(t.Context(), storage.NewMem())
+	cat, err := catalog.Open(t.Context(), storagetest.NewMem())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func (r brokenReader) ReadAt([]byte, int64) (int, error) { return 0, r.err }
 
 // TestTallyOfBrokenStore: a tally that the store cannot read is not said to be damaged.
 func TestTallyOfBrokenStore(t *testing.T) {
-	store := &broken{Store: storage.NewMem()}
+	store := &broken{Store: storagetest.NewMem()}
 	cat, err := catalog.Open(t.Context(), store)
 	if err != nil {
 		t.Fatal(err)

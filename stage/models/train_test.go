@@ -11,6 +11,7 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/plan"
 	"ndls/stage/stagetest"
 )
@@ -60,7 +61,7 @@ func trainingGoesOn(t *testing.T, opts plan.Options) {
 		return added, err
 	}
 	prepared := func() storage.Store {
-		store := storage.NewMem()
+		store := storagetest.NewMem()
 		stagetest.Run(t, store, opts, res, control.Partition, control.LSI, control.Smooth)
 		return store
 	}

@@ -11,7 +11,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/failure"
 	"ndls/internal/seal"
-	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 )
 
 // Whatever file is damaged, the error says which stage wrote it and what to do.
@@ -21,7 +21,7 @@ func TestExplain(t *testing.T) {
 		e.Stage = string(k.Stage)
 		shard := catalog.Describe(catalog.KindEdges, "some/shard")
 		for _, files := range [][]catalog.Entry{{e}, {e, shard}} {
-			cat := catalog.NewView(storage.NewMem(), files, nil)
+			cat := catalog.NewView(storagetest.NewMem(), files, nil)
 			err := Explain(fmt.Errorf("worker: %w", seal.Corrupt("some/file", "byte %d", 7)), cat)
 			text := failure.Text(err)
 			want := "ndls " + Verb(k.Stage) + " "
@@ -36,7 +36,7 @@ func TestExplain(t *testing.T) {
 			}
 		}
 	}
-	cat := catalog.NewView(storage.NewMem(), nil, nil)
+	cat := catalog.NewView(storagetest.NewMem(), nil, nil)
 	for _, err := range []error{nil, io.EOF, seal.Corrupt("other", "byte 7")} {
 		if got := Explain(err, cat); got != err {
 			t.Errorf("%v became %v", err, got)

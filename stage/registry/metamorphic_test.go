@@ -13,6 +13,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/stage/registry"
@@ -82,7 +83,7 @@ func TestResourcesDoNotShow(t *testing.T) {
 			if (i > 2 || testing.Short()) && name != "ndls" {
 				continue
 			}
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			res := stagetest.On(t, opts.Partition.Dataset)
 			res.Threads, res.Memory, res.Kernel, res.BlockColumns = c.threads, c.memory, c.kernel, c.columns
 			if !stagetest.HasKernel(c.kernel) {
@@ -122,7 +123,7 @@ func failAtEveryStep(t *testing.T, opts plan.Options) {
 	t.Parallel()
 	m := stagetest.On(t, opts.Partition.Dataset)
 	m.BlockColumns = 16
-	clean := storage.NewFaulty(storage.NewMem(), 0)
+	clean := storagetest.NewFaulty(storagetest.NewMem(), 0)
 	stagetest.Run(t, clean, opts, m, registry.Always()...)
 	want := stagetest.Sums(t, clean)
 	total := clean.Ops()
@@ -131,8 +132,8 @@ func failAtEveryStep(t *testing.T, opts plan.Options) {
 	failed, first := 0, 1+rand.Int64N(max(total/tries, 1))
 	for i := range int64(tries) {
 		at := first + i*total/tries
-		inner := storage.NewMem()
-		if err := attempt(storage.NewFaulty(inner, at), m, opts); err != nil {
+		inner := storagetest.NewMem()
+		if err := attempt(storagetest.NewFaulty(inner, at), m, opts); err != nil {
 			failed++
 			if !errors.Is(err, storage.ErrDisk) {
 				t.Errorf("operation %d: %v", at, err)

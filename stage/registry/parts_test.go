@@ -16,6 +16,7 @@ import (
 	"ndls/internal/control"
 	"ndls/internal/packed"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/shards"
@@ -87,13 +88,13 @@ func TestCutsDoNotShow(t *testing.T) {
 			if opts.Labels.SoftLabels != "" {
 				stages = slices.DeleteFunc(stages, func(s control.Stage) bool { return s == control.Train || s == control.Predict })
 			}
-			store := storage.NewMem()
+			store := storagetest.NewMem()
 			stagetest.Run(t, store, opts, m, stages...)
 			want := stagetest.Sums(t, store)
 
 			seed := rand.Uint64()
 			rng := rand.New(rand.NewPCG(seed, 0))
-			cut := storage.NewMem()
+			cut := storagetest.NewMem()
 			var workers [2]*worker.Worker
 			var views [2]*catalog.Catalog
 			for i := range workers {
@@ -169,7 +170,7 @@ func TestRowsOfIntervals(t *testing.T) {
 	opts, m := plan.Default(), stagetest.On(t, fmt.Sprintf("synthetic:nodes=%d,edges=%d,features=16,classes=2,seed=3", nodes, nodes+nodes/10))
 	opts.Partition.IntervalBlocks, opts.LSI.Probes, opts.LSI.Kmax = 1, 16, 2
 	opts.Partition.Split, opts.Train.Runs, opts.Train.Epochs, opts.Metrics = "random:20,30", 2, 2, "auc"
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 	parts := store.CrashClone()
 	reports := stagetest.Run(t, store, opts, m, control.Smooth, control.Train, control.Predict, control.Evaluate)
@@ -222,7 +223,7 @@ func TestRowsOfIntervals(t *testing.T) {
 
 func TestPartsThatAreNone(t *testing.T) {
 	opts, m := stagetest.SmallPlan(), stagetest.On(t, stagetest.Small)
-	store := storage.NewMem()
+	store := storagetest.NewMem()
 	stagetest.Run(t, store, opts, m, control.Partition, control.LSI)
 	for _, task := range []control.Task{
 		{Stage: control.LSI, Part: control.Columns, Last: 4},

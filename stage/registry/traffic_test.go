@@ -9,6 +9,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/mem"
 	"ndls/internal/storage"
+	"ndls/internal/storage/storagetest"
 	"ndls/internal/testkit"
 	"ndls/plan"
 	"ndls/shards"
@@ -67,7 +68,7 @@ func TestPlannedTraffic(t *testing.T) {
 }
 
 func checkTraffic(t *testing.T, p plan.Options, memory int64) {
-	store := storage.NewCounting(storage.NewMem())
+	store := storage.NewCounting(storagetest.NewMem())
 	setup := stagetest.On(t, p.Partition.Dataset)
 	setup.Memory = memory
 	var counts estimate.Counts

@@ -1,6 +1,6 @@
 // Package storagetest is the contract of a storage.Store as tests, run by every
 // implementation, and an S3 server to run them against, behind a proxy that breaks
-// requests.
+// requests. For other tests it has a store in memory, and one that fails an operation.
 package storagetest
 
 import (

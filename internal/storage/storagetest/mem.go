@@ -1,4 +1,4 @@
-package storage
+package storagetest
 
 import (
 	"bytes"
@@ -7,11 +7,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"ndls/internal/storage"
 )
 
 // Mem is a Store in memory, for tests. It is safe for concurrent use.
@@ -56,7 +59,7 @@ func (m *Mem) Corrupt(name string, change func([]byte) []byte) error {
 	defer m.mu.Unlock()
 	data, ok := m.files[name]
 	if !ok {
-		return fmt.Errorf("storage: corrupt %s: %w", name, ErrNotExist)
+		return fmt.Errorf("storage: corrupt %s: %w", name, storage.ErrNotExist)
 	}
 	m.put(name, change(slices.Clone(data)))
 	return nil
@@ -77,23 +80,23 @@ func (m *Mem) FlipByte(name string, offset int64) error {
 }
 
 // Create implements Store.
-func (m *Mem) Create(ctx context.Context, name string) (Writer, error) {
+func (m *Mem) Create(ctx context.Context, name string) (storage.Writer, error) {
 	return m.create(ctx, name, false)
 }
 
 // CreateNew implements Store.
-func (m *Mem) CreateNew(ctx context.Context, name string) (Writer, error) {
+func (m *Mem) CreateNew(ctx context.Context, name string) (storage.Writer, error) {
 	return m.create(ctx, name, true)
 }
 
-func (m *Mem) create(ctx context.Context, name string, fresh bool) (Writer, error) {
-	if err := errors.Join(ctx.Err(), checkNew(name)); err != nil {
+func (m *Mem) create(ctx context.Context, name string, fresh bool) (storage.Writer, error) {
+	if err := errors.Join(ctx.Err(), storage.CheckName(name)); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.serial++
-	w := &memWriter{store: m, name: name, fresh: fresh, attempt: fmt.Sprintf("%s.%016x%s", name, m.serial, attemptSuffix)}
+	w := &memWriter{store: m, name: name, fresh: fresh, attempt: fmt.Sprintf("%s.%016x%s", name, m.serial, ".tmp")}
 	m.attempts[w.attempt] = w
 	return w, nil
 }
@@ -122,24 +125,24 @@ func (w *memWriter) Sum() string {
 	return hex.EncodeToString(sum[:])
 }
 
-func (w *memWriter) Commit(ctx context.Context) (Digest, error) {
+func (w *memWriter) Commit(ctx context.Context) (storage.Digest, error) {
 	w.store.mu.Lock()
 	defer w.store.mu.Unlock()
 	if w.done {
-		return Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, os.ErrClosed)
+		return storage.Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, os.ErrClosed)
 	}
 	w.done = true
 	delete(w.store.attempts, w.attempt)
 	if err := ctx.Err(); err != nil {
-		return Digest{}, err
+		return storage.Digest{}, err
 	}
 	if _, there := w.store.files[w.name]; there && w.fresh {
-		return Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, ErrExist)
+		return storage.Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, storage.ErrExist)
 	}
 	data := w.buf.Bytes()
 	w.store.put(w.name, data)
 	sum := sha256.Sum256(data)
-	return Digest{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, nil
+	return storage.Digest{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
 func (w *memWriter) Abort() {
@@ -152,7 +155,7 @@ func (w *memWriter) Abort() {
 }
 
 // Open implements Store. The reader keeps seeing the bytes of now.
-func (m *Mem) Open(ctx context.Context, name string) (Reader, error) {
+func (m *Mem) Open(ctx context.Context, name string) (storage.Reader, error) {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
 		return nil, err
 	}
@@ -160,48 +163,48 @@ func (m *Mem) Open(ctx context.Context, name string) (Reader, error) {
 	defer m.mu.Unlock()
 	data, ok := m.files[name]
 	if !ok {
-		return nil, fmt.Errorf("storage: open %s: %w", name, ErrNotExist)
+		return nil, fmt.Errorf("storage: open %s: %w", name, storage.ErrNotExist)
 	}
 	return NewBytesReader(data), nil
 }
 
 // NewBytesReader returns a Reader of data.
-func NewBytesReader(data []byte) Reader { return bytesReader{bytes.NewReader(data)} }
+func NewBytesReader(data []byte) storage.Reader { return bytesReader{bytes.NewReader(data)} }
 
 type bytesReader struct{ *bytes.Reader }
 
 func (r bytesReader) Close() error { return nil }
 
 // Stat implements Store.
-func (m *Mem) Stat(ctx context.Context, name string) (Info, error) {
+func (m *Mem) Stat(ctx context.Context, name string) (storage.Info, error) {
 	if err := errors.Join(ctx.Err(), checkName(name)); err != nil {
-		return Info{}, err
+		return storage.Info{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	data, ok := m.files[name]
 	if !ok {
-		return Info{}, fmt.Errorf("storage: stat %s: %w", name, ErrNotExist)
+		return storage.Info{}, fmt.Errorf("storage: stat %s: %w", name, storage.ErrNotExist)
 	}
-	return Info{Name: name, Size: int64(len(data)), Version: strconv.Itoa(m.versions[name])}, nil
+	return storage.Info{Name: name, Size: int64(len(data)), Version: strconv.Itoa(m.versions[name])}, nil
 }
 
 // List implements Store.
-func (m *Mem) List(ctx context.Context, prefix string) ([]Info, error) {
+func (m *Mem) List(ctx context.Context, prefix string) ([]storage.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Info
+	var out []storage.Info
 	for name, data := range m.files {
-		out = append(out, Info{Name: name, Size: int64(len(data))})
+		out = append(out, storage.Info{Name: name, Size: int64(len(data))})
 	}
 	for name, w := range m.attempts {
-		out = append(out, Info{Name: name, Size: int64(w.buf.Len()), Attempt: true})
+		out = append(out, storage.Info{Name: name, Size: int64(w.buf.Len()), Attempt: true})
 	}
-	out = slices.DeleteFunc(out, func(i Info) bool { return !strings.HasPrefix(i.Name, prefix) })
-	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	out = slices.DeleteFunc(out, func(i storage.Info) bool { return !strings.HasPrefix(i.Name, prefix) })
+	slices.SortFunc(out, func(a, b storage.Info) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
@@ -217,6 +220,14 @@ func (m *Mem) Remove(ctx context.Context, name string) error {
 	if w, ok := m.attempts[name]; ok {
 		w.done = true
 		delete(m.attempts, name)
+	}
+	return nil
+}
+
+// checkName refuses names that leave the store.
+func checkName(name string) error {
+	if !fs.ValidPath(name) || name == "." {
+		return fmt.Errorf("storage: %q is not a name inside a store", name)
 	}
 	return nil
 }
