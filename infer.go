@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 
@@ -142,14 +141,7 @@ func beginOut(ctx context.Context, store storage.Store, out string) error {
 	if begun {
 		return nil
 	}
-	w, err := store.Create(ctx, inferring)
-	if err == nil {
-		defer w.Abort()
-		if _, err = io.WriteString(w, "ndls infer has begun to write here and has not ended. The same command removes what is here, and begins anew.\n"); err == nil {
-			_, err = w.Commit(ctx)
-		}
-	}
-	if err != nil {
+	if err := storage.Put(ctx, store.Create, inferring, []byte("ndls infer has begun to write here and has not ended. The same command removes what is here, and begins anew.\n")); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil

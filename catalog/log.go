@@ -192,12 +192,7 @@ func exists(ctx context.Context, store storage.Store, name string) (bool, error)
 // load reads one change.
 func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
 	name := changeName(n)
-	f, err := l.store.Open(ctx, name)
-	if err != nil {
-		return c, fmt.Errorf("open catalogue: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, min(f.Size(), maxChangeBytes)))
+	text, err := storage.Get(ctx, l.store, name, maxChangeBytes)
 	if err != nil {
 		return c, fmt.Errorf("read %s: %w", name, err)
 	}

@@ -130,7 +130,7 @@ func TestRecordIsSealed(t *testing.T) {
 	for at := range text {
 		damaged := append([]byte(nil), text...)
 		damaged[at] ^= 1
-		if err := replace(context.Background(), store, RecordName, damaged); err != nil {
+		if err := storage.Put(context.Background(), store.Create, RecordName, damaged); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ReadRecord(context.Background(), store); !errors.Is(err, seal.ErrCorrupt) && !errors.Is(err, seal.ErrVersion) {

@@ -480,7 +480,7 @@ func TestRecordOfAnother(t *testing.T) {
 	j, _ := setup(t, store, labelled)
 	rec := &Record{Format: RecordFormat, State: Running, Plan: j.Plan}
 	late := &lateStore{store, func() error {
-		return errors.Join(rec.write(t.Context(), store), createNew(t.Context(), store, journalName(1), []byte("x")))
+		return errors.Join(rec.write(t.Context(), store), storage.Put(t.Context(), store.CreateNew, journalName(1), []byte("x")))
 	}}
 	got, err := ReadRecord(t.Context(), late)
 	if err != nil || got == nil || got.PlanHash != rec.PlanHash {
@@ -494,7 +494,7 @@ func TestRecordOfAnotherPlan(t *testing.T) {
 	opts := plan.Default()
 	text, err := seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: opts, PlanHash: opts.Hash()})
 	if err == nil {
-		err = replace(t.Context(), store, RecordName, text)
+		err = storage.Put(t.Context(), store.Create, RecordName, text)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -504,7 +504,7 @@ func TestRecordOfAnotherPlan(t *testing.T) {
 	}
 	opts.Seed++
 	if text, err = seal.EncodeJSON(&Record{Seal: seal.Unsealed, Format: RecordFormat, Plan: opts, PlanHash: plan.Default().Hash()}); err == nil {
-		err = replace(t.Context(), store, RecordName, text)
+		err = storage.Put(t.Context(), store.Create, RecordName, text)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -529,7 +529,7 @@ func TestForeignFolder(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := storagetest.NewMem()
-			if err := replace(context.Background(), store, tc.file, []byte(tc.text)); err != nil {
+			if err := storage.Put(context.Background(), store.Create, tc.file, []byte(tc.text)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := ReadRecord(context.Background(), store)
@@ -548,7 +548,7 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		store := storagetest.NewMem()
-		if err := replace(context.Background(), store, RecordName, text); err != nil {
+		if err := storage.Put(context.Background(), store.Create, RecordName, text); err != nil {
 			t.Fatal(err)
 		}
 		rec, err := ReadRecord(context.Background(), store)

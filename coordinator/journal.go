@@ -194,7 +194,7 @@ func damaged(name, format string, a ...any) error {
 // load reads one record.
 func (j *Journal) load(ctx context.Context, n uint64) (r journalRecord, err error) {
 	name := journalName(n)
-	text, err := readAll(ctx, j.store, name)
+	text, err := storage.Get(ctx, j.store, name, maxJournalRecord)
 	if errors.Is(err, storage.ErrNotExist) {
 		return r, damaged(name, "it is missing")
 	}
@@ -208,15 +208,6 @@ func (j *Journal) load(ctx context.Context, n uint64) (r journalRecord, err erro
 		return r, damaged(name, "it holds record %d", r.Number)
 	}
 	return r, nil
-}
-
-func readAll(ctx context.Context, s storage.Store, name string) ([]byte, error) {
-	f, err := s.Open(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.NewSectionReader(f, 0, min(f.Size(), maxJournalRecord)))
 }
 
 // parseRecord checks the sum of a record and decodes it afterwards.
@@ -345,10 +336,10 @@ func (j *Journal) write(ctx context.Context, r journalRecord) error {
 	if err != nil {
 		return fmt.Errorf("coordinator: encoding the journal: %w", err)
 	}
-	err = createNew(ctx, j.store, journalName(r.Number), text)
+	err = storage.Put(ctx, j.store.CreateNew, journalName(r.Number), text)
 	if errors.Is(err, storage.ErrExist) {
 		// The record is ours if the store refused a repetition after the first attempt was written without an answer.
-		if there, readErr := readAll(ctx, j.store, journalName(r.Number)); readErr == nil && bytes.Equal(there, text) {
+		if there, readErr := storage.Get(ctx, j.store, journalName(r.Number), maxJournalRecord); readErr == nil && bytes.Equal(there, text) {
 			return nil
 		}
 		return j.superseded(r.Number)
@@ -357,19 +348,6 @@ func (j *Journal) write(ctx context.Context, r journalRecord) error {
 		return fmt.Errorf("coordinator: writing the journal: %w", err)
 	}
 	return nil
-}
-
-func createNew(ctx context.Context, s storage.Store, name string, text []byte) error {
-	w, err := s.CreateNew(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(text); err != nil {
-		return err
-	}
-	_, err = w.Commit(ctx)
-	return err
 }
 
 // last returns the number of the last durable record, 0 if there is none.

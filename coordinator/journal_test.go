@@ -278,7 +278,7 @@ func TestDamagedJournal(t *testing.T) {
 			return s.Corrupt(journalName(4), func([]byte) []byte { return nil })
 		}, "00000004.json"},
 		{"another's number", func(s *storagetest.Mem) error {
-			text := must(readAll(context.Background(), s, journalName(2)))
+			text := must(storage.Get(context.Background(), s, journalName(2), maxJournalRecord))
 			return s.Corrupt(journalName(3), func([]byte) []byte { return text })
 		}, "it holds record 2"},
 		{"a changed digit", func(s *storagetest.Mem) error {
@@ -290,7 +290,7 @@ func TestDamagedJournal(t *testing.T) {
 			})
 		}, "its bytes have the sum"},
 		{"a foreign file", func(s *storagetest.Mem) error {
-			return replace(context.Background(), s, journalPrefix+"notes.txt", []byte("hello"))
+			return storage.Put(context.Background(), s.Create, journalPrefix+"notes.txt", []byte("hello"))
 		}, "notes.txt: it is no record"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 	if err := appendTo(openJournal(t, store), leaseEvent(1)); err != nil {
 		t.Fatal(err)
 	}
-	text := must(readAll(context.Background(), store, journalName(2)))
+	text := must(storage.Get(context.Background(), store, journalName(2), maxJournalRecord))
 	for at := range len(text) - 1 { // all but the end of the line
 		changed := bytes.Clone(text)
 		changed[at] ^= 0xff
@@ -431,7 +431,7 @@ func TestVerifyJournal(t *testing.T) {
 		}
 	}
 	s := store.CrashClone()
-	if err := createNew(ctx, s, journalPrefix+"notes.txt", []byte("x")); err != nil {
+	if err := storage.Put(ctx, s.CreateNew, journalPrefix+"notes.txt", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
 	if check, err := VerifyJournal(ctx, s); err != nil || len(check.Damaged) != 1 {

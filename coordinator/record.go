@@ -246,7 +246,7 @@ func (r *Record) write(ctx context.Context, s storage.Store) error {
 	r.PlanHash, r.Seal = r.Plan.Hash(), seal.Unsealed
 	text, err := seal.EncodeJSON(r)
 	if err == nil {
-		err = replace(ctx, s, RecordName, text)
+		err = storage.Put(ctx, s.Create, RecordName, text)
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", RecordName, err)
@@ -260,20 +260,7 @@ func replaceJSON(ctx context.Context, s storage.Store, name string, v any) error
 	if err != nil {
 		return err
 	}
-	return replace(ctx, s, name, append(text, '\n'))
-}
-
-func replace(ctx context.Context, s storage.Store, name string, text []byte) error {
-	w, err := s.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(text); err != nil {
-		return err
-	}
-	_, err = w.Commit(ctx)
-	return err
+	return storage.Put(ctx, s.Create, name, append(text, '\n'))
 }
 
 // Stage returns the record of s, or nil if it was never begun.

@@ -97,7 +97,7 @@ func writeReport(ctx context.Context, s storage.Store, r report.Report) error {
 	if err := report.Page(&page, report.Named{Report: r}); err != nil {
 		return fmt.Errorf("coordinator: making report.html: %w", err)
 	}
-	if err := replace(ctx, s, "report.html", page.Bytes()); err != nil {
+	if err := storage.Put(ctx, s.Create, "report.html", page.Bytes()); err != nil {
 		return fmt.Errorf("coordinator: writing report.html: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -180,21 +179,7 @@ func (f folder) write(ctx context.Context, name string, v any) error {
 	if err != nil {
 		return err
 	}
-	return f.replace(ctx, name, text)
-}
-
-// replace commits text under a name.
-func (f folder) replace(ctx context.Context, name string, text []byte) error {
-	w, err := f.store.Create(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := w.Write(text); err != nil {
-		return err
-	}
-	_, err = w.Commit(ctx)
-	return err
+	return storage.Put(ctx, f.store.Create, name, text)
 }
 
 // mostRead bounds the size of a file that is read.
@@ -202,15 +187,10 @@ const mostRead = 256 << 20
 
 // read reads a file that write wrote into v. It is false if there is none.
 func (f folder) read(ctx context.Context, name string, v any) (bool, error) {
-	r, err := f.store.Open(ctx, name)
+	text, err := storage.Get(ctx, f.store, name, mostRead)
 	if errors.Is(err, storage.ErrNotExist) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer r.Close()
-	text, err := io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), mostRead)))
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", f.path(name), err)
 	}

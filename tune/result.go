@@ -12,6 +12,7 @@ import (
 
 	"ndls"
 	"ndls/internal/failure"
+	"ndls/internal/storage"
 	"ndls/plan"
 )
 
@@ -92,14 +93,14 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	}
 	r.Chosen, r.options = best.Number, s.trials[best.Number-1].options
 	r.Command = command(s.Base.Dataset, s.folder.path(BestName), r.options)
-	if err := s.folder.replace(ctx, TableName, s.table(r.Trials)); err != nil {
+	if err := storage.Put(ctx, s.folder.store.Create, TableName, s.table(r.Trials)); err != nil {
 		return nil, err
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, err
 	}
-	return r, s.folder.replace(ctx, ResultName, append(text, '\n'))
+	return r, storage.Put(ctx, s.folder.store.Create, ResultName, append(text, '\n'))
 }
 
 // command is the ndls run with some options.

@@ -8,6 +8,7 @@ import (
 	"ndls/group/remote"
 	"ndls/internal/control/address"
 	"ndls/internal/mem"
+	"ndls/internal/storage"
 	"ndls/machine"
 )
 
@@ -48,15 +49,7 @@ func (s *server) storeRate(ctx context.Context) float64 {
 	if _, err := address.Read(ctx, store); err != nil {
 		return 0
 	}
-	w, err := store.Create(ctx, ratedName)
-	if err != nil {
-		return 0
-	}
-	if _, err := w.Write(make([]byte, ratedBytes)); err != nil {
-		w.Abort()
-		return 0
-	}
-	if _, err := w.Commit(ctx); err != nil {
+	if storage.Put(ctx, store.Create, ratedName, make([]byte, ratedBytes)) != nil {
 		return 0
 	}
 	defer func() { _ = store.Remove(ctx, ratedName) }()

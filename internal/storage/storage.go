@@ -107,6 +107,30 @@ func OpenOnce(ctx context.Context, s Store, name string) (Reader, error) {
 	return s.Open(ctx, name)
 }
 
+// Put commits text under a name. create is the Create or the CreateNew of a store.
+func Put(ctx context.Context, create func(ctx context.Context, name string) (Writer, error), name string, text []byte) error {
+	w, err := create(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer w.Abort()
+	if _, err := w.Write(text); err != nil {
+		return err
+	}
+	_, err = w.Commit(ctx)
+	return err
+}
+
+// Get reads a file from its front: all of it, or the first `most` bytes.
+func Get(ctx context.Context, s Store, name string, most int64) ([]byte, error) {
+	r, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), most)))
+}
+
 // Reader reads a committed file. It is safe for concurrent use.
 type Reader interface {
 	io.ReaderAt

@@ -37,15 +37,7 @@ func (a Address) Write(ctx context.Context, store storage.Store) error {
 	if err != nil {
 		return err
 	}
-	w, err := store.Create(ctx, Name)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", Name, err)
-	}
-	defer w.Abort()
-	if _, err := w.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("writing %s: %w", Name, err)
-	}
-	if _, err := w.Commit(ctx); err != nil {
+	if err := storage.Put(ctx, store.Create, Name, append(text, '\n')); err != nil {
 		return fmt.Errorf("writing %s: %w", Name, err)
 	}
 	return nil
