@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ndls/internal/control"
@@ -94,18 +93,7 @@ var methods = map[string][]any{
 	"Title": {(*view).Title}, "Took": {Named.Took}, "Valid": {(*view).Valid},
 }
 
-// pages is parsed when a page is made first: most processes make none.
-var pages = sync.OnceValue(func() *page.Template {
-	source, err := text("page.html.tmpl")
-	if err != nil {
-		panic(err)
-	}
-	t, err := page.New("page", string(source), functions, methods)
-	if err != nil {
-		panic(err)
-	}
-	return t
-})
+var pages = page.Once("page", files, "page.html.tmpl", functions, methods)
 
 // count is a whole number with narrow spaces between thousands.
 func count(n int64) string {

@@ -21,7 +21,7 @@ func BenchmarkEpoch(b *testing.B) {
 			p.Splits[i] = Train
 		}
 	}
-	o := DefaultOptions()
+	o := usual()
 	o.Runs, o.Patience = 1, 0
 	b.Run("whole", func(b *testing.B) {
 		o := o
@@ -100,7 +100,7 @@ func BenchmarkLoader(b *testing.B) {
 	schema := shards.RowSchema{Column: "feature", Width: width}
 	c := commitBatches(b, store, schema, numbers(1, rows*width), shards.BatchRows(width), rows)
 	b.Run("batches", func(b *testing.B) {
-		s, err := OpenSmoothed(b.Context(), c)
+		s, err := OpenRows(b.Context(), c, catalog.KindSmoothed)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"ndls/catalog"
 	"ndls/dataset"
 	"ndls/internal/storage/storagetest"
 	"ndls/internal/testgraph"
@@ -22,12 +23,12 @@ func TestCora(t *testing.T) {
 	defer d.Close()
 	p, values := averaged(t, d, 10)
 	res := Resources{Budget: testBudget(t, 96<<20), Threads: 2}
-	o := DefaultOptions()
+	o := usual()
 	o.Epochs, o.Runs = 150, 1
 	full := map[uint8]float64{}
 	for _, half := range []bool{false, true} {
 		schema := shards.RowSchema{Column: "feature", Width: len(values) / len(p.Labels), Half: half}
-		src, err := OpenSmoothed(t.Context(), commitBatches(t, storagetest.NewMem(), schema, values, 500, len(p.Labels)))
+		src, err := OpenRows(t.Context(), commitBatches(t, storagetest.NewMem(), schema, values, 500, len(p.Labels)), catalog.KindSmoothed)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func clouds(n int64, width, classes int, chunk int64) Problem {
 
 // quick are options that learn toys fast.
 func quick() Options {
-	o := DefaultOptions()
+	o := usual()
 	o.Hidden, o.Epochs, o.Patience, o.Runs, o.Seed = 16, 60, 0, 1, 1
 	o.Dropout, o.InputDropout = 0.1, 0.1
 	return o
@@ -311,7 +311,7 @@ func TestRate(t *testing.T) {
 }
 
 func TestOptionsAreValidated(t *testing.T) {
-	if err := DefaultOptions().Validate(); err != nil {
+	if err := usual().Validate(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
 	nan := math.NaN()
@@ -328,7 +328,7 @@ func TestOptionsAreValidated(t *testing.T) {
 		"--batch-size":    func(o *Options) { o.BatchSize = -1 },
 		"--runs":          func(o *Options) { o.Runs = -1 },
 	} {
-		o := DefaultOptions()
+		o := usual()
 		change(&o)
 		if _, err := FitRuns(t.Context(), clouds(100, 4, 2, 50), o, Resources{}); err == nil || !strings.Contains(err.Error(), flag+" is ") {
 			t.Errorf("%s: %v", flag, err)
@@ -436,8 +436,8 @@ func ExampleFitRuns() {
 		panic(err)
 	}
 	res := Resources{Budget: budget, Threads: 2}
-	problem := clouds(1000, 8, 2, 200) // in a run: OpenSmoothed, and labels and splits of its rows
-	options := DefaultOptions()
+	problem := clouds(1000, 8, 2, 200) // in a run: OpenRows, and labels and splits of its rows
+	options := usual()
 	options.Epochs, options.Runs = 100, 2
 	result, err := FitRuns(ctx, problem, options, res)
 	if err != nil {

@@ -23,24 +23,8 @@ const (
 	ByLoss    = "loss"
 )
 
-// These are the defaults of [Options], chosen by the validation accuracy of Cora; see
-// bench/accuracy/RESULTS.md.
-const (
-	DefaultHidden       = 64
-	DefaultLayers       = 2
-	DefaultDropout      = 0.4
-	DefaultInputDropout = 0.4
-	DefaultLR           = 0.01
-	DefaultWeightDecay  = 5e-4
-	DefaultSchedule     = Constant
-	DefaultEpochs       = 500
-	DefaultPatience     = 200
-	DefaultBatchSize    = 4096
-	DefaultRuns         = 10
-)
-
 // Options decides the weights, together with the rows, labels and splits. The zero value is
-// refused: start from [DefaultOptions].
+// refused.
 type Options struct {
 	// Ridge makes linear models by ridge regression in place of training: Measure and Choose choose the penalty. Other
 	// options but Runs and Standardize have no effect.
@@ -77,15 +61,6 @@ type Options struct {
 	// Runs is the number of models. Run r of a seed is the same model for any number of runs.
 	Runs int
 	Seed uint64
-}
-
-// DefaultOptions returns the defaults, with seed 0.
-func DefaultOptions() Options {
-	return Options{
-		Hidden: DefaultHidden, Layers: DefaultLayers, Dropout: DefaultDropout, InputDropout: DefaultInputDropout,
-		LR: DefaultLR, WeightDecay: DefaultWeightDecay, Schedule: DefaultSchedule,
-		Epochs: DefaultEpochs, Patience: DefaultPatience, BatchSize: DefaultBatchSize, Runs: DefaultRuns,
-	}
 }
 
 // Validate names the first invalid option by its flag.

@@ -61,7 +61,7 @@ func solvedDensely(t *testing.T, p Problem, m *Model, lambda float64) *mat.Dense
 }
 
 func ridgeOptions() Options {
-	o := DefaultOptions()
+	o := usual()
 	o.Ridge, o.Runs = true, 1
 	return o
 }

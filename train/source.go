@@ -47,11 +47,6 @@ type part struct {
 	firstChunk int
 }
 
-// OpenSmoothed is [OpenRows] of smoothed rows.
-func OpenSmoothed(ctx context.Context, c *catalog.Catalog) (*Smoothed, error) {
-	return OpenRows(ctx, c, catalog.KindSmoothed)
-}
-
 // OpenRows opens every row file of a kind: smoothed rows, or hops. A row of hops has the values of
 // all lists of the files. Errors wrap [seal.ErrCorrupt] and name the file if it differs from the
 // catalogue. Each ReadChunk checks values against their checksum.

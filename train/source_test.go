@@ -79,7 +79,7 @@ func TestSmoothedRows(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			schema := shards.RowSchema{Column: "feature", Width: width, Half: c.half}
 			cat := commit(t, storagetest.NewMem(), schema, values, c.parts...)
-			s, err := OpenSmoothed(t.Context(), cat)
+			s, err := OpenRows(t.Context(), cat, catalog.KindSmoothed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +141,7 @@ func TestSmoothedRowsTrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	cat := commit(t, storagetest.NewMem(), shards.RowSchema{Column: "feature", Width: 12}, batch.Values, 700, 800)
-	s, err := OpenSmoothed(t.Context(), cat)
+	s, err := OpenRows(t.Context(), cat, catalog.KindSmoothed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 	values := make([]float32, 2*300)
 
 	t.Run("nothing committed", func(t *testing.T) {
-		if _, err := OpenSmoothed(ctx, commit(t, storagetest.NewMem(), schema, nil)); err == nil || !strings.Contains(err.Error(), "run ndls smooth first") {
+		if _, err := OpenRows(ctx, commit(t, storagetest.NewMem(), schema, nil), catalog.KindSmoothed); err == nil || !strings.Contains(err.Error(), "run ndls smooth first") {
 			t.Error(err)
 		}
 	})
@@ -170,7 +170,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err := store.Remove(ctx, "smoothed/part-00001.arrow"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenSmoothed(ctx, c); err == nil || !strings.Contains(err.Error(), "part-00001") {
+		if _, err := OpenRows(ctx, c, catalog.KindSmoothed); err == nil || !strings.Contains(err.Error(), "part-00001") {
 			t.Error(err)
 		}
 	})
@@ -198,7 +198,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err := c.Commit(ctx, f); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenSmoothed(ctx, c); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "part-00001") {
+		if _, err := OpenRows(ctx, c, catalog.KindSmoothed); !errors.Is(err, seal.ErrCorrupt) || !strings.Contains(err.Error(), "part-00001") {
 			t.Error(err)
 		}
 	})
@@ -208,7 +208,7 @@ func TestDamagedRowsAreRefused(t *testing.T) {
 		if err := store.FlipByte("smoothed/part-00000.arrow", 1000); err != nil {
 			t.Fatal(err)
 		}
-		s, err := OpenSmoothed(ctx, c)
+		s, err := OpenRows(ctx, c, catalog.KindSmoothed)
 		if err == nil {
 			defer s.Close()
 			p := Problem{Source: s, Labels: make([]int32, 300), Splits: make([]uint8, 300), Classes: 2}

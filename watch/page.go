@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ndls/coordinator"
@@ -48,18 +47,7 @@ var methods = map[string][]any{
 	"StageShare": {State.StageShare}, "Step": {State.Step}, "Timeline": {State.Timeline}, "Troubles": {State.Troubles}, "Under": {State.Under},
 }
 
-// pages is parsed when a page is made first: most processes make none.
-var pages = sync.OnceValue(func() *page.Template {
-	source, err := files.ReadFile("page.html.tmpl")
-	if err != nil {
-		panic(err)
-	}
-	t, err := page.New("watch", string(source), functions, methods)
-	if err != nil {
-		panic(err)
-	}
-	return t
-})
+var pages = page.Once("watch", files, "page.html.tmpl", functions, methods)
 
 // took is a time in its two largest units: "1 h 2 min", "3 min 4 s", "5.6 s".
 func took(seconds float64) string {

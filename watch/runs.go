@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"ndls/internal/control"
@@ -134,18 +133,7 @@ var (
 	}
 )
 
-// lists is parsed when a list is made first.
-var lists = sync.OnceValue(func() *page.Template {
-	source, err := files.ReadFile("runs.html.tmpl")
-	if err != nil {
-		panic(err)
-	}
-	t, err := page.New("runs", string(source), listFunctions, listMethods)
-	if err != nil {
-		panic(err)
-	}
-	return t
-})
+var lists = page.Once("runs", files, "runs.html.tmpl", listFunctions, listMethods)
 
 // NewList serves a list of runs: as a page at /, whose list is at /list, too, and as JSON at /runs. Both take by=, the
 // column by which they are sorted. /report?run=A&run=B is the page of some of these runs, and of no other.

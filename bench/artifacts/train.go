@@ -32,7 +32,7 @@ func Training(ctx context.Context, c *catalog.Catalog, o TrainingOptions, res tr
 	if err := writeRows(ctx, c, o, res.Budget); err != nil {
 		return nil, err
 	}
-	src, err := train.OpenSmoothed(ctx, c)
+	src, err := train.OpenRows(ctx, c, catalog.KindSmoothed)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +52,10 @@ func Training(ctx context.Context, c *catalog.Catalog, o TrainingOptions, res tr
 		splits.S[i] = train.Train
 	}
 	p := train.Problem{Source: src, Labels: labels.S, Splits: splits.S, Classes: o.Classes}
-	options := train.DefaultOptions()
-	options.Hidden, options.Runs = o.Hidden, 1
+	options := train.Options{
+		Hidden: o.Hidden, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: train.Constant,
+		Epochs: 500, Patience: 200, BatchSize: 4096, Runs: 1,
+	}
 	t, err := train.Begin(ctx, p, options, 0, res)
 	if err != nil {
 		return nil, err

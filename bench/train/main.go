@@ -137,13 +137,19 @@ func (s *source) problem() train.Problem {
 	return p
 }
 
+// usual are the options that a run has unless it is told others.
+var usual = train.Options{
+	Hidden: 64, Layers: 2, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: train.Constant,
+	Epochs: 500, Patience: 200, BatchSize: 4096, Runs: 10,
+}
+
 func papers(s shape, epochs, threads int, profile *os.File) error {
 	budget, err := mem.NewBudget(2 << 30)
 	if err != nil {
 		return err
 	}
 	defer budget.Close()
-	o := train.DefaultOptions()
+	o := usual
 	o.Hidden, o.Epochs, o.Runs = s.hidden, 1+epochs, 1
 	ctx, src, res := context.Background(), newSource(s), train.Resources{Budget: budget, Threads: threads}
 	t, err := train.Begin(ctx, src.problem(), o, 0, res)
@@ -195,7 +201,7 @@ func cora(s shape, threads int, profile *os.File) error {
 		return err
 	}
 	defer budget.Close()
-	o := train.DefaultOptions()
+	o := usual
 	o.Hidden, o.Epochs, o.Patience, o.Runs, o.BatchSize = s.hidden, 500, 0, 10, 0
 	p := newSource(s).problem()
 	took, err := timed(profile, func() error {

@@ -75,8 +75,10 @@ func (d *dying) Exchange(ctx context.Context, do func(context.Context, group.Swa
 // TestTrainTogether has workers train two models together, over Flight on loopback: with the bytes of one worker, also
 // by a group that begins again once a worker was lost in the middle of an epoch.
 func TestTrainTogether(t *testing.T) {
-	o := train.DefaultOptions()
-	o.Hidden, o.Layers, o.Epochs, o.Patience, o.BatchSize, o.Runs, o.Seed = 150, 3, 4, 2, 1900, 2, 5
+	o := train.Options{
+		Hidden: 150, Layers: 3, Dropout: 0.4, InputDropout: 0.4, LR: 0.01, WeightDecay: 5e-4, Schedule: train.Constant,
+		Epochs: 4, Patience: 2, BatchSize: 1900, Runs: 2, Seed: 5,
+	}
 	fit := func(g group.Group, threads int) (text []byte, err error) {
 		b, err := mem.NewBudget(512 << 20)
 		if err != nil {

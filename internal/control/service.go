@@ -70,18 +70,9 @@ const Pick Part = "pick"
 // Choose makes the choice of a stage before all other parts.
 const Choose Part = "choose"
 
-// These are the other parts of a partition, named like the steps of package partition: pieces
+// Count counts what the rows of an interval say. Other parts of a partition are named like the steps of package partition: pieces
 // [First, Last) into which it cuts a step.
-const (
-	Split   Part = "split"
-	Merge   Part = "merge"
-	Count   Part = "count"
-	Gather  Part = "gather"
-	Order   Part = "order"
-	Relabel Part = "relabel"
-	Deal    Part = "deal"
-	Tiles   Part = "tiles"
-)
+const Count Part = "count"
 
 // Models covers models [First, Last) of those that are trained.
 const Models Part = "models"

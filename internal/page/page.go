@@ -17,9 +17,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"text/template/parse"
 )
 
@@ -60,6 +62,22 @@ func New(name, text string, funcs Funcs, methods map[string][]any) (*Template, e
 	}
 	t.trees = trees
 	return t, nil
+}
+
+// Once returns a function that parses a template when it is called first, as [New] does, and panics if that fails: most processes fill
+// none. The text is in a file.
+func Once(name string, files fs.FS, file string, funcs Funcs, methods map[string][]any) func() *Template {
+	return sync.OnceValue(func() *Template {
+		text, err := fs.ReadFile(files, file)
+		if err != nil {
+			panic(err)
+		}
+		t, err := New(name, string(text), funcs, methods)
+		if err != nil {
+			panic(err)
+		}
+		return t
+	})
 }
 
 // Execute writes the template of a name, filled with data.

@@ -104,7 +104,7 @@ func TestMeanOfModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	src, err := train.OpenSmoothed(ctx, cat)
+	src, err := train.OpenRows(ctx, cat, catalog.KindSmoothed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func smallModels(t *testing.T, n int64) labelsRun {
 		Resources: control.Resources{Threads: 3, Scratch: t.TempDir()},
 	}
 	env.Plan.Train.Runs, env.Plan.Train.Epochs, env.Plan.Train.Hidden = 2, 1, 8
-	src, err := train.OpenSmoothed(ctx, cat)
+	src, err := train.OpenRows(ctx, cat, catalog.KindSmoothed)
 	if err != nil {
 		t.Fatal(err)
 	}
