@@ -96,9 +96,6 @@ func FitColumns(ctx context.Context, ds dataset.Dataset, o Options) (_ *prepare.
 	if !Fits(ds.Info().Identity, o) {
 		return nil, nil
 	}
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	j, err := newJob(ds, nil, o)
 	if err != nil {
 		return nil, err

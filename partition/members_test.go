@@ -108,7 +108,6 @@ func TestOnlyRefused(t *testing.T) {
 	for _, c := range []struct{ only, split, want string }{
 		{OnlyTrain, "", "no splits"},
 		{OnlyTrain, "random:100,1", "leaves no node"},
-		{"test", "", "unknown part"},
 	} {
 		o := Options{Budget: budget(t, 24<<20), Scratch: scratchFolder(t), Only: c.only, Split: c.split}
 		free := o.Budget.Free()

@@ -32,9 +32,6 @@ func FindPart(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o O
 
 // openGraph returns the job of a worker that does all steps: ids have numbers, and the members are known. The caller closes it.
 func openGraph(ctx context.Context, ds dataset.Dataset, cat *catalog.Catalog, o Options) (*job, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	j, err := newJob(ds, cat, o)
 	if err != nil {
 		return nil, err

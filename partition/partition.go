@@ -2,10 +2,6 @@ package partition
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	"ndls/dataset/prepare"
 	"ndls/internal/mem"
@@ -21,7 +17,8 @@ const (
 	NormalizeQuantile = prepare.Quantile
 )
 
-// Options says how to cut a graph. Budget and Scratch are required; the zero value of every other field means its default.
+// Options says how to cut a graph. Budget and Scratch are required; the zero value of every other field means its default. The plan has
+// checked the values.
 type Options struct {
 	// Budget is charged for every array that grows with the input.
 	Budget *mem.Budget
@@ -62,38 +59,6 @@ type Options struct {
 	// Seed decides what is drawn, and which edges and features are dropped.
 	Seed uint64
 }
-
-// Validate reports the first invalid option.
-func (o Options) Validate() error {
-	switch {
-	case o.Budget == nil:
-		return errors.New("partition without a memory budget")
-	case o.Scratch == "":
-		return errors.New("partition without a scratch folder")
-	case o.Threads < 0:
-		return fmt.Errorf("partition with %d threads", o.Threads)
-	case o.IntervalBlocks < 0:
-		return fmt.Errorf("partition into intervals of %d blocks", o.IntervalBlocks)
-	case o.Normalize != "" && !slices.Contains(Normalizations, o.Normalize):
-		return fmt.Errorf("unknown normalisation %q: choose one of %s", o.Normalize, strings.Join(Normalizations, ", "))
-	case !slices.Contains([]string{"", FillMean, FillNeighbours}, o.Fill):
-		return fmt.Errorf("missing features are filled with %q: choose %s or %s", o.Fill, FillMean, FillNeighbours)
-	case !slices.Contains([]string{"", OnlyTrain, OnlyTrainValid}, o.Only):
-		return fmt.Errorf("unknown part %q of a graph: choose %s or %s", o.Only, OnlyTrain, OnlyTrainValid)
-	case !(o.DropEdges >= 0 && o.DropEdges < 1):
-		return fmt.Errorf("the share of dropped edges is %v; it must be at least 0 and below 1", o.DropEdges)
-	case !(o.BlankFeatures >= 0 && o.BlankFeatures <= 1):
-		return fmt.Errorf("the share of nodes with blanked features is %v; it must be from 0 to 1", o.BlankFeatures)
-	}
-	if o.Splits < 0 || o.LabelsPerClass < 0 || o.LabelsPerClass > 0 && o.Split != "" {
-		return fmt.Errorf("partition with %d splits, split %q and %d labels of each class", o.Splits, o.Split, o.LabelsPerClass)
-	}
-	_, err := parseSplit(o.Split)
-	return err
-}
-
-// Normalizations lists the values of Options.Normalize.
-var Normalizations = []string{NormalizeAuto, NormalizeL1, NormalizeNone, NormalizeLog, NormalizeQuantile}
 
 // Values of Options.Fill.
 const (

@@ -744,9 +744,6 @@ func TestRefused(t *testing.T) {
 		},
 		{"random split without labels", fake{info: dataset.Info{NumNodes: 2}, edges: edge}, Options{Split: "random:20,30"}, "no labels"},
 		{"unknown split", fake{info: dataset.Info{NumNodes: 2}, edges: edge}, Options{Split: "even"}, "random:20,30"},
-		{"unknown normalisation", fake{info: dataset.Info{NumNodes: 2}, edges: edge}, Options{Normalize: "l2"}, "l2"},
-		{"negative threads", fake{info: dataset.Info{NumNodes: 2}, edges: edge}, Options{Threads: -1}, "threads"},
-		{"negative intervals", fake{info: dataset.Info{NumNodes: 2}, edges: edge}, Options{IntervalBlocks: -1}, "blocks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.o.Budget, c.o.Scratch = budget(t, 48<<20), scratchFolder(t)
@@ -762,16 +759,6 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no budget", func(t *testing.T) {
-		if err := (Options{Scratch: "x"}).Validate(); err == nil {
-			t.Error("accepted")
-		}
-	})
-	t.Run("no scratch", func(t *testing.T) {
-		if err := (Options{Budget: budget(t, 1)}).Validate(); err == nil {
-			t.Error("accepted")
-		}
-	})
 	t.Run("budget too small", func(t *testing.T) {
 		b := budget(t, 50<<10)
 		_, err := Run(context.Background(), randomGraph(3000, 60_000, 0), openCatalog(t, storagetest.NewMem()), Options{Budget: b, Scratch: scratchFolder(t)})

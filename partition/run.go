@@ -70,9 +70,6 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 func Execute(ctx context.Context, open func() (dataset.Dataset, error), cat *catalog.Catalog, o Options, step string,
 	p steps.Piece,
 ) (err error) {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	left, err := nextOf(ctx, cat, inCatalog(cat))
 	if err != nil {
 		return err
@@ -261,9 +258,6 @@ func NextNumbered(ctx context.Context, cat *catalog.Catalog) (steps.Left, error)
 
 // CountIDs sorts and counts the ids of a dataset.
 func CountIDs(ctx context.Context, ds dataset.Keyed, o Options) (c IDCounts, err error) {
-	if err := o.Validate(); err != nil {
-		return c, err
-	}
 	j, err := newJob(ds, nil, o)
 	if err != nil {
 		return c, err

@@ -102,21 +102,6 @@ func TestSparseDirections(t *testing.T) {
 	}
 }
 
-// TestSparseShareRefused has shares that are none.
-func TestSparseShareRefused(t *testing.T) {
-	for _, share := range []float64{-0.1, 1.5, math.NaN()} {
-		o := Options{Budget: budget(t, 24<<20), Scratch: t.TempDir()}
-		o.DropEdges = share
-		if o.Validate() == nil {
-			t.Errorf("%v of the edges were dropped", share)
-		}
-		o.DropEdges, o.BlankFeatures = 0, share
-		if o.Validate() == nil {
-			t.Errorf("%v of the features were blanked", share)
-		}
-	}
-}
-
 // nodeIDs are the input ids by node.
 func nodeIDs(t *testing.T, cat *catalog.Catalog) (ids []uint32) {
 	t.Helper()

@@ -222,7 +222,7 @@ func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	if p.Task != o.Task {
 		err = errors.Join(err, fmt.Errorf("train: options of task %d for a problem of task %d", o.Task, p.Task))
 	}
-	if err := errors.Join(err, o.Validate(), p.Validate()); err != nil {
+	if err := errors.Join(err, p.Validate()); err != nil {
 		return nil, err
 	}
 	f := &fitting{

@@ -310,32 +310,6 @@ func TestRate(t *testing.T) {
 	}
 }
 
-func TestOptionsAreValidated(t *testing.T) {
-	if err := usual().Validate(); err != nil {
-		t.Errorf("the defaults: %v", err)
-	}
-	nan := math.NaN()
-	for flag, change := range map[string]func(*Options){
-		"--hidden":        func(o *Options) { o.Hidden = 0 },
-		"--layers":        func(o *Options) { o.Layers = 65 },
-		"--dropout":       func(o *Options) { o.Dropout = 1 },
-		"--input-dropout": func(o *Options) { o.InputDropout = nan },
-		"--lr":            func(o *Options) { o.LR = nan },
-		"--weight-decay":  func(o *Options) { o.WeightDecay = math.Inf(1) },
-		"--schedule":      func(o *Options) { o.Schedule = "step" },
-		"--epochs":        func(o *Options) { o.Epochs = 0 },
-		"--patience":      func(o *Options) { o.Patience = -1 },
-		"--batch-size":    func(o *Options) { o.BatchSize = -1 },
-		"--runs":          func(o *Options) { o.Runs = -1 },
-	} {
-		o := usual()
-		change(&o)
-		if _, err := FitRuns(t.Context(), clouds(100, 4, 2, 50), o, Resources{}); err == nil || !strings.Contains(err.Error(), flag+" is ") {
-			t.Errorf("%s: %v", flag, err)
-		}
-	}
-}
-
 func TestProblemsAreValidated(t *testing.T) {
 	for _, c := range []struct {
 		name   string

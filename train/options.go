@@ -1,11 +1,6 @@
 package train
 
 import (
-	"fmt"
-	"math"
-	"slices"
-	"strings"
-
 	"ndls/internal/elementary"
 )
 
@@ -23,8 +18,8 @@ const (
 	ByLoss    = "loss"
 )
 
-// Options decides the weights, together with the rows, labels and splits. The zero value is
-// refused.
+// Options decides the weights, together with the rows, labels and splits. The plan has
+// checked the values.
 type Options struct {
 	// Ridge makes linear models by ridge regression in place of training: Measure and Choose choose the penalty. Other
 	// options but Runs and Standardize have no effect.
@@ -61,37 +56,6 @@ type Options struct {
 	// Runs is the number of models. Run r of a seed is the same model for any number of runs.
 	Runs int
 	Seed uint64
-}
-
-// Validate names the first invalid option by its flag.
-func (o Options) Validate() error {
-	share := func(x float64) bool { return x >= 0 && x < 1 }
-	for _, c := range []struct {
-		ok    bool
-		flag  string
-		value any
-		want  string
-	}{
-		{o.Layers >= 1 && o.Layers <= maxLayers, "layers", o.Layers, fmt.Sprintf("from 1 to %d", maxLayers)},
-		{o.Hidden >= 1 && o.Hidden <= maxDim, "hidden", o.Hidden, fmt.Sprintf("from 1 to %d", maxDim)},
-		{share(o.Dropout), "dropout", o.Dropout, "at least 0 and below 1"},
-		{share(o.InputDropout), "input-dropout", o.InputDropout, "at least 0 and below 1"},
-		{o.LR > 0 && o.LR <= math.MaxFloat32, "lr", o.LR, "positive and finite"},
-		{o.WeightDecay >= 0 && o.WeightDecay <= math.MaxFloat32, "weight-decay", o.WeightDecay, "finite and not negative"},
-		{o.Schedule == Constant || o.Schedule == Cosine, "schedule", o.Schedule, Constant + " or " + Cosine},
-		{o.Measure == "" || slices.Contains(o.Task.Measures(), o.Measure), "metrics", o.Measure, strings.Join(o.Task.Measures(), ", ")},
-		{!o.Ridge || o.Task == Classify, "model", "ridge", "a perceptron for labels and numbers"},
-		{o.Choose == "" || o.Choose == ByMeasure || o.Choose == ByLoss, "choose", o.Choose, ByMeasure + " or " + ByLoss},
-		{o.Epochs >= 1, "epochs", o.Epochs, "at least 1"},
-		{o.Patience >= 0, "patience", o.Patience, "at least 0"},
-		{o.BatchSize >= 0, "batch-size", o.BatchSize, "at least 0 (0 takes all rows)"},
-		{o.Runs >= 1, "runs", o.Runs, "at least 1"},
-	} {
-		if !c.ok {
-			return fmt.Errorf("train: --%s is %v and must be %s", c.flag, c.value, c.want)
-		}
-	}
-	return nil
 }
 
 // rate returns the learning rate of an epoch, counted from 0.
