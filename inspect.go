@@ -135,26 +135,16 @@ func temporaryCatalog(ctx context.Context, scratch string) (_ *catalog.Catalog, 
 }
 
 // survey reads the graph. Its files go to a folder that is removed.
-func survey(ctx context.Context, ds dataset.Dataset, opts Options, r Resources) (_ *Survey, err error) {
-	scratch, remove, err := r.scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer remove()
-	cat, drop, err := temporaryCatalog(ctx, scratch)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = cmp.Or(err, drop()) }()
-	budget, err := r.Budget()
-	if err != nil {
-		return nil, err
-	}
-	defer budget.Close()
-	o := imports.PartitionOptions(opts)
-	o.Budget, o.Threads, o.Scratch = budget, threads(r.Threads), scratch
-	s, err := partition.Inspect(ctx, ds, cat, o)
-	if err != nil {
+func survey(ctx context.Context, ds dataset.Dataset, opts Options, r Resources) (*Survey, error) {
+	var s Survey
+	if err := withResources(r, imports.PartitionOptions(opts), func(o partition.Options) error {
+		cat, drop, err := temporaryCatalog(ctx, o.Scratch)
+		if err != nil {
+			return err
+		}
+		s, err = partition.Inspect(ctx, ds, cat, o)
+		return cmp.Or(err, drop())
+	}); err != nil {
 		return nil, err
 	}
 	return &s, nil

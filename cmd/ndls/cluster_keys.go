@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,11 +23,7 @@ and the workers, and the key of their gossip. Give the folder to each of them as
 			if err := ndls.MakeKeys(out, hosts, time.Duration(days)*24*time.Hour); err != nil {
 				return err
 			}
-			if done, err := a.asJSON(map[string]any{"keys": out, "days": days}); done {
-				return err
-			}
-			_, err := fmt.Fprintln(a.stdout, out)
-			return err
+			return a.lineOr(map[string]any{"keys": out, "days": days}, "%s\n", out)
 		})
 	cmd.Flags().StringVar(&out, "out", "", "folder to make (required)")
 	cmd.Flags().StringSliceVar(&hosts, "host", nil, "further names and addresses in the certificates, for programs that check them")

@@ -37,10 +37,7 @@ error; other errors have the statuses below.`,
 			if err != nil {
 				return err
 			}
-			done, err := a.asJSON(x)
-			if !done {
-				err = printDiff(a.stdout, x)
-			}
+			err = a.jsonOr(x, func(w io.Writer) error { return printDiff(w, x) })
 			if err == nil && !x.Same {
 				err = ndls.ErrDiffer
 			}

@@ -39,10 +39,7 @@ each hop where 8 bytes for each edge, in either direction, do not fit beside it.
 			if err != nil {
 				return err
 			}
-			if done, err := a.asJSON(x); done {
-				return err
-			}
-			return printExplanation(a.stdout, x)
+			return a.jsonOr(x, func(w io.Writer) error { return printExplanation(w, x) })
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()

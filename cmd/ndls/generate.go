@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -21,11 +20,7 @@ the edges are written as Parquet, with a column weight.`,
 			if err != nil {
 				return err
 			}
-			if done, err := a.asJSON(map[string]string{"dataset": written}); done {
-				return err
-			}
-			_, err = fmt.Fprintln(a.stdout, written)
-			return err
+			return a.lineOr(map[string]string{"dataset": written}, "%s\n", written)
 		})
 	cmd.Flags().StringVar(&uri, "dataset", "", "a generated graph, synthetic: or papers100m: with its settings (required); ndls help datasets lists them")
 	cmd.Flags().StringVar(&out, "out", "", "folder to write (required)")

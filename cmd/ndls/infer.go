@@ -29,10 +29,7 @@ the run has a model, predictions/, as a run directory has them.`,
 			if err != nil {
 				return err
 			}
-			if done, err := a.asJSON(r); done {
-				return err
-			}
-			return printInferred(a.stdout, o.Out, r)
+			return a.jsonOr(r, func(w io.Writer) error { return printInferred(w, o.Out, r) })
 		})
 	a.runFlag(cmd)
 	f := cmd.Flags()

@@ -70,10 +70,7 @@ func (a *app) inspectRun(ctx context.Context) error {
 	case !errors.Is(err, ndls.ErrNoRun):
 		return err
 	}
-	if done, err := a.asJSON(in); done {
-		return err
-	}
-	return in.print(a.stdout)
+	return a.jsonOr(in, in.print)
 }
 
 func (in inspection) print(w io.Writer) error {

@@ -64,13 +64,20 @@ func (r *results) asJSON(v any) (done bool, err error) {
 	return true, r.line(v)
 }
 
-// lineOr prints v with --json, and the text without.
-func (r *results) lineOr(v any, format string, args ...any) error {
+// jsonOr writes v as a line of JSON if the command asks for that, and else what text writes.
+func (r *results) jsonOr(v any, text func(w io.Writer) error) error {
 	if done, err := r.asJSON(v); done {
 		return err
 	}
-	_, err := fmt.Fprintf(r.stdout, format, args...)
-	return err
+	return text(r.stdout)
+}
+
+// lineOr prints v with --json, and the text without.
+func (r *results) lineOr(v any, format string, args ...any) error {
+	return r.jsonOr(v, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err
+	})
 }
 
 // line prints v as one line of JSON.

@@ -38,10 +38,7 @@ line each time.`,
 			if err != nil {
 				return err
 			}
-			if done, err := a.asJSON(state.json); done {
-				return err
-			}
-			return state.print(a.stdout)
+			return a.jsonOr(state.json, state.print)
 		})
 	f := cmd.Flags()
 	a.orRunFlag(cmd, "run directory, or a word without --run")

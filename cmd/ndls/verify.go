@@ -34,11 +34,7 @@ command checks without it.`,
 				found["part"], found["of_files"], found["of_bytes"] = part.String(), v.OfFiles, v.OfBytes
 				what = fmt.Sprintf("part %s, %d of %d files, %s of %s", &part, v.Files, v.OfFiles, mem.Bytes(v.Bytes), mem.Bytes(v.OfBytes))
 			}
-			if done, err := a.asJSON(found); done {
-				return err
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s: all as committed; the run is %s\n", what, rec.Word())
-			return err
+			return a.lineOr(found, "%s: all as committed; the run is %s\n", what, rec.Word())
 		})
 	a.runFlag(cmd)
 	partFlag(cmd, &part, "check a share of the files, such as 3/8 for the third of eight of about as many bytes; a file is in one of them")
