@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"ndls/internal/cgroup"
+	"ndls/internal/testkit"
 )
 
 // TestFeaturesFourTimesMemory runs the whole job on features of four times
@@ -70,7 +70,7 @@ func onDisk(t *testing.T) string {
 // resident size must do.
 func runInside(t *testing.T, dir string, memory int64, args ...string) {
 	t.Helper()
-	group, err := cgroup.New(memory)
+	group, err := testkit.NewGroup(memory)
 	if err != nil {
 		t.Logf("the peak resident size is measured instead: %v", err)
 		run(t, args...)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"ndls"
-	"ndls/internal/cgroup"
+	"ndls/internal/testkit"
 )
 
 func main() {
@@ -65,7 +65,7 @@ func (r runs) measure(set string) error {
 		}
 		defer os.RemoveAll(dir)
 	}
-	group, err := cgroup.New(r.memory)
+	group, err := testkit.NewGroup(r.memory)
 	if err != nil {
 		return err
 	}

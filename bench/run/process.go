@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"ndls/internal/cgroup"
+	"ndls/internal/testkit"
 )
 
 // outcome holds what a process reported of itself, and what was observed of it. The fields that
@@ -55,7 +55,7 @@ type jail struct {
 }
 
 func newJail(memory int64, limit time.Duration) jail {
-	probe, err := cgroup.New(memory)
+	probe, err := testkit.NewGroup(memory)
 	if err == nil {
 		probe.Remove()
 	}
@@ -77,7 +77,7 @@ func (j jail) run(ctx context.Context, p process, lines func([]byte) error) (pea
 	defer cancel()
 	command := append([]string{"sh", "-c", fmt.Sprintf(`ulimit -v %d && exec "$@"`, j.memory>>10), "sh"}, p.command...)
 	if j.groups {
-		group, err := cgroup.New(j.memory)
+		group, err := testkit.NewGroup(j.memory)
 		if err != nil {
 			return 0, err.Error()
 		}

@@ -13,6 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// version names the files of one version of control groups. Above the bytes in high, where there is such a file, the
+// kernel takes memory back and slows the processes of the group down, until they stand still: it is a limit, too.
+type version struct{ root, controller, limit, high string }
+
+// The versions, as the kernel's admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst
+// have them.
+var versions = []version{
+	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", ""},
+	{"/sys/fs/cgroup", "", "memory.max", "memory.high"},
+}
+
 // Available returns the memory that this process may still use: the smallest of the kernel's
 // available memory, of the limits of the process's control groups, and of the limit of its address
 // space.

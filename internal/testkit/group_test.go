@@ -1,4 +1,4 @@
-package cgroup
+package testkit
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ func hold(mib string) []string {
 }
 
 func TestLimitHolds(t *testing.T) {
-	g, err := New(64 << 20)
+	g, err := NewGroup(64 << 20)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -1,4 +1,4 @@
-package cgroup
+package testkit
 
 import (
 	"errors"
@@ -9,28 +9,27 @@ import (
 	"strings"
 )
 
-// version names the files of one version of control groups. Above the bytes in high, where there is such a file, the
-// kernel takes memory back and slows the processes of the group down, until they stand still: it is a limit, too.
-type version struct{ root, controller, limit, high, peak string }
+// version names the files of one version of control groups.
+type version struct{ root, controller, limit, peak string }
 
-// The versions, as the kernel's admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst
-// have them.
+// The versions, as the kernel's admin-guide/cgroup-v1/memory.rst and cgroup-v2.rst have them.
 var versions = []version{
-	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "", "memory.max_usage_in_bytes"},
-	{"/sys/fs/cgroup", "", "memory.max", "memory.high", "memory.peak"},
+	{"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.max_usage_in_bytes"},
+	{"/sys/fs/cgroup", "", "memory.max", "memory.peak"},
 }
 
-// Group is a control group below that of this process.
+// Group is a memory control group of Linux below that of this process. It holds programs to a limit; the kernel charges it
+// with the page cache that it causes too.
 type Group struct {
 	dir string
 	v   version
 }
 
-// New makes a group whose processes together may take so many bytes.
-func New(bytes int64) (*Group, error) {
+// NewGroup makes a group whose processes together may take so many bytes. It fails where this process may not make groups.
+func NewGroup(bytes int64) (*Group, error) {
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return nil, fmt.Errorf("cgroup: %w", err)
+		return nil, fmt.Errorf("control group: %w", err)
 	}
 	var failed error
 	for _, v := range versions {
@@ -50,7 +49,7 @@ func New(bytes int64) (*Group, error) {
 			failed = errors.Join(failed, err)
 		}
 	}
-	return nil, fmt.Errorf("cgroup: no memory control group can be made here: %w", failed)
+	return nil, fmt.Errorf("control group: no memory control group can be made here: %w", failed)
 }
 
 // Command is a command that moves itself into the group and becomes another.
@@ -62,7 +61,7 @@ func (g *Group) Command(command ...string) []string {
 func (g *Group) Peak() (int64, error) {
 	b, err := os.ReadFile(filepath.Join(g.dir, g.v.peak))
 	if err != nil {
-		return 0, fmt.Errorf("cgroup: %w", err)
+		return 0, fmt.Errorf("control group: %w", err)
 	}
 	return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 }
