@@ -539,9 +539,6 @@ func (t *Trials) env(plan Options, budget *mem.Budget) *stage.Env {
 // SideBySide returns the number of trials that may be made at the same time.
 func (t *Trials) SideBySide() int { return t.side }
 
-// InMemory reports whether the rows that trials read are in memory.
-func (t *Trials) InMemory() bool { return t.held != nil || t.kinds != nil }
-
 // Measure trains the models of trials that differ in options of label smoothing alone and, if trials smooth
 // labels, smooths those of each. It gives found, trial by trial, what the models are right about on the
 // validation nodes: what a run with the same options finds. At most SideBySide calls may be under way. An

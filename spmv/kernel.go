@@ -1,7 +1,6 @@
 package spmv
 
 import (
-	"fmt"
 	"math"
 	"unsafe"
 
@@ -21,16 +20,6 @@ const (
 )
 
 func (p Precision) String() string { return [...]string{"float32", "float16"}[p] }
-
-// ParsePrecision reads "float32" or "float16".
-func ParsePrecision(s string) (Precision, error) {
-	for _, p := range []Precision{Float32, Float16} {
-		if s == p.String() {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("precision %q: there are float32 and float16", s)
-}
 
 // Decoded is a buffer for the edges that a kernel decodes before it adds their rows.
 // Its contents mean nothing between calls. Each goroutine has its own.

@@ -326,17 +326,6 @@ func FuzzAccumulate(f *testing.F) {
 	})
 }
 
-func TestPrecision(t *testing.T) {
-	for _, p := range []Precision{Float32, Float16} {
-		if got, err := ParsePrecision(p.String()); err != nil || got != p {
-			t.Errorf("%v gives %v, %v", p, got, err)
-		}
-	}
-	if _, err := ParsePrecision("bfloat16"); err == nil {
-		t.Error("bfloat16 was accepted")
-	}
-}
-
 func TestSelect(t *testing.T) {
 	for _, k := range available() {
 		got, err := Select(k.Name())

@@ -122,15 +122,6 @@ func FitEach(ctx context.Context, p Problem, o Options, runs []int, res Resource
 	return err
 }
 
-// Fit trains the model of one run, with the same bits as [FitRuns].
-func Fit(ctx context.Context, p Problem, o Options, run int, res Resources) (*Model, History, error) {
-	r, err := fit(ctx, p, o, []int{run}, res, nil)
-	if err != nil {
-		return nil, History{}, err
-	}
-	return r.Models[0], r.Histories[0], nil
-}
-
 // fit trains the models of runs, and passes each to done if done is not nil.
 func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, done func(*Model, History) error) (_ *Result, err error) {
 	f, err := newFitting(p, o, res)

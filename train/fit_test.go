@@ -179,12 +179,12 @@ func TestSameBits(t *testing.T) {
 					}
 				}
 			}
-			one, h, err := Fit(t.Context(), p, o, 1, Resources{Budget: testBudget(t, ample)})
+			one, err := fit(t.Context(), p, o, []int{1}, Resources{Budget: testBudget(t, ample)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer one.Free()
-			if !sameBits(one.params, inMemory.Models[1].params) || h.Run != 1 {
+			if !sameBits(one.Models[0].params, inMemory.Models[1].params) || one.Histories[0].Run != 1 {
 				t.Error("run 1 on its own is another model")
 			}
 		})

@@ -45,7 +45,7 @@ Memory: (nodes + edges/29) rows of columns x 4 or 2 bytes, and 9 bytes an edge.`
 			if err != nil {
 				return asUsage(err)
 			}
-			p, err := spmv.ParsePrecision(precision)
+			p, err := precisionOf(precision)
 			if err != nil {
 				return asUsage(err)
 			}
@@ -86,4 +86,14 @@ Memory: (nodes + edges/29) rows of columns x 4 or 2 bytes, and 9 bytes an edge.`
 	f.StringVar(&precision, "precision", "float32", "type of the rows: float32 or float16")
 	f.IntVar(&rounds, "rounds", 5, "rounds that count")
 	return cmd
+}
+
+// precisionOf reads "float32" or "float16".
+func precisionOf(s string) (spmv.Precision, error) {
+	for _, p := range []spmv.Precision{spmv.Float32, spmv.Float16} {
+		if s == p.String() {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("precision %q: there are float32 and float16", s)
 }

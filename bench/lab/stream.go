@@ -55,7 +55,7 @@ written to a folder that it makes in --scratch (default: here) and removes.
 
 Memory: 2 x nodes x columns x 4 or 2 bytes, 4 bytes a node and 3 to 4 an edge.`,
 		func(ctx context.Context, _ []string) (err error) {
-			p, err := spmv.ParsePrecision(precision)
+			p, err := precisionOf(precision)
 			if err != nil {
 				return asUsage(err)
 			}
