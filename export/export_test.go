@@ -121,11 +121,15 @@ func newFixtureIn(t *testing.T, store storage.Store) *fixture {
 	}
 	slices.SortFunc(pairs, func(a, b [2]uint32) int { return slices.Compare(a[:], b[:]) })
 	add(catalog.KindEdges, "graph/edges/part-00000.parquet", 0, int64(len(pairs)), func(w *catalog.File) error {
-		ew, err := shards.NewEdgeWriter(w, shards.EdgeMeta{Hi: nodes, NumNodes: nodes, BlockRows: 1 << 20})
+		m := shards.EdgeMeta{Hi: nodes, NumNodes: nodes, BlockRows: 1 << 20}
+		ew, err := shards.NewEdgeWriter(w, m)
 		must(t, err)
+		page := shards.NewEdgePage()
 		for _, p := range pairs {
-			must(t, ew.Write(p[:1], p[1:]))
+			page.Src, page.Dst = append(page.Src, p[0]), append(page.Dst, p[1])
 		}
+		must(t, page.Encode(m))
+		must(t, ew.WritePage(&page))
 		_, err = ew.Close()
 		return err
 	})

@@ -87,10 +87,7 @@ type EdgeWriter struct {
 	columns []file.PageWriter
 	// later holds the pages of all columns but the first, because a file has the first column of a row group first.
 	later []laterPages
-
-	page    EdgePage  // filled by Write
-	written edgeOrder // after the last edge of Write
-	last    edgeOrder // after the last page
+	last  edgeOrder // after the last page
 }
 
 // laterPages holds the pages of a column, one after the other.
@@ -196,53 +193,8 @@ func NewEdgeWriter(w io.Writer, m EdgeMeta) (*EdgeWriter, error) {
 	return e, err
 }
 
-// Write appends edges src[i] → dst[i]. Edges must come in ascending order of (block of dst, src, dst), without repetitions, inside the
-// bounds of the shard.
-func (w *EdgeWriter) Write(src, dst []uint32) error { return w.WriteWeighted(src, dst, nil) }
-
-// WriteWeighted is [EdgeWriter.Write] for edges with weights.
-func (w *EdgeWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
-	if len(src) != len(dst) || w.meta.Weighted && len(src) != len(weights) {
-		return fmt.Errorf("%d sources for %d destinations and %d weights", len(src), len(dst), len(weights))
-	}
-	if w.page.Src == nil {
-		w.page = NewEdgePage()
-	}
-	order := w.written
-	if at, wrong := order.follow(w.meta, src, dst); wrong != "" {
-		return w.misplaced(len(w.page.Src)+at, src[at], dst[at], wrong)
-	}
-	w.written = order
-	for len(src) > 0 {
-		n := min(len(src), EdgePageRows-len(w.page.Src))
-		w.page.Src, w.page.Dst = append(w.page.Src, src[:n]...), append(w.page.Dst, dst[:n]...)
-		src, dst = src[n:], dst[n:]
-		if w.meta.Weighted {
-			w.page.Weights, weights = append(w.page.Weights, weights[:n]...), weights[n:]
-		}
-		if len(w.page.Src) == EdgePageRows {
-			if err := w.endPage(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// endPage writes the page that Write fills.
-func (w *EdgeWriter) endPage() error {
-	if len(w.page.Src) == 0 {
-		return nil
-	}
-	if err := w.page.Encode(w.meta); err != nil {
-		return err
-	}
-	err := w.WritePage(&w.page)
-	w.page.Clear()
-	return err
-}
-
-// WritePage appends the edges of an encoded page. Only the last page of a shard may have fewer edges than EdgePageRows.
+// WritePage appends the edges of an encoded page. Edges must come in ascending order of (block of dst, src, dst), without repetitions,
+// inside the bounds of the shard. Only the last page of a shard may have fewer edges than EdgePageRows.
 func (w *EdgeWriter) WritePage(p *EdgePage) (err error) {
 	defer func() { recovered(w.sink, &err, recover()) }()
 	if p.wrong != "" {
@@ -381,9 +333,6 @@ func (w *EdgeWriter) misplaced(i int, src, dst uint32, why string) error {
 // Close writes the footer and returns the number of edges. It neither closes nor commits the underlying writer.
 func (w *EdgeWriter) Close() (rows int64, err error) {
 	defer func() { recovered(w.sink, &err, recover()) }()
-	if err := w.endPage(); err != nil {
-		return 0, err
-	}
 	if w.group != nil {
 		if err := w.endGroup(); err != nil {
 			return 0, err

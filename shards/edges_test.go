@@ -194,19 +194,38 @@ func TestEdgeWriterRefusesWhatReadersDoNotExpect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(c.src) == len(c.dst) {
-				for i := range c.src[:len(c.src)-1] {
-					if err := w.Write(c.src[i:i+1], c.dst[i:i+1]); err != nil {
-						t.Fatal(err)
-					}
-				}
-				c.src, c.dst = c.src[len(c.src)-1:], c.dst[len(c.dst)-1:]
-			}
-			if err := w.Write(c.src, c.dst); err == nil {
+			p := EdgePage{Src: c.src, Dst: c.dst}
+			if err := p.Encode(m); err == nil && w.WritePage(&p) == nil {
 				t.Error("written")
 			}
 		})
 	}
+	t.Run("pages", func(t *testing.T) {
+		m := EdgeMeta{Hi: 1 << 20, NumNodes: 1 << 20, BlockRows: 1 << 20}
+		w, err := NewEdgeWriter(io.Discard, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put := func(n, src, dst int) error {
+			p := NewEdgePage()
+			for i := range n {
+				p.Src, p.Dst = append(p.Src, uint32(src)), append(p.Dst, uint32(dst+i))
+			}
+			return errors.Join(p.Encode(m), w.WritePage(&p))
+		}
+		if err := put(EdgePageRows, 5, 1); err != nil {
+			t.Fatal(err)
+		}
+		if put(1, 5, EdgePageRows) == nil || put(1, 4, EdgePageRows+1) == nil {
+			t.Error("a page that begins before the end of the last one is written")
+		}
+		if err := put(1, 5, EdgePageRows+1); err != nil {
+			t.Fatal(err)
+		}
+		if put(1, 6, 0) == nil {
+			t.Error("a page follows one that is not full")
+		}
+	})
 	for name, m := range map[string]EdgeMeta{
 		"no block":         {Hi: 1, NumNodes: 1},
 		"beyond the nodes": {Hi: 2, NumNodes: 1, BlockRows: 1},
@@ -237,13 +256,14 @@ func TestEdgeMemoryIsFlat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src, dst := make([]uint32, 1<<16), make([]uint32, 1<<16)
+	src, dst := make([]uint32, EdgePageRows), make([]uint32, EdgePageRows)
+	p := EdgePage{Src: src, Dst: dst}
 	var peak uint64
-	for part := range uint32(groups * edgeGroupRows >> 16) {
+	for part := range uint32(groups * edgeGroupRows / EdgePageRows) {
 		for i := range src {
 			src[i], dst[i] = part, uint32(i)*16
 		}
-		if err := out.Write(src, dst); err != nil {
+		if err := errors.Join(p.Encode(m), out.WritePage(&p)); err != nil {
 			t.Fatal(err)
 		}
 		peak = max(peak, liveHeap(part))
@@ -289,12 +309,14 @@ func liveHeap(part uint32) uint64 {
 
 func ExampleNewEdgeWriter() {
 	var f bytes.Buffer
-	w, err := NewEdgeWriter(&f, EdgeMeta{Interval: 0, Lo: 0, Hi: 3, NumNodes: 3, BlockRows: 1 << 20})
+	m := EdgeMeta{Interval: 0, Lo: 0, Hi: 3, NumNodes: 3, BlockRows: 1 << 20}
+	w, err := NewEdgeWriter(&f, m)
 	if err != nil {
 		panic(err)
 	}
 	// The path 0 - 1 - 2, both directions, by source.
-	if err := w.Write([]uint32{0, 1, 1, 2}, []uint32{1, 0, 2, 1}); err != nil {
+	p := EdgePage{Src: []uint32{0, 1, 1, 2}, Dst: []uint32{1, 0, 2, 1}}
+	if err := errors.Join(p.Encode(m), w.WritePage(&p)); err != nil {
 		panic(err)
 	}
 	rows, err := w.Close()

@@ -109,7 +109,7 @@ func randomEdges(rng *rand.Rand, n int, m EdgeMeta) edges {
 	return e
 }
 
-// writeEdges writes in parts of the given size, 0 for all at once.
+// writeEdges fills one page after the other, with parts of the given size, 0 for all at once.
 func writeEdges(w io.Writer, e edges, part int) (int64, error) {
 	out, err := NewEdgeWriter(w, e.Meta)
 	if err != nil {
@@ -118,10 +118,28 @@ func writeEdges(w io.Writer, e edges, part int) (int64, error) {
 	if part == 0 {
 		part = len(e.Src) + 1
 	}
-	for src, dst := range zipChunks(e.Src, e.Dst, part) {
-		if err := out.Write(src, dst); err != nil {
-			return 0, err
+	page := NewEdgePage()
+	put := func() error {
+		if len(page.Src) == 0 {
+			return nil
 		}
+		err := errors.Join(page.Encode(e.Meta), out.WritePage(&page))
+		page.Clear()
+		return err
+	}
+	for src, dst := range zipChunks(e.Src, e.Dst, part) {
+		for len(src) > 0 {
+			n := min(len(src), EdgePageRows-len(page.Src))
+			page.Src, page.Dst = append(page.Src, src[:n]...), append(page.Dst, dst[:n]...)
+			if src, dst = src[n:], dst[n:]; len(page.Src) == EdgePageRows {
+				if err := put(); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	if err := put(); err != nil {
+		return 0, err
 	}
 	return out.Close()
 }

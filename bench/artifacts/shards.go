@@ -55,12 +55,14 @@ func writeEdges(ctx context.Context, c *catalog.Catalog, edges int64) (took time
 	}
 	defer f.Abort()
 	nodes := max(8*edges, blockRows)
-	w, err := shards.NewEdgeWriter(f, shards.EdgeMeta{Hi: blockRows, NumNodes: nodes, BlockRows: blockRows})
+	m := shards.EdgeMeta{Hi: blockRows, NumNodes: nodes, BlockRows: blockRows}
+	w, err := shards.NewEdgeWriter(f, m)
 	if err != nil {
 		return 0, err
 	}
 	took += time.Since(start)
-	src, dst := make([]uint32, 1<<16), make([]uint32, 1<<16)
+	src, dst := make([]uint32, shards.EdgePageRows), make([]uint32, shards.EdgePageRows)
+	var page shards.EdgePage
 	last := uint32(0)
 	for at := int64(0); at < edges; at += int64(len(src)) {
 		n := min(int64(len(src)), edges-at)
@@ -70,7 +72,8 @@ func writeEdges(ctx context.Context, c *catalog.Catalog, edges int64) (took time
 			src[i], dst[i] = last, uint32(h)%blockRows
 		}
 		start = time.Now()
-		if err := errors.Join(ctx.Err(), w.Write(src[:n], dst[:n])); err != nil {
+		page.Src, page.Dst = src[:n], dst[:n]
+		if err := errors.Join(ctx.Err(), page.Encode(m), w.WritePage(&page)); err != nil {
 			return 0, err
 		}
 		took += time.Since(start)
