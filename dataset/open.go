@@ -22,32 +22,32 @@ import (
 
 // scheme is a kind of URI.
 type scheme struct {
-	name, form string
-	open       func(ctx context.Context, rest string, o Options) (Dataset, error)
-	about      string // for users
+	name  string
+	open  func(ctx context.Context, rest string, o Options) (Dataset, error)
+	about string // for users
 }
 
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
-	{"edges", "edges:FILE?features=F&labels=L&splits=S", openEdges, aboutEdges},
-	{"table", "table:EDGES?src=C&dst=C&nodes=NODES&id=C&features=C,C,…&label=C&split=C", table.Open, aboutTable},
-	{"mtx", "mtx:FILE?features=F&labels=L&splits=S", openForm("mtx"), aboutMatrixMarket},
-	{"metis", "metis:FILE?…", openForm("metis"), aboutMETIS},
-	{"dimacs", "dimacs:FILE?…", openForm("dimacs"), aboutDIMACS},
-	{"adjlist", "adjlist:FILE?…", openForm("adjlist"), aboutAdjacencyList},
-	{"npz", "npz:FILE?split=N&weight=NAME", npz.Open, aboutNPZ},
-	{"graphsaint", "graphsaint:DIR?weight=value", graphsaint.Open, aboutGraphSAINT},
-	{"pyg", "pyg:FILE?split=N&weight=NAME", pyg.Open, aboutPyG},
-	{"dgl", "dgl:DIR?relation=R", dgl.Open, aboutDGL},
-	{"graphbolt", "graphbolt:DIR", graphbolt.Open, aboutGraphBolt},
-	{"mag240m", "mag240m:DIR", memmap.OpenMAG240M, aboutMAG240M},
-	{"igb", "igb:DIR,size=S", memmap.OpenIGB, aboutIGB},
-	{"ogb", "ogb:DIR", ogb.Open, aboutOGB},
-	{"graphland", "graphland:DIR?split=S", graphland.Open, aboutGraphLand},
-	{"planetoid", "planetoid:DIR/NAME", planetoid.Open, aboutPlanetoid},
-	{"karate", "karate:", openKarate, aboutKarate},
-	{"synthetic", "synthetic:nodes=N,edges=M,…", openSynthetic, aboutSynthetic},
-	{"papers100m", "papers100m:scale=1/N,seed=S", openPapers, aboutPapers},
+	{"edges", openEdges, aboutEdges},
+	{"table", table.Open, aboutTable},
+	{"mtx", openForm("mtx"), aboutMatrixMarket},
+	{"metis", openForm("metis"), aboutMETIS},
+	{"dimacs", openForm("dimacs"), aboutDIMACS},
+	{"adjlist", openForm("adjlist"), aboutAdjacencyList},
+	{"npz", npz.Open, aboutNPZ},
+	{"graphsaint", graphsaint.Open, aboutGraphSAINT},
+	{"pyg", pyg.Open, aboutPyG},
+	{"dgl", dgl.Open, aboutDGL},
+	{"graphbolt", graphbolt.Open, aboutGraphBolt},
+	{"mag240m", memmap.OpenMAG240M, aboutMAG240M},
+	{"igb", memmap.OpenIGB, aboutIGB},
+	{"ogb", ogb.Open, aboutOGB},
+	{"graphland", graphland.Open, aboutGraphLand},
+	{"planetoid", planetoid.Open, aboutPlanetoid},
+	{"karate", openKarate, aboutKarate},
+	{"synthetic", openSynthetic, aboutSynthetic},
+	{"papers100m", openPapers, aboutPapers},
 }
 
 // listed are the kinds whose edges may have directions, but for those that look after the key

@@ -113,11 +113,15 @@ func (r Range) check(name string, value float64) error {
 
 // outside describes in words which values an option can have.
 func (r Range) outside() string {
+	in := ""
+	if r.Hi == math.MaxFloat32 {
+		in = " in float32"
+	}
 	switch {
-	case math.IsInf(r.Hi, 1) && r.OpenLo:
-		return "is not a finite number above " + plain(r.Lo)
-	case math.IsInf(r.Hi, 1):
-		return "is not a finite number of at least " + plain(r.Lo)
+	case r.Hi >= math.MaxFloat32 && r.OpenLo:
+		return "is not a finite number above " + plain(r.Lo) + in
+	case r.Hi >= math.MaxFloat32:
+		return "is not a finite number of at least " + plain(r.Lo) + in
 	}
 	left, right := "[", "]"
 	if r.OpenLo {

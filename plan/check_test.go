@@ -30,6 +30,8 @@ func TestValidate(t *testing.T) {
 		{"r NaN", func(p *Options) { p.LSI.R = math.NaN() }, "--r NaN is outside"},
 		{"epsilon zero", func(p *Options) { p.LSI.Epsilon = 0 }, "--epsilon 0 is not a finite number above 0"},
 		{"epsilon infinite", func(p *Options) { p.LSI.Epsilon = math.Inf(1) }, "--epsilon +Inf is not a finite number above 0"},
+		{"rate beyond float32", func(p *Options) { p.Train.LR = 1e300 }, "--lr 1e+300 is not a finite number above 0 in float32"},
+		{"decay beyond float32", func(p *Options) { p.Train.WeightDecay = 1e39 }, "--weight-decay 1e+39 is not a finite number of at least 0 in float32"},
 		{"dropout one", func(p *Options) { p.Train.Dropout = 1 }, "--dropout 1 is outside [0, 1)"},
 		{"runs", func(p *Options) { p.Train.Runs = 0 }, "--runs 0 is outside"},
 		{"split word", func(p *Options) { p.Partition.Split = "public" }, "--split"},

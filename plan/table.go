@@ -274,9 +274,9 @@ var Table = []Option{
 		Name: "input-dropout", Group: Train, Default: "0.4", Range: below(0, 1), Tries: true, Idle: solved,
 		Help: "share of input values dropped in training",
 	},
-	{Name: "lr", Group: Train, Default: "0.01", Range: above(0), Tries: true, Idle: solved, Help: "learning rate"},
+	{Name: "lr", Group: Train, Default: "0.01", Range: &Range{Hi: math.MaxFloat32, OpenLo: true}, Tries: true, Idle: solved, Help: "learning rate"},
 	{
-		Name: "weight-decay", Group: Train, Default: "0.0005", Range: atLeast(0), Tries: true, Idle: solved,
+		Name: "weight-decay", Group: Train, Default: "0.0005", Range: within(0, math.MaxFloat32), Tries: true, Idle: solved,
 		Help: "share of the weights added to their gradients",
 	},
 	{
