@@ -200,7 +200,7 @@ class Run:
     def ids(self) -> npt.NDArray[Any] | pa.ChunkedArray:
         """The id of each node in the input: an int64 or uint64 array of shape (nodes,).
 
-        Ids that are text are an Arrow array.
+        Ids that are text are an Arrow array: ``pyarrow.compute.equal`` compares them, ``index`` finds nodes by them.
         """
         ids = self.nodes(["id"]).column(0)
         return ids if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type) else ids.to_numpy()
