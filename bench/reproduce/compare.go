@@ -119,8 +119,17 @@ func compare(a, b line, of func(line, Model) *float64) difference {
 func paired(d []float64, overlap float64) difference {
 	mean, deviation := stat.MeanStdDev(d, nil)
 	n := float64(len(d))
-	return tested(mean, deviation*math.Sqrt(1/n+overlap), n-1)
+	found := tested(mean, deviation*math.Sqrt(1/n+overlap), n-1)
+	if mean != 0 && deviation < sameDifference {
+		found.p = math.Exp2(1 - n)
+		found.adjusted = found.p
+	}
+	return found
 }
+
+// sameDifference is the deviation below which all splits differ by the same number of nodes. This tells nothing of the deviation between
+// other splits; the two-sided sign test holds for any.
+const sameDifference = 1e-9
 
 // overlap returns what the variance of a mean over random splits gains because splits overlap. It is the number of test nodes over that of
 // training nodes (Nadeau and Bengio, Inference for the generalization error, 2003, section 3), which takes the share of the test nodes for

@@ -422,8 +422,8 @@ func dataOf(t *testing.T) string {
 	return dir
 }
 
-// TestDifference compares with what scipy 1.17 gives: ttest_1samp, ttest_ind with equal_var=False. Splits that differ much leave a difference
-// that is the same in each as it is.
+// TestDifference compares with what scipy 1.17 gives: ttest_1samp, ttest_ind with equal_var=False. Where
+// the difference is the same in each split, the sign test says how likely that is.
 func TestDifference(t *testing.T) {
 	near := func(what string, got, want float64) {
 		if math.Abs(got-want) > 1e-4*math.Abs(want) {
@@ -452,7 +452,10 @@ func TestDifference(t *testing.T) {
 		}
 		return l
 	}
-	if d := compare(line(same, 0.02), line(same, 0), testOf); math.Abs(d.mean-0.02) > 1e-9 || d.deviation > 1e-9 || d.verdict() != "ahead of" {
+	if d := compare(line(same, 0.02), line(same, 0), testOf); math.Abs(d.mean-0.02) > 1e-9 || d.p != 0.5 || d.verdict() != "level with" {
+		t.Errorf("%+v", d)
+	}
+	if d := paired([]float64{0.02, 0.02, 0.02, 0.02, 0.02, 0.02}, 0); d.p != 1./32 || d.verdict() != "ahead of" {
 		t.Errorf("%+v", d)
 	}
 	if d := compare(line(same, 0), line(same, 0), testOf); d.p != 1 || d.verdict() != "level with" {
