@@ -24,6 +24,7 @@ import (
 	"testing"
 
 	"ndls/dataset/columnar"
+	"ndls/dataset/columnar/columnartest"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 	"ndls/internal/testgraph"
@@ -353,16 +354,6 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// memory is a file in memory.
-type inMemoryFile struct{ *bytes.Reader }
-
-func (inMemoryFile) Close() error { return nil }
-func (inMemoryFile) Name() string { return "memory" }
-
-func inMemory(data []byte) *source.Source {
-	return &source.Source{Name: "memory", File: inMemoryFile{bytes.NewReader(data)}, End: int64(len(data)), Size: int64(len(data))}
-}
-
 // seeds are small files with columns of every type.
 func seeds(t testing.TB) (parquets, arrows [][]byte) {
 	lists := make([][]float32, 30)
@@ -429,7 +420,7 @@ func TestDamagedColumns(t *testing.T) {
 				if random.IntN(10) == 0 {
 					bad = bad[:random.IntN(len(bad))]
 				}
-				columnsOf(t, inMemory(bad), k == 1)
+				columnsOf(t, columnartest.Source(bad), k == 1)
 			}
 		}
 	}
@@ -446,7 +437,7 @@ func FuzzParquet(f *testing.F) {
 	for _, data := range parquets {
 		f.Add(data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { columnsOf(t, inMemory(data), false) })
+	f.Fuzz(func(t *testing.T, data []byte) { columnsOf(t, columnartest.Source(data), false) })
 }
 
 // FuzzArrow reads all columns of any bytes.
@@ -455,5 +446,5 @@ func FuzzArrow(f *testing.F) {
 	for _, data := range arrows {
 		f.Add(data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { columnsOf(t, inMemory(data), true) })
+	f.Fuzz(func(t *testing.T, data []byte) { columnsOf(t, columnartest.Source(data), true) })
 }

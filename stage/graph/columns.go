@@ -63,19 +63,34 @@ func (c Columns) Shifted(panels int) Columns {
 
 var errStopped = errors.New("the rows are not wanted any more")
 
-// Rows returns an iterator over the rows of columns [first, first+columns). An error is its last element.
-func (c Columns) Rows(ctx context.Context, first, columns int) iter.Seq2[[]float32, error] {
+// Batches returns an iterator over the rows that read puts, as it puts them. An error is its last element.
+func Batches(read func(put func(rows []float32) error) error) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
-		err := c(ctx, first, columns, func(rows []float32) error {
-			for ; len(rows) > 0; rows = rows[columns:] {
-				if !yield(rows[:columns], nil) {
-					return errStopped
-				}
+		err := read(func(rows []float32) error {
+			if !yield(rows, nil) {
+				return errStopped
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, errStopped) {
 			yield(nil, err)
+		}
+	}
+}
+
+// Rows returns an iterator over the rows of columns [first, first+columns). An error is its last element.
+func (c Columns) Rows(ctx context.Context, first, columns int) iter.Seq2[[]float32, error] {
+	return func(yield func([]float32, error) bool) {
+		for rows, err := range Batches(c.Block(ctx, first, columns)) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for ; len(rows) > 0; rows = rows[columns:] {
+				if !yield(rows[:columns], nil) {
+					return
+				}
+			}
 		}
 	}
 }

@@ -282,20 +282,10 @@ func (c columnRange) row(rows []float32, row int) []float32 {
 
 // batches returns an iterator over the rows of an interval, at most batch at a time. An error is its last element.
 func (c columnRange) batches(ctx context.Context, interval, batch int) iter.Seq2[[]float32, error] {
-	return func(yield func([]float32, error) bool) {
-		err := c.m.Read(ctx, interval, c.panel, c.columns, batch, func(_ int64, rows []float32) error {
-			if !yield(rows, nil) {
-				return errStopped
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(nil, err)
-		}
-	}
+	return graph.Batches(func(put func(rows []float32) error) error {
+		return c.m.Read(ctx, interval, c.panel, c.columns, batch, func(_ int64, rows []float32) error { return put(rows) })
+	})
 }
-
-var errStopped = errors.New("the rows are not wanted any more")
 
 // readTogether is the number of values that sideBySide reads at a time: all of its memory is within that for hop 0 of a block.
 const readTogether = 1 << 17

@@ -2,19 +2,11 @@ package arrow
 
 import (
 	"bytes"
-	"fmt"
-	"io"
-	"math"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/apache/arrow/go/v14/arrow"
-	"github.com/apache/arrow/go/v14/arrow/array"
 	"github.com/apache/arrow/go/v14/arrow/ipc"
-	"github.com/apache/arrow/go/v14/arrow/memory"
 
-	"ndls/dataset/columnar"
-	"ndls/dataset/source"
+	"ndls/dataset/columnar/columnartest"
 )
 
 // TestMemory: record batches of many packed columns, as pandas writes them, are read. What a reader holds is at most what File.Memory says.
@@ -28,19 +20,7 @@ func TestMemory(t *testing.T) {
 		"a few, in whole": {10, 65_536, ipc.WithLZ4()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var fields []arrow.Field
-			var arrays []arrow.Array
-			want := make([][]float32, c.columns)
-			for i := range want {
-				fields = append(fields, arrow.Field{Name: fmt.Sprint("f", i), Type: arrow.PrimitiveTypes.Float32})
-				b := array.NewFloat32Builder(memory.DefaultAllocator)
-				for range c.rows {
-					want[i] = append(want[i], rand.Float32())
-				}
-				b.AppendValues(want[i], nil)
-				arrays = append(arrays, b.NewArray())
-			}
-			rec := array.NewRecord(arrow.NewSchema(fields, nil), arrays, int64(c.rows))
+			rec, want := columnartest.Floats(c.columns, c.rows)
 			var data bytes.Buffer
 			w := ipc.NewWriter(&data, ipc.WithSchema(rec.Schema()), c.packed)
 			if err := w.Write(rec); err != nil {
@@ -49,54 +29,27 @@ func TestMemory(t *testing.T) {
 			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
-			f, err := Open(&source.Source{Name: "t", File: inMemory{bytes.NewReader(data.Bytes())}, End: int64(data.Len())})
+			f, err := Open(columnartest.Source(data.Bytes()))
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := make([]int, c.columns)
-			for i := range all {
-				all[i] = i
-			}
-			said := f.Memory(all)
+			all := columnartest.All(c.columns)
 			r, err := f.Read(0, all, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
-			held, at := int64(0), 0
-			for values := make([]columnar.Values, c.columns); ; {
-				n, err := r.Next(batch, values)
-				held = max(held, r.(*reader).opener.room.Held)
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, v := range values {
-					for k, x := range v.Floats[:n] {
-						if math.Float32bits(float32(x)) != math.Float32bits(want[i][at+k]) {
-							t.Fatalf("column %d, row %d: %v in place of %v", i, at+k, x, want[i][at+k])
-						}
-					}
-				}
-				at += n
+			room := &r.(*reader).opener.room
+			held, err := columnartest.ReadFloats(f, r, want, func() int64 { return room.Held })
+			if err != nil {
+				t.Error(err)
 			}
-			if at != c.rows {
-				t.Errorf("%d rows in place of %d", at, c.rows)
+			said := f.Memory(all)
+			if unpacked := int64(c.columns * c.rows * 4); held < unpacked || held > said || said > 2*held+2*bufferSize*int64(c.columns) {
+				t.Errorf("a reader of %d bytes holds %d, and is said to hold %d", unpacked, held, said)
 			}
-			if err := r.Close(); err != nil || r.(*reader).opener.room.Held != 0 {
-				t.Errorf("%d bytes are held after Close: %v", r.(*reader).opener.room.Held, err)
-			}
-			if want := int64(c.columns) * int64(c.rows) * 4; held < want || held > said || said > 2*held+2*bufferSize*int64(c.columns) {
-				t.Errorf("a reader of %d bytes holds %d, and is said to hold %d", want, held, said)
+			if err := r.Close(); err != nil || room.Held != 0 {
+				t.Errorf("%d bytes are held after Close: %v", room.Held, err)
 			}
 		})
 	}
 }
-
-// inMemory is a file in memory.
-type inMemory struct{ *bytes.Reader }
-
-func (inMemory) Close() error { return nil }
-
-func (inMemory) Name() string { return "t" }
