@@ -81,18 +81,82 @@ def normal(adjacency):
     return (scale @ loops @ scale).tocsr().astype(np.float32)
 
 
+class Sparse:
+    """A sparse matrix of PyTorch, its transpose, and the place of each value of the transpose in the matrix. PyTorch alone would make the
+    transpose anew for each gradient, which takes longer than the products."""
+
+    def __init__(self, matrix):
+        self.scipy = matrix.tocsr().astype(np.float32)
+        self.scipy.sort_indices()
+        places = sp.csr_matrix((np.arange(self.scipy.nnz), self.scipy.indices, self.scipy.indptr), self.scipy.shape).T.tocsr()
+        self.order = torch.from_numpy(places.data)
+        self.matrix, self.transposed = (
+            torch.sparse_csr_tensor(
+                torch.from_numpy(m.indptr.astype(np.int64)), torch.from_numpy(m.indices.astype(np.int64)), values, m.shape
+            )
+            for m, values in ((self.scipy, torch.from_numpy(self.scipy.data)), (places, torch.from_numpy(self.scipy.data[places.data])))
+        )
+
+
+class Product(torch.autograd.Function):
+    """The product of a sparse matrix, which has no gradient, and a dense one."""
+
+    @staticmethod
+    def forward(ctx, matrix, transposed, dense):
+        ctx.transposed = transposed
+        return matrix @ dense
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, None, ctx.transposed @ gradient
+
+
 def tensor(matrix):
-    """A matrix of SciPy as a sparse one of PyTorch."""
-    matrix = matrix.tocsr()
-    matrix.sort_indices()
-    indptr, indices = (torch.from_numpy(x.astype(np.int64)) for x in (matrix.indptr, matrix.indices))
-    return torch.sparse_csr_tensor(indptr, indices, torch.from_numpy(matrix.data.astype(np.float32)), matrix.shape)
+    """A matrix of SciPy as a sparse one of PyTorch, with what [times] takes."""
+    return rows_of(Sparse(matrix))
+
+
+def rows_of(sparse, values=None):
+    """The tensor of a Sparse, or one of the same places with other values. It carries its origin, and its transpose."""
+    x, t = sparse.matrix, sparse.transposed
+    if values is not None:
+        x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)
+        t = torch.sparse_csr_tensor(t.crow_indices(), t.col_indices(), values[sparse.order], t.shape)
+    x.sparse, x.transposed = sparse, t
+    return x
+
+
+def times(matrix, dense):
+    """matrix @ dense, where matrix may be a tensor that `tensor` made."""
+    return matrix @ dense if matrix.layout == torch.strided else Product.apply(matrix, matrix.transposed, dense)
+
+
+def features(rows):
+    """Rows of features as a tensor, which is sparse if at most a tenth of the numbers differ from zero."""
+    rows = rows if sp.issparse(rows) else sp.csr_matrix(rows)
+    return tensor(rows) if 10 * rows.nnz <= rows.shape[0] * rows.shape[1] else torch.from_numpy(rows.toarray())
+
+
+def take(x, some):
+    """Some of the rows of features."""
+    return x[some] if x.layout == torch.strided else tensor(x.sparse.scipy[some])
+
+
+def linear(layer, x):
+    """A layer without its bias."""
+    return times(x, layer.weight.t())
+
+
+def reads_sparse(layer):
+    """Lets a linear layer take sparse rows, too."""
+    layer.forward = lambda x: linear(layer, x) if layer.bias is None else linear(layer, x) + layer.bias
+    return layer
 
 
 class Perceptron(nn.Module):
     def __init__(self, width, classes, o):
         super().__init__()
-        self.first, self.second, self.dropout = nn.Linear(width, HIDDEN), nn.Linear(HIDDEN, classes), o["dropout"]
+        self.first, self.second, self.dropout = reads_sparse(nn.Linear(width, HIDDEN)), nn.Linear(HIDDEN, classes), o["dropout"]
 
     def forward(self, x):
         return self.second(F.dropout(F.relu(self.first(x)), self.dropout, self.training))
@@ -117,8 +181,10 @@ class Model(nn.Module):
         if not self.training:
             return x
         p = self.o["input_dropout"]
-        kept = self.random.integers(0, 1 << 16, x.shape, dtype=np.uint16) >= round(p * (1 << 16))
-        return (x * torch.from_numpy(kept)).div_(1 - p)
+        values = x if x.layout == torch.strided else x.values()
+        kept = self.random.integers(0, 1 << 16, values.shape, dtype=np.uint16) >= round(p * (1 << 16))
+        values = (values * torch.from_numpy(kept)).div_(1 - p)
+        return values if x.layout == torch.strided else rows_of(x.sparse, values)
 
     def loss(self, x, prepared, nodes, y):
         return F.cross_entropy(self(x, prepared)[nodes], y)
@@ -141,6 +207,16 @@ class Geometric(Model):
             self.net = pyg.GCN(**common, num_layers=o["layers"], jk=o["jump"])
         else:
             self.net = pyg.GCN(**common, num_layers=o["layers"])
+        first = self.net.convs[0]
+        if kind == "sage":
+            # The mean of products is the product of the mean, and rows of products are shorter.
+            def mean(x, edges):
+                rows = linear(first.lin_l, x)
+                return first.propagate(edges, x=(rows, rows), size=None) + first.lin_l.bias + linear(first.lin_r, x)
+
+            first.forward = mean
+        else:
+            reads_sparse(first.lin)
 
     def forward(self, x, graph):
         return self.net(self.drop(x), graph.edges)
@@ -169,7 +245,7 @@ class Dagnn(Model):
     def forward(self, x, graph):
         hops = [self.net(self.drop(x))]
         for _ in range(self.o["steps"]):
-            hops.append(graph.normal @ hops[-1])
+            hops.append(times(graph.normal, hops[-1]))
         hops = torch.stack(hops, 1)
         return (torch.sigmoid(self.gate(hops)) * hops).sum(1)
 
@@ -188,7 +264,7 @@ class DagnnNdls(Model):
         graph, k = prepared
         hop = total = self.net(self.drop(x))
         for step in range(1, int(k.max()) + 1):
-            hop = graph.normal @ hop
+            hop = times(graph.normal, hop)
             total = total + hop * (k >= step)
         return total / (k + 1)
 
@@ -203,10 +279,10 @@ class ApGcn(Model):
 
     def propagate(self, x, graph):
         hop = self.net(self.drop(x))
-        budget, out, steps, cost = torch.ones(len(x), 1), torch.zeros_like(hop), torch.zeros(len(x), 1), 0
-        going = torch.ones(len(x), 1, dtype=torch.bool)
+        budget, out, steps, cost = torch.ones(len(hop), 1), torch.zeros_like(hop), torch.zeros(len(hop), 1), 0
+        going = torch.ones(len(hop), 1, dtype=torch.bool)
         for step in range(1, self.o["steps"] + 1):
-            before, hop = hop, graph.normal @ hop
+            before, hop = hop, times(graph.normal, hop)
             p = torch.sigmoid(self.halt(hop))
             last = going & ((budget - p < 0.01) | (step == self.o["steps"]))
             p = torch.where(last, budget, p) * going
@@ -235,22 +311,29 @@ class PprGo(Model):
         self.net = Perceptron(width, classes, o)
 
     def prepare(self, x, graph, hops):
-        walk = sp.diags(1 / np.maximum(np.asarray(graph.adjacency.sum(1)).ravel(), 1)) @ graph.adjacency
-        back, alpha, top = walk.T.tocsr().astype(np.float32), self.o["alpha"], min(self.o["top"], graph.n)
-        rows, columns, values = [], [], []
+        degree = np.maximum(np.asarray(graph.adjacency.sum(1)).ravel(), 1)
+        back, alpha, ranks = (sp.diags(1 / degree) @ graph.adjacency).T.tocsr(), self.o["alpha"], []
         for lo in range(0, graph.n, 1024):
             some = np.arange(lo, min(lo + 1024, graph.n))
-            start = np.zeros((graph.n, len(some)), dtype=np.float32)
-            start[some, some - lo] = alpha
-            rank = start.copy()
-            for _ in range(int(np.ceil(np.log(1e-4) / np.log(1 - alpha)))):
-                rank = start + (1 - alpha) * (back @ rank)
-            best = np.argpartition(-rank, top - 1, axis=0)[:top]
-            rows.append(np.tile(some, top)), columns.append(best.ravel()), values.append(np.take_along_axis(rank, best, 0).ravel())
-        return tensor(sp.csr_matrix((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), (graph.n, graph.n)))
+            rest = sp.csr_matrix((np.ones(len(some)), (some, some - lo)), (graph.n, len(some)))
+            rank = sp.csr_matrix(rest.shape)
+            while True:  # nodes with more than their threshold keep a share, and give the rest to their neighbours (Andersen et al. 2006)
+                push = rest.tocoo()
+                far = push.data > 1e-4 * degree[push.row]
+                if not far.any():
+                    break
+                push = sp.csr_matrix((push.data[far], (push.row[far], push.col[far])), rest.shape)
+                rank, rest = rank + alpha * push, rest - push + (1 - alpha) * (back @ push)
+                rest.eliminate_zeros()
+            rank = rank.T.tocoo()
+            order = np.lexsort((-rank.data, rank.row))
+            row, start = rank.row[order], np.searchsorted(rank.row[order], np.arange(len(some)))
+            order = order[np.arange(len(order)) - start[row] < self.o["top"]]
+            ranks.append(sp.csr_matrix((rank.data[order], (rank.row[order], rank.col[order])), rank.shape))
+        return tensor(sp.vstack(ranks))
 
     def forward(self, x, ranks):
-        return ranks @ self.net(self.drop(x))
+        return times(ranks, self.net(self.drop(x)))
 
 
 class FastGcn(Model):
@@ -264,17 +347,23 @@ class FastGcn(Model):
     def prepare(self, x, graph, hops):
         matrix = normal(graph.adjacency)
         share = np.asarray(matrix.multiply(matrix).sum(0)).ravel()
-        return graph, graph.normal @ x, matrix, share / share.sum(), np.random.default_rng(1)
+        return (
+            graph,
+            features(matrix @ x.sparse.scipy) if x.layout != torch.strided else graph.normal @ x,
+            matrix,
+            share / share.sum(),
+            np.random.default_rng(1),
+        )
 
     def forward(self, x, prepared):
         graph, first, *_ = prepared
-        return graph.normal @ self.net(self.drop(first))
+        return times(graph.normal, self.net(self.drop(first)))
 
     def loss(self, x, prepared, nodes, y):
         _, first, matrix, share, random = prepared
         some = random.choice(len(share), self.o["sample"], p=share)
         part = matrix[nodes.numpy()][:, some] @ sp.diags(1 / (len(some) * share[some]))
-        return F.cross_entropy(tensor(part.tocsr()) @ self.net(self.drop(first[some])), y)
+        return F.cross_entropy(times(tensor(part), self.net(self.drop(take(first, some)))), y)
 
 
 class Convolution(Model):
@@ -285,8 +374,8 @@ class Convolution(Model):
         self.net = Perceptron(width, classes, o)
 
     def layers(self, x, matrix):
-        hidden = F.dropout(F.relu(matrix @ self.net.first(self.drop(x))), self.o["dropout"], self.training)
-        return matrix @ self.net.second(hidden)
+        hidden = F.dropout(F.relu(times(matrix, self.net.first(self.drop(x)))), self.o["dropout"], self.training)
+        return times(matrix, self.net.second(hidden))
 
 
 class ClusterGcn(Convolution):
@@ -316,7 +405,7 @@ class ClusterGcn(Convolution):
         some = np.flatnonzero(inside)
         place = np.cumsum(inside) - 1
         mine = inside[wanted]
-        out = self.layers(x[some], tensor(normal(graph.adjacency[some][:, some])))
+        out = self.layers(take(x, some), tensor(normal(graph.adjacency[some][:, some])))
         return F.cross_entropy(out[place[wanted[mine]]], y[torch.from_numpy(mine)])
 
 
@@ -362,7 +451,7 @@ class GraphSaint(Convolution):
             mine = (place < len(some)) & (some[np.minimum(place, len(some) - 1)] == wanted)
             if mine.any():
                 break
-        out = self.layers(x[some], tensor(weights[some][:, some]))
+        out = self.layers(take(x, some), tensor(weights[some][:, some]))
         each = F.cross_entropy(out[place[mine]], y[torch.from_numpy(mine)], reduction="none")
         return (each / torch.from_numpy(often[wanted[mine]]).float()).sum() / len(wanted)
 
@@ -404,9 +493,9 @@ class Data:
         nodes, edges = np.load(args.nodes), np.load(args.edges)
         ids = nodes["id"].astype(np.int64)
         self.ids, self.hops = ids, np.load(args.hops)["k"].astype(np.int64)
-        self.x = torch.from_numpy(np.load(args.rows).astype(np.float32))
-        if not len(ids) == len(self.x) == len(self.hops):
-            raise SystemExit(f"{args.rows} has {len(self.x)} rows for {len(ids)} nodes: smooth with --targets all")
+        self.x = features(np.load(args.rows).astype(np.float32))
+        if not len(ids) == self.x.shape[0] == len(self.hops):
+            raise SystemExit(f"{args.rows} has {self.x.shape[0]} rows for {len(ids)} nodes: smooth with --targets all")
         at = np.searchsorted(ids, edges.T)
         ones = np.ones(at.shape[1], dtype=np.float32)
         a = sp.csr_matrix((ones, (at[0], at[1])), (len(ids), len(ids)))
@@ -416,7 +505,7 @@ class Data:
         self.y = torch.from_numpy(label)
         train, valid = (np.flatnonzero((split == name) & (label >= 0)) for name in (b"train", b"valid"))
         everything = np.arange(len(ids))
-        self.parts = {}
+        self.parts, self.whole = {}, not args.inductive
         for name, graph_nodes, wanted in (
             ("train", train if args.inductive else everything, train),
             ("valid", np.sort(np.concatenate([train, valid])) if args.inductive else everything, valid),
@@ -427,15 +516,21 @@ class Data:
 
     def prepared(self, model, name):
         nodes, graph, wanted, y = self.parts[name]
-        x = self.x[nodes]
+        x = self.x if len(nodes) == len(self.ids) else take(self.x, nodes)
         return x, model.prepare(x, graph, self.hops[nodes]), wanted, y
+
+    def like(self, prepared, name):
+        """What `prepared` returns of a part whose graph is the one of another part."""
+        return *prepared[:2], *self.parts[name][2:]
 
 
 def fit(kind, data, option, seed):
-    """Trains a model and returns it with the weights of its best epoch, the first of equals, and its validation accuracy."""
+    """Trains a model and returns it with the weights of its best epoch, the first of equals, its validation accuracy and the seconds."""
+    start = time.perf_counter()
     torch.manual_seed(seed)
     model = make(kind, data.x.shape[1], data.classes, option)
-    train, valid = data.prepared(model, "train"), data.prepared(model, "valid")
+    train = data.prepared(model, "train")
+    valid = data.like(train, "valid") if data.whole else data.prepared(model, "valid")
     adam = torch.optim.Adam(model.parameters(), lr=option["lr"], weight_decay=option["weight_decay"])
     best, weights = -1.0, None
     for _ in range(EPOCHS):
@@ -450,7 +545,7 @@ def fit(kind, data, option, seed):
         if right > best:
             best, weights = right, {name: w.clone() for name, w in model.state_dict().items()}
     model.load_state_dict(weights)
-    return model, best
+    return model, best, time.perf_counter() - start
 
 
 def main():
@@ -471,19 +566,20 @@ def main():
         torch.set_num_threads(args.threads)
     data = Data(args)
 
-    tried = []
+    tried, chosen, first = [], None, None
     for option in draw(TRAINING | SPACE[args.model], max(args.trials, 1), args.seed):
-        tried.append({"valid": fit(args.model, data, option, args.seed)[1], "option": option})
-        print(f"valid {100 * tried[-1]['valid']:.2f}  {option}", flush=True)
-    chosen = max(tried, key=lambda t: t["valid"])["option"]  # the first of equals
+        found = fit(args.model, data, option, args.seed)
+        if not tried or found[1] > max(t["valid"] for t in tried):  # the first of equals
+            chosen, first = option, found
+        tried.append({"valid": found[1], "option": option})
+        print(f"valid {100 * found[1]:.2f}  {option}", flush=True)
 
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)
     seconds = 0.0
     for run in range(args.runs):
-        start = time.perf_counter()
-        model, _ = fit(args.model, data, chosen, args.seed + run)
-        seconds += time.perf_counter() - start
+        model, _, took = first if run == 0 else fit(args.model, data, chosen, args.seed + run)
+        seconds += took
         with torch.no_grad():
             x, prepared, _, _ = data.prepared(model.eval(), "all")
             soft = torch.softmax(model(x, prepared), 1).numpy().astype(np.float32)
