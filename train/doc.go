@@ -148,6 +148,8 @@
 // The threads of a run share the rows of a microbatch, then the parts of the gradient. A step with
 // fewer than 288 rows a thread uses fewer threads; the others train other runs. An idle thread
 // looks for work for a millisecond before it sleeps, if there is a core for each.
+// Before the first step they share the columns of rows, or rows of numbers, to measure means and
+// deviations.
 //
 // # Not supported
 //

@@ -144,7 +144,7 @@ func fit(ctx context.Context, p Problem, o Options, runs []int, res Resources, d
 		}
 		result.Models = append(result.Models, m)
 	}
-	if err := f.load(ctx); err != nil {
+	if err := f.load(ctx, pool(max(res.Threads, 1))); err != nil {
 		return nil, err
 	}
 	for _, m := range result.Models {
@@ -210,10 +210,7 @@ type fitting struct {
 
 func newFitting(p Problem, o Options, res Resources) (*fitting, error) {
 	kernel, err := dense.Select(res.Kernel)
-	if p.Task != o.Task {
-		err = errors.Join(err, fmt.Errorf("train: options of task %d for a problem of task %d", o.Task, p.Task))
-	}
-	if err := errors.Join(err, p.Validate()); err != nil {
+	if err := errors.Join(err, p.validate(o.Task)); err != nil {
 		return nil, err
 	}
 	f := &fitting{
@@ -236,8 +233,8 @@ func (f *fitting) free() {
 	f.scales.free()
 }
 
-// load checks the rows, and loads them if the budget has room for them and for one run.
-func (f *fitting) load(ctx context.Context) error {
+// load checks the rows, loads them if the budget has room for them and for one run, and measures them.
+func (f *fitting) load(ctx context.Context, c pool) error {
 	need := f.train.bytes() + f.valid.bytes() + 4*4096
 	if f.budget.Free() >= need+max(chunkBufferBytes(f.problem.Source), f.runBytes(false, 1)) {
 		if err := errors.Join(f.train.allocate(f.budget), f.valid.allocate(f.budget)); err != nil {
@@ -250,7 +247,9 @@ func (f *fitting) load(ctx context.Context) error {
 	if f.brief = f.brief && f.valid.values != nil; f.brief {
 		f.reach = magnitude(f.valid.values.S)
 	}
-	return errors.Join(f.measureColumns(ctx), f.measureAnswers())
+	threads := newThreadPool(c)
+	defer threads.free()
+	return errors.Join(f.measureColumns(ctx, threads), f.measureAnswers(threads))
 }
 
 // runBytes returns the memory of one run without its model.

@@ -294,7 +294,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 			net.forward(thread, net.enter(p.x[lo*p.width:hi*p.width], lo, hi), lo, hi, nil)
 			for i := lo; i < hi; i++ {
 				row := net.logits(i)
-				if t.problem.Task != Classify {
+				if t.options.Task != Classify {
 					net.sum[i] = t.lossOf(row, p.answers(i), 0)
 					m.scoreLabels(at+int64(i), row, p.answers(i))
 					continue
@@ -312,7 +312,7 @@ func (t *trainer) validate(ctx context.Context, e *Epoch) error {
 			}
 			m.losses[piece] += loss
 			at++
-			if t.problem.Task != Classify {
+			if t.options.Task != Classify {
 				m.addAnswers(net.logits(i), p.answers(i), t.scales)
 				continue
 			}

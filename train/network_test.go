@@ -87,7 +87,7 @@ func newTrainer(t *testing.T, p Problem, o Options) *trainer {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.free)
-	if err := f.load(t.Context()); err != nil {
+	if err := f.load(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
 	tr := &trainer{fitting: f, seed: rng.Hash(o.Seed, 0)}

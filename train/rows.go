@@ -28,10 +28,9 @@ type Problem struct {
 	Splits []uint8
 	// Classes is the number of classes, or of the numbers of a row.
 	Classes int
-	// Answers holds, unless Task is [Classify], Classes numbers of each row, NaN for one that is not known:
+	// Answers holds, unless the task is [Classify], Classes numbers of each row, NaN for one that is not known:
 	// labels of 0 and 1, or numbers of any size. A row without any has the class -1.
 	Answers []float32
-	Task    Task
 }
 
 // answersOf returns the numbers of a row.
@@ -39,16 +38,16 @@ func (p *Problem) answersOf(row int64) []float32 {
 	return p.Answers[row*int64(p.Classes) : (row+1)*int64(p.Classes)]
 }
 
-// Validate checks that sizes agree, that every training and validation row has a label, and that
+// validate checks that sizes agree, that every training and validation row has a label, and that
 // there is a training row.
-func (p Problem) Validate() error {
+func (p Problem) validate(task Task) error {
 	n := p.Source.NumRows()
-	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n || p.Task != Classify && int64(len(p.Answers)) != n*int64(p.Classes) {
+	if int64(len(p.Labels)) != n || int64(len(p.Splits)) != n || task != Classify && int64(len(p.Answers)) != n*int64(p.Classes) {
 		return fmt.Errorf("train: there are %d smoothed rows, but %d labels and %d splits: run ndls smooth again: %w",
 			n, len(p.Labels), len(p.Splits), seal.ErrCorrupt)
 	}
 	least := 2
-	if p.Task != Classify {
+	if task != Classify {
 		least = 1
 	}
 	if w := p.Source.Width(); w < 1 || w > maxDim || p.Classes < least || p.Classes > maxDim {

@@ -52,8 +52,12 @@ func (f *fitting) statisticsBytes() int64 {
 	return (2*4+2*8)*int64(f.dims[0]) + 2*4096
 }
 
-// measureColumns measures means and deviations of the columns of the training rows. Each is a float64 sum in order of the rows.
-func (f *fitting) measureColumns(ctx context.Context) (err error) {
+// columnsTogether is the number of columns that a thread measures at a time.
+const columnsTogether = 64
+
+// measureColumns measures means and deviations of the columns of the training rows. Each is a float64 sum in order of the rows. The threads
+// share the columns.
+func (f *fitting) measureColumns(ctx context.Context, threads *threadPool) (err error) {
 	if !f.standard {
 		return nil
 	}
@@ -67,9 +71,9 @@ func (f *fitting) measureColumns(ctx context.Context) (err error) {
 	}
 	defer sums.Free()
 	mean, squares, n := sums.S[:width], sums.S[width:], float64(f.train.count)
-	if err := f.eachRow(ctx, func(x []float32) {
+	if err := f.eachPart(ctx, threads, func(x []float32, first int) {
 		for i, v := range x {
-			mean[i] += float64(v)
+			mean[first+i] += float64(v)
 		}
 	}); err != nil {
 		return err
@@ -77,10 +81,10 @@ func (f *fitting) measureColumns(ctx context.Context) (err error) {
 	for i := range mean {
 		mean[i] /= n
 	}
-	if err := f.eachRow(ctx, func(x []float32) {
+	if err := f.eachPart(ctx, threads, func(x []float32, first int) {
 		for i, v := range x {
-			d := float64(v) - mean[i]
-			squares[i] += float64(d * d)
+			d := float64(v) - mean[first+i]
+			squares[first+i] += float64(d * d)
 		}
 	}); err != nil {
 		return err
@@ -95,17 +99,21 @@ func (f *fitting) measureColumns(ctx context.Context) (err error) {
 	return nil
 }
 
-// eachRow calls visit with each training row.
-func (f *fitting) eachRow(ctx context.Context, visit func(x []float32)) error {
-	s, err := newSampler(f.budget, f.dims[0], f.train.count, false, f.train.values == nil)
+// eachPart calls visit with each training row, in parts of [columnsTogether] columns from the first one on. A part has its rows in order.
+func (f *fitting) eachPart(ctx context.Context, threads *threadPool, visit func(x []float32, first int)) error {
+	width := f.dims[0]
+	s, err := newSampler(f.budget, width, f.train.count, false, f.train.values == nil)
 	if err != nil {
 		return err
 	}
 	defer s.free()
 	return s.inOrder(ctx, f.train, func(p microbatch) error {
-		for i := range p.len() {
-			visit(p.row(i))
-		}
+		threads.share(units(width, columnsTogether), func(i int) {
+			first := i * columnsTogether
+			for row := range p.len() {
+				visit(p.row(row)[first:min(first+columnsTogether, width)], first)
+			}
+		})
 		return ctx.Err()
 	})
 }

@@ -26,13 +26,13 @@ func TestColumnsAreStandardised(t *testing.T) {
 	o := quick()
 	o.Standardize = true
 	var want []float32
-	for _, budget := range []int64{64 << 20, 15 << 20} {
+	for i, budget := range []int64{64 << 20, 15 << 20} {
 		f, err := newFitting(p, o, Resources{Budget: testBudget(t, budget)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.free()
-		if err := f.load(t.Context()); err != nil {
+		if err := f.load(t.Context(), pool(1+2*i)); err != nil {
 			t.Fatal(err)
 		}
 		if (f.train.values == nil) != (budget < 64<<20) {

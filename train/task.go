@@ -44,10 +44,13 @@ func scalesBytes(task Task, numbers int) int64 {
 	return 2 * (8*int64(numbers) + 4096)
 }
 
+// rowsTogether is the number of rows whose numbers a thread adds up. The sums of all such rows are added in order.
+const rowsTogether = 1 << 16
+
 // measureAnswers measures the numbers of the training rows. A deviation of 0 leaves its number at the mean.
-func (f *fitting) measureAnswers() (err error) {
+func (f *fitting) measureAnswers(threads *threadPool) (err error) {
 	p := &f.problem
-	if p.Task != Regress {
+	if f.options.Task != Regress {
 		return nil
 	}
 	if f.scales.mean, err = mem.Alloc[float64](f.budget, int64(p.Classes), "means of numbers"); err == nil {
@@ -56,19 +59,26 @@ func (f *fitting) measureAnswers() (err error) {
 	if err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
+	sums := make([]float64, units(len(p.Splits), rowsTogether))
 	for k := range p.Classes {
-		each := func(use func(y float64)) {
-			for row, split := range p.Splits {
-				if y := p.Answers[row*p.Classes+k]; split == Train && y == y {
-					use(float64(y))
+		sum := func(of func(y float64) float64) (total float64) {
+			threads.share(len(sums), func(i int) {
+				sums[i] = 0
+				for row := i * rowsTogether; row < min((i+1)*rowsTogether, len(p.Splits)); row++ {
+					if y := p.Answers[row*p.Classes+k]; p.Splits[row] == Train && y == y {
+						sums[i] += of(float64(y))
+					}
 				}
+			})
+			for _, s := range sums {
+				total += s
 			}
+			return total
 		}
-		n, mean, squares := 0.0, 0.0, 0.0
-		each(func(y float64) { n, mean = n+1, mean+y })
-		mean /= max(n, 1)
-		each(func(y float64) { squares += float64((y - mean) * (y - mean)) })
-		f.scales.mean.S[k], f.scales.deviation.S[k] = mean, math.Sqrt(squares/max(n, 1))
+		n := max(sum(func(float64) float64 { return 1 }), 1)
+		mean := sum(func(y float64) float64 { return y }) / n
+		squares := sum(func(y float64) float64 { return float64((y - mean) * (y - mean)) })
+		f.scales.mean.S[k], f.scales.deviation.S[k] = mean, math.Sqrt(squares/n)
 	}
 	return nil
 }
@@ -108,7 +118,7 @@ func (f *fitting) lossOf(z []float32, answers []float32, share float64) (loss fl
 		y, slope, part := answers[k], 0.0, 0.0
 		switch {
 		case y != y: // not known
-		case f.problem.Task == Label:
+		case f.options.Task == Label:
 			part, slope = softplus(float64(x))-float64(float64(x)*float64(y)), sigmoid(float64(x))-float64(y)
 		default:
 			slope = float64(x) - f.scales.scaled(y, k)
@@ -124,7 +134,7 @@ func (f *fitting) lossOf(z []float32, answers []float32, share float64) (loss fl
 
 // gradientOf replaces the outputs of sample i of a microbatch by share times the gradient of its loss, and returns the loss.
 func (f *fitting) gradientOf(p microbatch, i int, outputs []float32, share float64, space []float64) float64 {
-	if f.problem.Task == Classify {
+	if f.options.Task == Classify {
 		return lossGradient(f.kernel, outputs, p.label(i), share, space)
 	}
 	return f.lossOf(outputs, p.answers(i), share)

@@ -3,8 +3,11 @@ package train
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
 
 	"ndls/internal/rng"
 )
@@ -13,7 +16,7 @@ import (
 // as labels, or are multiples of a value far from 0; the third is noise, which rows cannot tell.
 func answered(n int64, task Task) Problem {
 	p := clouds(n, 4, 2, 64)
-	p.Classes, p.Task = 3, task
+	p.Classes = 3
 	p.Source.(*table).value = func(row int64, column int) float32 {
 		return float32(rng.Float64(rng.Hash(8, uint64(row), uint64(column)))) - 0.5
 	}
@@ -165,5 +168,46 @@ func TestNumberTallies(t *testing.T) {
 	}
 	if parts.Rows != int64(n) || math.Abs(parts.Squares-squares) > 1e-4 || math.Abs(parts.SquaredErrors-wrong) > 1e-9 || math.Abs(parts.Errors-off) > 1e-9 {
 		t.Errorf("%+v, want %v, %v and %v", parts, squares, wrong, off)
+	}
+}
+
+// Means and deviations come from the training rows that have a number, whatever the threads.
+func TestScalesAcrossThreads(t *testing.T) {
+	const rows, numbers = 3*rowsTogether + 17, 2
+	p := Problem{Answers: make([]float32, rows*numbers), Classes: numbers, Splits: make([]uint8, rows)}
+	r := rand.New(rand.NewPCG(1, 2))
+	var known [numbers][]float64
+	for row := range rows {
+		p.Splits[row] = uint8(r.IntN(3))
+		for k := range numbers {
+			y := float32(100 + r.NormFloat64()*float64(k+1))
+			if r.IntN(10) == 0 {
+				y = float32(math.NaN())
+			} else if p.Splits[row] == Train {
+				known[k] = append(known[k], float64(y))
+			}
+			p.Answers[row*numbers+k] = y
+		}
+	}
+	var first scales
+	for _, threads := range []pool{1, 2, 5} {
+		f := &fitting{problem: p, options: Options{Task: Regress}, budget: testBudget(t, 1<<20)}
+		defer func() { f.scales.free() }()
+		c := newThreadPool(threads)
+		if err := f.measureAnswers(c); err != nil {
+			t.Fatal(err)
+		}
+		c.free()
+		for k := range numbers {
+			mean, deviation := stat.PopMeanStdDev(known[k], nil)
+			if math.Abs(f.scales.mean.S[k]-mean) > 1e-9 || math.Abs(f.scales.deviation.S[k]-deviation) > 1e-9 {
+				t.Errorf("number %d has mean %v and deviation %v, not %v and %v", k, f.scales.mean.S[k], f.scales.deviation.S[k], mean, deviation)
+			}
+			if threads == 1 {
+				first = f.scales
+			} else if f.scales.mean.S[k] != first.mean.S[k] || f.scales.deviation.S[k] != first.deviation.S[k] {
+				t.Errorf("%d threads change the mean or deviation of number %d", threads, k)
+			}
+		}
 	}
 }

@@ -22,7 +22,7 @@ func Begin(ctx context.Context, p Problem, o Options, run int, res Resources) (_
 			f.free()
 		}
 	}()
-	if err := f.load(ctx); err != nil {
+	if err := f.load(ctx, pool(max(res.Threads, 1))); err != nil {
 		return nil, err
 	}
 	_, c := f.divide(1, max(res.Threads, 1))

@@ -248,7 +248,7 @@ func (env trainRun) fit(ctx context.Context, s shards.Summary, first, last int) 
 		err := train.FitEach(ctx,
 			train.Problem{
 				Source: features.RowsOfSplit(env.Env, rows.source, split), Labels: rows.Label.S, Splits: rows.Split(split), Classes: len(s.Classes),
-				Task: measures.TaskOf(env.Plan), Answers: rows.AnswersOf(0, int64(len(rows.Label.S))),
+				Answers: rows.AnswersOf(0, int64(len(rows.Label.S))),
 			},
 			Options(env.Plan), runs, train.Resources{
 				Budget: env.Budget, Threads: env.Resources.Threads, Kernel: env.Resources.Kernel,
