@@ -3,7 +3,6 @@ package columnar
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"math/big"
 	"strconv"
 )
@@ -63,24 +62,6 @@ func appendScaled(to, digits []byte, scale int) []byte {
 
 // MaxScale bounds the digits behind the point of a decimal, and -MaxScale the zeros before it.
 const MaxScale = 1 << 10
-
-// Half is the number of a float16.
-func Half(bits uint16) float64 {
-	sign, exponent, fraction := float64(1), int(bits>>10&31), float64(bits&1023)
-	if bits>>15 == 1 {
-		sign = -1
-	}
-	switch exponent {
-	case 0:
-		return sign * math.Ldexp(fraction, -24)
-	case 31:
-		if fraction == 0 {
-			return math.Inf(int(sign))
-		}
-		return math.NaN()
-	}
-	return sign * math.Ldexp(1024+fraction, exponent-25)
-}
 
 // AppendUUID appends the 16 bytes of a UUID as text.
 func AppendUUID(to, id []byte) []byte {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"ndls/internal/half"
 )
 
 // Type is an element type, by the name of its little-endian form.
@@ -198,7 +200,7 @@ func (t Type) Floats(dst []float32, src []byte) {
 	switch t {
 	case Float16:
 		for i := range dst {
-			dst[i] = half(le.Uint16(src[2*i:]))
+			dst[i] = half.Float(le.Uint16(src[2*i:]))
 		}
 	case BFloat16:
 		for i := range dst {
@@ -255,17 +257,4 @@ func convert[T int64 | float32, D float32 | float64](dst []D, src []byte, buf []
 		}
 		dst, src = dst[n:], src[n*size:]
 	}
-}
-
-// half converts an IEEE 754 binary16 number; every one is a float32.
-func half(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
-	switch exponent {
-	case 0:
-		magnitude := float32(fraction) * 0x1p-24
-		return math.Float32frombits(math.Float32bits(magnitude) | sign)
-	case 31:
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
-	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
 }

@@ -10,6 +10,7 @@ import (
 
 	"ndls/dataset/columnar"
 	"ndls/dataset/graph"
+	"ndls/internal/half"
 )
 
 // batch is the number of values that are read at a time.
@@ -456,7 +457,7 @@ func intOf(b []byte, width int, signed bool) int64 {
 func floatOf(b []byte, width int) float64 {
 	switch width {
 	case 2:
-		return columnar.Half(binary.LittleEndian.Uint16(b))
+		return float64(half.Float(binary.LittleEndian.Uint16(b)))
 	case 4:
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	}

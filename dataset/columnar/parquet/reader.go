@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"ndls/dataset/columnar"
+	"ndls/internal/half"
 )
 
 // reader gives the rows of some columns of a row group.
@@ -86,6 +87,7 @@ type leafReader struct {
 	reps, defs [batch]uint32
 	at, n      int // of reps and defs
 	numbers    [batch]int64
+	listed     columnar.Values // the values of lists
 	text       []byte
 }
 
@@ -270,7 +272,7 @@ func (l *leafReader) floats(to []float64) error {
 	if l.node.physical == fixedArrays { // of 16 bits
 		i := 0
 		return l.decoder.bytes(len(to), func(b []byte, _ bool) error {
-			to[i] = columnar.Half(uint16(b[0]) | uint16(b[1])<<8)
+			to[i] = float64(half.Float(uint16(b[0]) | uint16(b[1])<<8))
 			i++
 			return nil
 		})
@@ -387,7 +389,11 @@ func (l *leafReader) lists(n int, v *columnar.Values, whole bool) error {
 
 // takeList takes the values of levels from on.
 func (l *leafReader) takeList(v *columnar.Values, from, values int, present uint32, rows int, whole bool) error {
-	list := listValues{l: l, left: values}
+	l.listed.Reset()
+	if err := l.take(&l.listed, values); err != nil {
+		return err
+	}
+	taken := 0
 	for i := from; i < l.at; i++ {
 		if l.reps[i] == 0 {
 			v.Ends = append(v.Ends, len(v.List))
@@ -396,10 +402,8 @@ func (l *leafReader) takeList(v *columnar.Values, from, values int, present uint
 		}
 		switch d := l.defs[i]; {
 		case d == l.def.largest:
-			x, exact, err := list.next()
-			if err != nil {
-				return err
-			}
+			x, exact := l.listed.Number(l.kind.Kind, taken)
+			taken++
 			v.AddNumber(x, false)
 			if whole {
 				v.Ints = append(v.Ints, exact)
@@ -428,51 +432,6 @@ func (l *leafReader) takeList(v *columnar.Values, from, values int, present uint
 type tooWide int
 
 func (n tooWide) Error() string { return fmt.Sprintf("has a list of more than %d numbers", int(n)) }
-
-// listValues gives the values of lists one by one.
-type listValues struct {
-	l      *leafReader
-	left   int // in the pages
-	at, n  int
-	floats [256]float64
-	ints   [256]int64
-}
-
-func (s *listValues) next() (x float32, whole int64, err error) {
-	if s.at == s.n {
-		s.at, s.n = 0, min(s.left, len(s.ints))
-		if s.left -= s.n; s.n == 0 {
-			return 0, 0, errShort
-		}
-		switch l := s.l; l.kind.Kind {
-		case columnar.Float:
-			err = l.floats(s.floats[:s.n])
-		case columnar.Decimal:
-			i := 0
-			err = l.decimals(s.n, func(text []byte) error {
-				s.floats[i] = columnar.ParseDecimal(text)
-				i++
-				return nil
-			})
-		default:
-			if err = l.decoder.numbers(s.ints[:s.n]); err == nil {
-				l.narrow(s.ints[:s.n])
-			}
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-	}
-	i := s.at
-	s.at++
-	switch s.l.kind.Kind {
-	case columnar.Float, columnar.Decimal:
-		return float32(s.floats[i]), 0, nil
-	case columnar.Uint:
-		return float32(uint64(s.ints[i])), s.ints[i], nil
-	}
-	return float32(s.ints[i]), s.ints[i], nil
-}
 
 // vectors reads n vectors of Spark ML.
 func (c *columnReader) vectors(n int, v *columnar.Values) error {
