@@ -281,7 +281,7 @@ const sampledRows = 256
 // halfFeatures reports whether the first rows of features are exactly float16, as they are or
 // normalised.
 func halfFeatures(ctx context.Context, ds dataset.Dataset, columns *prepare.Columns, normalized bool) (_ bool, err error) {
-	r, err := ds.Features(ctx)
+	r, err := ds.Features(ctx, dataset.Whole)
 	if err != nil {
 		return false, err
 	}

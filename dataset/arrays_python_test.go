@@ -131,7 +131,7 @@ func compareEdges(t *testing.T, uri string, d Dataset, want arraysOf) {
 		wanted = append(wanted, w)
 	}
 	if want.Weights != nil {
-		r, err := WeightedEdgeRange(t.Context(), d, 0, 1, 1)
+		r, err := d.Edges(t.Context(), Whole)
 		if err != nil {
 			t.Errorf("%s: %v", uri, err)
 			return
@@ -139,7 +139,7 @@ func compareEdges(t *testing.T, uri string, d Dataset, want arraysOf) {
 		defer r.Close()
 		batch, weights := make([]Edge, 7), make([]float32, 7)
 		for {
-			n, err := r.ReadWeighted(batch, weights)
+			n, err := r.Read(batch, weights)
 			if n == 0 {
 				if err == nil || err.Error() != "EOF" {
 					t.Errorf("%s: %v", uri, err)

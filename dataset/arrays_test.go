@@ -185,7 +185,7 @@ func TestMemoryOfArrays(t *testing.T) {
 	for _, name := range []string{"f.npy", "f.npy.gz", "stored.npz", "wide.npz"} {
 		d := open(t, "edges:"+dir+"/a.txt?features="+dir+"/"+name, Options{})
 		before, peak := heap(), int64(0)
-		r, err := d.Features(context.Background())
+		r, err := d.Features(context.Background(), Whole)
 		if err != nil {
 			t.Fatal(err)
 		}

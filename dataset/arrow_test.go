@@ -64,7 +64,7 @@ func readRows(path string) (ids []uint32, values []float32, err error) {
 		return nil, nil, err
 	}
 	defer r.Close()
-	f, err := r.Features(context.Background())
+	f, err := r.Features(context.Background(), Whole)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -80,18 +80,18 @@ func told(t *testing.T, uri string) string {
 		}
 	}
 	if d.Info().Weighted {
-		r, err := WeightedEdgeRange(t.Context(), d, 0, 1, 1)
+		r, err := d.Edges(t.Context(), Whole)
 		if err != nil {
 			t.Fatal(err)
 		}
 		weights := make([]float32, len(edges))
-		if _, err := r.ReadWeighted(make([]Edge, len(edges)), weights); err != nil {
+		if _, err := r.Read(make([]Edge, len(edges)), weights); err != nil {
 			t.Fatal(err)
 		}
 		parts = append(parts, fmt.Sprint(weights))
 	}
 	if d.Info().NumFeatures > 0 {
-		r, err := d.Features(t.Context())
+		r, err := d.Features(t.Context(), Whole)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestColumnTypes(t *testing.T) {
 		t.Run("table "+nodes, func(t *testing.T) {
 			d := open(t, strings.ReplaceAll("table:%s/split.parquet?nodes=%s/"+nodes, "%s", dir), Options{})
 			numbered(t, d)
-			rows, err := d.Features(t.Context())
+			rows, err := d.Features(t.Context(), Whole)
 			if err != nil {
 				t.Fatal(err)
 			}

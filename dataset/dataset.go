@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/source"
 )
@@ -21,8 +22,8 @@ type (
 	Edge           = graph.Edge
 	EdgeReader     = graph.EdgeReader
 	EdgeRows       = graph.EdgeRows
-	WeightedReader = graph.WeightedReader
 	FeatureRow     = graph.FeatureRow
+	IDs            = column.IDs
 	FeatureReader  = graph.FeatureReader
 	ColumnSelector = graph.ColumnSelector
 	LabelReader    = graph.LabelReader
@@ -34,6 +35,9 @@ type (
 	Column         = graph.Column
 	Input          = source.Input
 )
+
+// Whole is all of a stream.
+var Whole = graph.Whole
 
 // The splits.
 const (

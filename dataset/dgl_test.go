@@ -92,11 +92,11 @@ func TestDGL(t *testing.T) {
 			if info.NumNodes != 4 || info.NumFeatures != 2 || !info.HasSplits || !slices.Equal(info.Classes, []string{"5", "6"}) || !strings.HasSuffix(info.Identity, query) {
 				t.Errorf("%s: %+v", name, info)
 			}
-			first, err := EdgeRange(t.Context(), d, 0, 1, 2)
+			first, err := d.Edges(t.Context(), Share{First: 0, Last: 1, Of: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, err := first.Read(make([]Edge, 9)); name == "csv" && (err != nil || n != 2) {
+			if n, err := first.Read(make([]Edge, 9), nil); name == "csv" && (err != nil || n != 2) {
 				t.Errorf("%s: %d edges in the first half, %v", name, n, err)
 			}
 			_ = first.Close()

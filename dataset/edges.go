@@ -178,10 +178,6 @@ func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 		u.features = ""
 	}
 	d.Stated = u.stated
-	if err := d.openAll(ctx, &u); err != nil {
-		return nil, errors.Join(err, d.Close())
-	}
-	d.Finish()
 	if u.splits != "" && !u.pick.Given {
 		d.Another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
 			u := u
@@ -197,7 +193,7 @@ func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 			return d.Membership, err
 		}
 	}
-	return d, nil
+	return d.Opened(d.openAll(ctx, &u))
 }
 
 // openAll opens the edges last: a file whose rows are the nodes in order states

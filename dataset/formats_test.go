@@ -365,7 +365,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	// Parts that a dataset has not are errors, not empty streams.
-	if _, err := d.Features(t.Context()); err == nil {
+	if _, err := d.Features(t.Context(), Whole); err == nil {
 		t.Error("features without features")
 	}
 	if _, err := d.Splits(t.Context()); err == nil {
@@ -378,13 +378,13 @@ func TestCancel(t *testing.T) {
 	for _, uri := range []string{"edges:" + dir + "/a.txt?features=" + dir + "/f.npy", "synthetic:nodes=10"} {
 		d := open(t, uri, Options{})
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := d.Edges(ctx)
+		r, err := d.Edges(ctx, Whole)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cancel()
 		for err == nil {
-			_, err = r.Read(make([]Edge, 100))
+			_, err = r.Read(make([]Edge, 100), nil)
 		}
 		if !errors.Is(err, context.Canceled) || err == io.EOF {
 			t.Errorf("%s: %v", uri, err)
@@ -455,9 +455,9 @@ func BenchmarkEdges(b *testing.B) {
 			batch := make([]Edge, 1<<15)
 			b.SetBytes(int64(len(f.data)))
 			for b.Loop() {
-				r, err := d.Edges(b.Context())
+				r, err := d.Edges(b.Context(), Whole)
 				for err == nil {
-					_, err = r.Read(batch)
+					_, err = r.Read(batch, nil)
 				}
 				if err != io.EOF {
 					b.Fatal(err)

@@ -61,7 +61,7 @@ func generateTables(ctx context.Context, d Dataset, dir string) (string, error) 
 	at := func(name string) string { return graph.EscapePath(filepath.Join(dir, name)) }
 	info := d.Info()
 	edges, query := "edges.npy", ""
-	files := map[string]content{edges: writeEdges, "labels.csv": writeLabels, "splits.csv": writeSplits}
+	files := map[string]content{edges: edgesAs(npy.Uint32), "labels.csv": writeLabels, "splits.csv": writeSplits}
 	if info.Weighted {
 		delete(files, edges)
 		edges, query = "edges.parquet", "weight=weight&"
@@ -95,45 +95,34 @@ func writeFile(ctx context.Context, path string, d Dataset, write content) error
 	return f.Finish()
 }
 
-// writeEdges writes all sources, then all targets: the edges are drawn twice
-// rather than kept.
-func writeEdges(ctx context.Context, w *bufio.Writer, d Dataset) error {
-	if err := npy.Write(w, npy.Uint32, 2, d.Info().EdgeHint); err != nil {
-		return err
-	}
-	batch := make([]Edge, 4096)
-	for end := range 2 {
-		r, err := d.Edges(ctx)
-		if err != nil {
+// edgesAs writes all sources, then all targets, as numbers of a type: the edges are drawn twice rather than kept.
+func edgesAs(typ npy.Type) content {
+	return func(ctx context.Context, w *bufio.Writer, d Dataset) error {
+		if err := npy.Write(w, typ, 2, d.Info().EdgeHint); err != nil {
 			return err
 		}
-		for {
-			n, err := r.Read(batch)
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
+		for end := range 2 {
+			if err := EachEdges(ctx, d, func(edges []Edge) error {
+				for _, e := range edges {
+					id := binary.LittleEndian.AppendUint64(w.AvailableBuffer(), uint64([]uint32{e.U, e.V}[end]))
+					if _, err := w.Write(id[:typ.Size()]); err != nil {
+						return err
+					}
+				}
+				return nil
+			}); err != nil {
 				return err
 			}
-			for _, e := range batch[:n] {
-				id := e.U
-				if end == 1 {
-					id = e.V
-				}
-				if _, err := w.Write(binary.LittleEndian.AppendUint32(w.AvailableBuffer(), id)); err != nil {
-					return err
-				}
-			}
 		}
+		return nil
 	}
-	return nil
 }
 
 func writeFeatures(ctx context.Context, w *bufio.Writer, d Dataset) error {
 	if err := npy.Write(w, npy.Float32, d.Info().NumNodes, int64(d.Info().NumFeatures)); err != nil {
 		return err
 	}
-	r, err := d.Features(ctx)
+	r, err := d.Features(ctx, Whole)
 	if err != nil {
 		return err
 	}

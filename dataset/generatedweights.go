@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/apache/arrow/go/v14/parquet"
 	"github.com/apache/arrow/go/v14/parquet/compress"
@@ -13,7 +12,7 @@ import (
 	"github.com/apache/arrow/go/v14/parquet/schema"
 )
 
-// weightedRows is the number of rows of a row group, which is held in memory: 12 MiB.
+// weightedRows is the number of rows of a row group, which is held in memory: 16 MiB.
 const weightedRows = 1 << 20
 
 // writeWeightedEdges writes edges as Parquet, with the columns src, dst and weight.
@@ -26,11 +25,6 @@ func writeWeightedEdges(ctx context.Context, w *bufio.Writer, d Dataset) (err er
 			err = failed
 		}
 	}()
-	r, err := WeightedEdgeRange(ctx, d, 0, 1, 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
 	columns, err := weightedColumns()
 	if err != nil {
 		return err
@@ -38,19 +32,13 @@ func writeWeightedEdges(ctx context.Context, w *bufio.Writer, d Dataset) (err er
 	f := file.NewParquetWriter(w, columns, file.WithWriterProps(parquet.NewWriterProperties(
 		parquet.WithDictionaryDefault(false), parquet.WithStats(false), parquet.WithCompression(compress.Codecs.Snappy),
 		parquet.WithCreatedBy("ndls"))))
-	g := newWeightedGroup()
-	for {
-		err := g.read(r)
-		if err == io.EOF {
-			return f.Close()
-		}
-		if err == nil {
-			err = g.write(f.AppendRowGroup())
-		}
-		if err != nil {
-			return err
-		}
+	ends := make([]int32, weightedRows)
+	if err := ReadEdges(ctx, d, Whole, make([]Edge, weightedRows), make([]float32, weightedRows), func(edges []Edge, weights []float32) error {
+		return writeWeightedGroup(f.AppendRowGroup(), edges, weights, ends)
+	}); err != nil {
+		return err
 	}
+	return f.Close()
 }
 
 func weightedColumns() (*schema.GroupNode, error) {
@@ -67,43 +55,9 @@ func weightedColumns() (*schema.GroupNode, error) {
 	return schema.NewGroupNode("schema", parquet.Repetitions.Required, columns, -1)
 }
 
-// weightedGroup is a row group of edges with weights.
-type weightedGroup struct {
-	n       int
-	edges   []Edge // a batch
-	ends    [2][]int32
-	weights []float32
-}
-
-func newWeightedGroup() *weightedGroup {
-	g := &weightedGroup{edges: make([]Edge, 1<<12), weights: make([]float32, weightedRows)}
-	for i := range g.ends {
-		g.ends[i] = make([]int32, weightedRows)
-	}
-	return g
-}
-
-// read fills the group from a reader, or returns io.EOF where no row is left.
-func (g *weightedGroup) read(r WeightedReader) error {
-	for g.n = 0; g.n < weightedRows; {
-		most := min(len(g.edges), weightedRows-g.n)
-		n, err := r.ReadWeighted(g.edges[:most], g.weights[g.n:][:most])
-		if err == io.EOF && g.n > 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for i, e := range g.edges[:n] {
-			g.ends[0][g.n+i], g.ends[1][g.n+i] = int32(e.U), int32(e.V)
-		}
-		g.n += n
-	}
-	return nil
-}
-
-// write writes the group, column by column.
-func (g *weightedGroup) write(to file.SerialRowGroupWriter) error {
+// writeWeightedGroup writes a row group, column by column. ends is as long as edges, or longer.
+func writeWeightedGroup(to file.SerialRowGroupWriter, edges []Edge, weights []float32, ends []int32) error {
+	ends = ends[:len(edges)]
 	for i := range 3 {
 		column, err := to.NextColumn()
 		if err != nil {
@@ -111,9 +65,12 @@ func (g *weightedGroup) write(to file.SerialRowGroupWriter) error {
 		}
 		switch c := column.(type) {
 		case *file.Int32ColumnChunkWriter:
-			_, err = c.WriteBatch(g.ends[i][:g.n], nil, nil)
+			for k, e := range edges {
+				ends[k] = int32([]uint32{e.U, e.V}[i])
+			}
+			_, err = c.WriteBatch(ends, nil, nil)
 		case *file.Float32ColumnChunkWriter:
-			_, err = c.WriteBatch(g.weights[:g.n], nil, nil)
+			_, err = c.WriteBatch(weights, nil, nil)
 		}
 		if err = errors.Join(err, column.Close()); err != nil {
 			return err

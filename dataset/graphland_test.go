@@ -47,7 +47,7 @@ func TestGraphLand(t *testing.T) {
 				t.Errorf("%+v", info)
 			}
 			ds.(Keyed).Number(4, func(key []byte) (uint32, bool) { return uint32(key[len(key)-1]) & 3, true })
-			rows, err := ds.Features(t.Context())
+			rows, err := ds.Features(t.Context(), Whole)
 			if err != nil {
 				t.Fatal(err)
 			}

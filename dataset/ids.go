@@ -13,16 +13,16 @@ import (
 	"ndls/internal/inputid"
 )
 
-// IDs is a list of input ids in a file: a NumPy vector of integers, or text with
-// one id a line, or a column id of text, Parquet or Arrow.
-type IDs struct {
+// idFile is a list of input ids in a file.
+type idFile struct {
 	column.IDs
 	files source.Files
 }
 
-// OpenIDs opens a list of ids. Errors in the file are [ErrData] and name it.
-func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
-	l := &IDs{}
+// OpenIDs opens a list of ids in a file: a NumPy vector of integers, or text with
+// one id a line, or a column id of text, Parquet or Arrow. Errors in the file are [ErrData] and name it.
+func OpenIDs(ctx context.Context, path string) (_ IDs, err error) {
+	l := &idFile{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.files.Close())
@@ -56,9 +56,9 @@ func OpenIDs(ctx context.Context, path string) (_ *IDs, err error) {
 }
 
 // Close closes the file.
-func (l *IDs) Close() error { return errors.Join(l.IDs.Close(), l.files.Close()) }
+func (l *idFile) Close() error { return errors.Join(l.IDs.Close(), l.files.Close()) }
 
-// OpenKeyedIDs opens a list of ids of a type in a table, or in text with an id a line.
-func OpenKeyedIDs(ctx context.Context, path string, t inputid.Type) (*table.IDList, error) {
-	return table.OpenIDs(ctx, path, t)
+// OpenKeyedIDs opens a list of ids of a type in a table, or in text with an id a line. It gives the numbers that find has for them.
+func OpenKeyedIDs(ctx context.Context, path string, t inputid.Type, find func(key []byte) (uint32, bool)) (IDs, error) {
+	return table.OpenIDs(ctx, path, t, find)
 }

@@ -22,7 +22,7 @@ type jsonFeatures struct {
 // openJSONFeatures reads the file once to learn its width.
 func openJSONFeatures(ctx context.Context, src *source.Source, limit graph.IDLimit) (*jsonFeatures, error) {
 	f := &jsonFeatures{src: src, limit: limit}
-	r, err := f.Open(ctx)
+	r, err := f.Open(ctx, Whole)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func openJSONFeatures(ctx context.Context, src *source.Source, limit graph.IDLim
 	return f, nil
 }
 
-func (f *jsonFeatures) Open(ctx context.Context) (FeatureReader, error) {
+func (f *jsonFeatures) Open(ctx context.Context, _ Share) (FeatureReader, error) {
 	j, err := source.OpenJSON(ctx, f.src)
 	if err != nil {
 		return nil, err
@@ -60,8 +60,7 @@ func (f *jsonFeatures) Open(ctx context.Context) (FeatureReader, error) {
 type jsonReader struct {
 	*jsonFeatures
 	*source.JSON
-	done bool
-	row  FeatureRow
+	row FeatureRow
 }
 
 // ReadsFrom names the file.
@@ -69,27 +68,9 @@ func (r *jsonReader) ReadsFrom() string { return r.src.Name }
 
 // Next implements graph.FeatureReader.
 func (r *jsonReader) Next() (FeatureRow, error) {
-	if r.done {
-		return FeatureRow{}, io.EOF
-	}
-	if !r.More() {
-		r.done = true
-		err := r.Expect('}', "the end of the object")
-		if err == nil {
-			err = r.Finish()
-		}
-		if err == nil {
-			err = io.EOF
-		}
-		return FeatureRow{}, err
-	}
-	key, err := r.Key()
+	id, err := r.NextID(&r.limit)
 	if err != nil {
 		return FeatureRow{}, err
-	}
-	id, problem := r.limit.Parse([]byte(key))
-	if problem != "" {
-		return FeatureRow{}, r.Bad("%s", problem)
 	}
 	r.row.ID = id
 	err = r.list()

@@ -148,7 +148,7 @@ func TestOGBParts(t *testing.T) {
 		if info := d.Info(); info.HasLabels || info.HasSplits || info.NumFeatures != 0 || info.NumNodes != 4 {
 			t.Errorf("%s: %+v", name, info)
 		}
-		if _, err := d.Features(t.Context()); err == nil {
+		if _, err := d.Features(t.Context(), Whole); err == nil {
 			t.Errorf("%s: features", name)
 		}
 		if _, err := d.Labels(t.Context()); err == nil {

@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
 	"slices"
@@ -202,14 +201,21 @@ func openPapers(_ context.Context, rest string, o Options) (Dataset, error) {
 	return g.dataset(o), nil
 }
 
+// papersDataset is the graph as a dataset.
+type papersDataset struct {
+	*counted
+	g *papers
+}
+
 func (g *papers) dataset(o Options) *papersDataset {
 	g.prepare()
 	d := &papersDataset{g: g, counted: &counted{
 		info: Info{
 			Name: "papers100m", Identity: g.identity(), NumNodes: g.nodes,
-			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges, CutsFeatures: true,
 		},
 		nodes: g.nodes, rows: g.edges, edge: g.edge,
+		labelled: g.labelled, labelledNode: g.labelledNode, label: g.class, split: g.split,
 	}}
 	if !o.NoFeatures {
 		d.info.NumFeatures, d.feature = papersFeatures, g.feature
@@ -432,56 +438,4 @@ func (g *papers) split(j int64) Split {
 		return Valid
 	}
 	return Test
-}
-
-// papersDataset has labels and splits of some of its nodes only.
-type papersDataset struct {
-	*counted
-	g *papers
-}
-
-func (d *papersDataset) Labels(ctx context.Context) (LabelReader, error) {
-	return &papersLabels{papersLabelled{g: d.g, ctx: ctx}}, nil
-}
-
-func (d *papersDataset) Splits(ctx context.Context) (SplitReader, error) {
-	return &papersSplits{papersLabelled{g: d.g, ctx: ctx}}, nil
-}
-
-// papersLabelled counts the labelled nodes.
-type papersLabelled struct {
-	g    *papers
-	ctx  context.Context
-	next int64
-}
-
-func (r *papersLabelled) Close() error { return nil }
-
-func (r *papersLabelled) step() (int64, error) {
-	if r.next == r.g.labelled {
-		return 0, io.EOF
-	}
-	r.next++
-	return r.next - 1, r.ctx.Err()
-}
-
-type papersLabels struct{ papersLabelled }
-
-func (r *papersLabels) Next() (uint32, int32, error) {
-	j, err := r.step()
-	if err != nil {
-		return 0, 0, err
-	}
-	node := r.g.labelledNode(j)
-	return uint32(node), r.g.class(node), nil
-}
-
-type papersSplits struct{ papersLabelled }
-
-func (r *papersSplits) Next() (uint32, Split, error) {
-	j, err := r.step()
-	if err != nil {
-		return 0, NoSplit, err
-	}
-	return uint32(r.g.labelledNode(j)), r.g.split(j), nil
 }

@@ -240,8 +240,8 @@ func TestPapersFiles(t *testing.T) {
 	if err1 != nil || err2 != nil || !maps.Equal(as, bs) {
 		t.Errorf("splits differ: %v, %v", err1, err2)
 	}
-	af, err1 := a.Features(t.Context())
-	bf, err2 := b.Features(t.Context())
+	af, err1 := a.Features(t.Context(), Whole)
+	bf, err2 := b.Features(t.Context(), Whole)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}

@@ -81,29 +81,11 @@ func writePapers(ctx context.Context, w *bufio.Writer, d *papersDataset) error {
 	}
 	return writeNPZ(
 		w,
-		npzMember{"edge_index", func(w *bufio.Writer) error { return writeEdgeIndex(ctx, w, d) }},
+		npzMember{"edge_index", func(w *bufio.Writer) error { return edgesAs(npy.Int64)(ctx, w, d) }},
 		npzMember{"node_feat", func(w *bufio.Writer) error { return writeFeatures(ctx, w, d) }},
 		npzMember{"num_nodes_list", count(d.g.nodes)},
 		npzMember{"num_edges_list", count(d.g.edges)},
 	)
-}
-
-// writeEdgeIndex writes all sources, then all targets, as int64.
-func writeEdgeIndex(ctx context.Context, w *bufio.Writer, d *papersDataset) error {
-	if err := npy.Write(w, npy.Int64, 2, d.rows); err != nil {
-		return err
-	}
-	for _, end := range []func(Edge) uint32{func(e Edge) uint32 { return e.U }, func(e Edge) uint32 { return e.V }} {
-		for i := range d.rows {
-			if i%4096 == 0 && ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if _, err := w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), uint64(end(d.edge(i))))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func writePapersLabels(ctx context.Context, w *bufio.Writer, d *papersDataset) error {

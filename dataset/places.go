@@ -54,7 +54,7 @@ func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
 // them.
 func LackingFeatures(ctx context.Context, ds Dataset, id uint32, count int64) error {
 	name := ds.Info().Name
-	r, err := ds.Features(ctx)
+	r, err := ds.Features(ctx, Whole)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 	p := &partRows{name: ds.Info().Name}
 	switch part {
 	case FeatureRows:
-		r, err := ds.Features(ctx)
+		r, err := ds.Features(ctx, Whole)
 		if err != nil {
 			return nil, err
 		}
@@ -134,17 +134,12 @@ func (p *partRows) nodeName(id uint32) string { return NodeName(p.reader, id) }
 // features, labels or splits has read last. id is the value of the row, which is a number if ids
 // are numbered.
 func NodeName(reader any, id uint32) string {
-	if r, ok := reader.(interface{ NodeName() string }); ok {
-		if name := r.NodeName(); name != "" {
-			return name
-		}
+	if name := graph.NodeName(reader); name != "" {
+		return name
 	}
 	return strconv.FormatUint(uint64(id), 10)
 }
 
 func (p *partRows) Position() string {
-	if r, ok := p.reader.(interface{ Position() string }); ok {
-		return r.Position()
-	}
-	return graph.RowOf(p.name, p.row-1)
+	return graph.Position(p.reader, graph.RowOf(p.name, p.row-1))
 }

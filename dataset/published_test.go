@@ -30,7 +30,7 @@ func open(t testing.TB, uri string, o Options) Dataset {
 
 // readEdges collects all edges with batches of an odd size.
 func readEdges(d Dataset, batch int) ([]Edge, error) {
-	r, err := d.Edges(context.Background())
+	r, err := d.Edges(context.Background(), Whole)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func readEdges(d Dataset, batch int) ([]Edge, error) {
 	var all []Edge
 	buf := make([]Edge, batch)
 	for {
-		n, err := r.Read(buf)
+		n, err := r.Read(buf, nil)
 		if err == io.EOF {
 			return all, nil
 		}
@@ -57,7 +57,7 @@ type row struct {
 }
 
 func readFeatures(d Dataset) ([]row, error) {
-	r, err := d.Features(context.Background())
+	r, err := d.Features(context.Background(), Whole)
 	if err != nil {
 		return nil, err
 	}
@@ -429,7 +429,7 @@ func TestTwitterAttributes(t *testing.T) {
 	if n := d.Info().NumFeatures; n != 1007 {
 		t.Fatalf("%d features", n)
 	}
-	r, err := d.Features(t.Context())
+	r, err := d.Features(t.Context(), Whole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -285,7 +285,7 @@ func TestMAG240M(t *testing.T) {
 	for _, dir := range []string{dir, filepath.Join(dir, "mag240m_kddcup2021")} {
 		d := open(t, "mag240m:"+dir, Options{})
 		isPath4(t, d)
-		if info := d.Info(); info.NumNodes != 4 || info.NumFeatures != 2 || !info.HasLabels || !info.HasSplits || info.EdgeHint != 3 || !CutsFeatures(d) {
+		if info := d.Info(); info.NumNodes != 4 || info.NumFeatures != 2 || !info.HasLabels || !info.HasSplits || info.EdgeHint != 3 || !d.Info().CutsFeatures {
 			t.Errorf("%+v", info)
 		}
 	}
@@ -341,7 +341,7 @@ func TestIGB(t *testing.T) {
 		"rawedge": change(good, p+"paper__cites__paper/edge_index.npy", pairs[len(pairs)-24:]),
 	} {
 		d := open(t, "igb:"+writeTree(t, files)+",size=large,nodes=4", Options{})
-		if info := d.Info(); info.NumNodes != 4 || info.NumFeatures != 1024 || !CutsFeatures(d) || len(info.Classes) != 2 || info.EdgeHint != 3 {
+		if info := d.Info(); info.NumNodes != 4 || info.NumFeatures != 1024 || !d.Info().CutsFeatures || len(info.Classes) != 2 || info.EdgeHint != 3 {
 			t.Errorf("%s: %+v", name, info)
 		}
 		rows, err := readFeatures(d)

@@ -27,13 +27,13 @@ func inRanges(t *testing.T, ds Dataset, of int, cuts ...int) (all []Edge, busy i
 	t.Helper()
 	first := 0
 	for _, last := range append(cuts, of) {
-		r, err := EdgeRange(t.Context(), ds, first, last, of)
+		r, err := ds.Edges(t.Context(), Share{First: first, Last: last, Of: of})
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := len(all)
 		for batch := make([]Edge, 3); ; {
-			n, err := r.Read(batch)
+			n, err := r.Read(batch, nil)
 			if err == io.EOF {
 				break
 			}
@@ -125,14 +125,14 @@ func TestEdgeRanges(t *testing.T) {
 			var reading sync.WaitGroup
 			for i := range parts {
 				reading.Go(func() {
-					r, err := EdgeRange(t.Context(), ds, i*128, (i+1)*128, 1024)
+					r, err := ds.Edges(t.Context(), Share{First: i * 128, Last: (i + 1) * 128, Of: 1024})
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					for batch := make([]Edge, 7); err == nil; {
 						var n int
-						n, err = r.Read(batch)
+						n, err = r.Read(batch, nil)
 						parts[i] = append(parts[i], batch[:n]...)
 					}
 					if err := r.Close(); err != nil {
@@ -186,19 +186,19 @@ func TestFeatureRanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer ds.Close()
-			if CutsFeatures(ds) != c.cut {
+			if ds.Info().CutsFeatures != c.cut {
 				t.Fatalf("the rows can be cut: %v, want %v", !c.cut, c.cut)
 			}
 			if !c.cut {
 				return
 			}
 			for _, cuts := range [][]int{{0, 1024}, {0, 512, 1024}, {0, 1, 2, 3, 1024}, {0, 100, 101, 700, 1023, 1024}} {
-				whole, err := ds.Features(t.Context())
+				whole, err := ds.Features(t.Context(), Whole)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for i := range cuts[1:] {
-					part, err := ds.(FeatureRangeReader).FeatureRange(t.Context(), cuts[i], cuts[i+1], 1024)
+					part, err := ds.Features(t.Context(), Share{First: cuts[i], Last: cuts[i+1], Of: 1024})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -243,12 +243,12 @@ func TestEdgeRangeNamesTheLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ds.Close()
-	r, err := EdgeRange(t.Context(), ds, 512, 1024, 1024)
+	r, err := ds.Edges(t.Context(), Share{First: 512, Last: 1024, Of: 1024})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Read(make([]Edge, 1000)); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "e.csv line 301") {
+	if _, err := r.Read(make([]Edge, 1000), nil); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "e.csv line 301") {
 		t.Error(err)
 	}
 }

@@ -148,9 +148,9 @@ func (g *synthetic) dataset(o Options) *counted {
 	c := &counted{
 		info: Info{
 			Name: "synthetic", Identity: g.identity(), NumNodes: g.nodes, NumFeatures: g.features,
-			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges,
+			HasLabels: true, HasSplits: true, EdgeHint: g.edges, SizeHint: 8 * g.edges, CutsFeatures: true,
 		},
-		nodes: g.nodes, rows: g.edges,
+		nodes: g.nodes, rows: g.edges, labelled: g.nodes,
 		edge:  g.edge,
 		label: func(v int64) int32 { return int32(g.rank(v) % g.classes) },
 		split: g.split,

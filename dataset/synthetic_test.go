@@ -136,15 +136,15 @@ func TestSyntheticLearnable(t *testing.T) {
 // options of the generator.
 func TestSyntheticPinned(t *testing.T) {
 	d := open(t, "synthetic:", Options{})
-	r, err := d.Edges(t.Context())
+	r, err := d.Edges(t.Context(), Whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make([]Edge, 3)
-	if _, err := r.Read(got); err != nil {
+	if _, err := r.Read(got, nil); err != nil {
 		t.Fatal(err)
 	}
-	f, err := d.Features(t.Context())
+	f, err := d.Features(t.Context(), Whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,9 +237,9 @@ func BenchmarkSynthetic(b *testing.B) {
 	b.Run("edges", func(b *testing.B) {
 		n := 0
 		for b.Loop() {
-			r, _ := d.Edges(b.Context())
+			r, _ := d.Edges(b.Context(), Whole)
 			for {
-				m, err := r.Read(batch)
+				m, err := r.Read(batch, nil)
 				if err != nil {
 					break
 				}
@@ -249,10 +249,10 @@ func BenchmarkSynthetic(b *testing.B) {
 		b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "edges/s")
 	})
 	b.Run("features", func(b *testing.B) {
-		r, _ := d.Features(b.Context())
+		r, _ := d.Features(b.Context(), Whole)
 		for i := range b.N {
 			if i%100_000 == 0 {
-				r, _ = d.Features(b.Context())
+				r, _ = d.Features(b.Context(), Whole)
 			}
 			if _, err := r.Next(); err != nil {
 				b.Fatal(err)
@@ -267,11 +267,11 @@ func TestFeatureColumns(t *testing.T) {
 		d := open(t, uri, Options{})
 		width := d.Info().NumFeatures
 		for _, part := range [][2]int{{0, width}, {16, 32}, {width - 7, width}, {3, 4}, {5, 10}} {
-			whole, err := d.Features(t.Context())
+			whole, err := d.Features(t.Context(), Whole)
 			if err != nil {
 				t.Fatal(err)
 			}
-			some, err := d.Features(t.Context())
+			some, err := d.Features(t.Context(), Whole)
 			if err != nil {
 				t.Fatal(err)
 			}

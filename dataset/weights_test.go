@@ -22,12 +22,12 @@ func weightsOf(t testing.TB, ds Dataset, parts int) (list []string, err error) {
 	t.Helper()
 	batch, weights := make([]Edge, 3), make([]float32, 3)
 	for p := range parts {
-		r, err := WeightedEdgeRange(context.Background(), ds, p, p+1, parts)
+		r, err := ds.Edges(context.Background(), Share{First: p, Last: p + 1, Of: parts})
 		if err != nil {
 			return nil, err
 		}
 		for {
-			n, err := r.ReadWeighted(batch, weights)
+			n, err := r.Read(batch, weights)
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -264,17 +264,17 @@ func TestGeneratedWeights(t *testing.T) {
 		if !IsWeighted(ds.Info().Identity) || plain.Info().Weighted {
 			t.Errorf("%+v", ds.Info())
 		}
-		r, err := WeightedEdgeRange(t.Context(), ds, 0, 1, 1)
+		r, err := ds.Edges(t.Context(), Whole)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plain.Edges(t.Context())
+		p, err := plain.Edges(t.Context(), Whole)
 		if err != nil {
 			t.Fatal(err)
 		}
 		edges, weights, same := make([]Edge, 3000), make([]float32, 3000), make([]Edge, 3000)
-		n, err := r.ReadWeighted(edges, weights)
-		if _, err2 := p.Read(same); err != nil || err2 != nil || n != 3000 || !slices.Equal(edges, same) {
+		n, err := r.Read(edges, weights)
+		if _, err2 := p.Read(same, nil); err != nil || err2 != nil || n != 3000 || !slices.Equal(edges, same) {
 			t.Fatal(n, err, err2)
 		}
 		seen := map[[2]uint32]float32{}

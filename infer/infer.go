@@ -264,7 +264,7 @@ func (j *job) readFeatures(ctx context.Context) (err error) {
 	if j.features, err = j.temp(); err != nil {
 		return err
 	}
-	in, err := j.ds.Features(ctx)
+	in, err := j.ds.Features(ctx, dataset.Whole)
 	if err != nil {
 		return err
 	}

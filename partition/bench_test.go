@@ -21,8 +21,8 @@ type skewed struct {
 	rows int
 }
 
-func (s *skewed) EdgeRange(_ context.Context, first, last, of int) (dataset.EdgeReader, error) {
-	return &skewedEdges{next: s.rows * first / of, end: s.rows * last / of, nodes: uint64(s.info.NumNodes)}, nil
+func (s *skewed) Edges(_ context.Context, of dataset.Share) (dataset.EdgeReader, error) {
+	return &skewedEdges{next: s.rows * of.First / of.Of, end: s.rows * of.Last / of.Of, nodes: uint64(s.info.NumNodes)}, nil
 }
 
 type skewedEdges struct {
@@ -30,7 +30,8 @@ type skewedEdges struct {
 	nodes     uint64
 }
 
-func (r *skewedEdges) Read(batch []dataset.Edge) (int, error) {
+// Read implements dataset.EdgeReader. Rows of an edge have one weight.
+func (r *skewedEdges) Read(batch []dataset.Edge, weights []float32) (int, error) {
 	n := min(r.end-r.next, len(batch))
 	if n == 0 {
 		return 0, io.EOF
@@ -41,16 +42,11 @@ func (r *skewedEdges) Read(batch []dataset.Edge) (int, error) {
 		batch[i] = dataset.Edge{U: uint32(square * r.nodes >> 24), V: uint32(h >> 32 * r.nodes >> 32)}
 	}
 	r.next += n
-	return n, nil
-}
-
-// ReadWeighted implements dataset.WeightedReader. Rows of an edge have one weight.
-func (r *skewedEdges) ReadWeighted(batch []dataset.Edge, weights []float32) (int, error) {
-	n, err := r.Read(batch)
-	for i, e := range batch[:n] {
+	for i := range weights[:min(n, len(weights))] {
+		e := batch[i]
 		weights[i] = 1 + float32(rng.Hash(2, uint64(min(e.U, e.V)), uint64(max(e.U, e.V)))%100)
 	}
-	return n, err
+	return n, nil
 }
 
 func (r *skewedEdges) Close() error { return nil }

@@ -41,7 +41,7 @@
 // One worker executes all steps in one task ([Run]): the step order then counts degrees and writes the node table, and sorted keys stay in
 // memory and in the scratch folder. Several workers share the pieces of a step ([Execute]). A piece leaves a run file ([extsort.RunFile])
 // in the run directory, in which a later step finds and reads any range of keys. Split, merge, count, gather, relabel and deal have up to
-// 1,024 pieces: parts of the input ([dataset.EdgeRange]), then ranges with equal numbers of keys. A list that can only be read from its
+// 1,024 pieces: parts of the input ([dataset.Share]), then ranges with equal numbers of keys. A list that can only be read from its
 // beginning is one part.
 //
 // Files of edges end where an interval ends, and where they would have more than 2^26 edges or a 1,024th of all, whichever is more: at a

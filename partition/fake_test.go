@@ -44,36 +44,23 @@ type fake struct {
 
 func (f *fake) Info() dataset.Info {
 	info := f.info
-	info.HasLabels, info.HasSplits = f.labels != nil, f.splits != nil
+	info.HasLabels, info.HasSplits, info.CutsFeatures = f.labels != nil, f.splits != nil, f.cuts
 	if info.Name == "" {
 		info.Name = "fake"
 	}
 	return info
 }
 
-func (f *fake) Edges(context.Context) (dataset.EdgeReader, error) {
-	return &fakeEdges{f: f, end: len(f.edges)}, nil
+func (f *fake) Edges(_ context.Context, s dataset.Share) (dataset.EdgeReader, error) {
+	return &fakeEdges{f: f, at: len(f.edges) * s.First / s.Of, end: len(f.edges) * s.Last / s.Of}, nil
 }
 
-func (f *fake) EdgeRange(_ context.Context, first, last, of int) (dataset.EdgeReader, error) {
-	return &fakeEdges{f: f, at: len(f.edges) * first / of, end: len(f.edges) * last / of}, nil
-}
-
-func (f *fake) Features(context.Context) (dataset.FeatureReader, error) {
-	if f.idRows {
-		return &idRows{left: f.info.NumNodes}, nil
-	}
-	return &fakeRows[dataset.FeatureRow]{rows: f.features}, nil
-}
-
-func (f *fake) CutsFeatures() bool { return f.cuts }
-
-func (f *fake) FeatureRange(_ context.Context, first, last, of int) (dataset.FeatureReader, error) {
+func (f *fake) Features(_ context.Context, s dataset.Share) (dataset.FeatureReader, error) {
 	if n := int(f.info.NumNodes); f.idRows {
-		return &idRows{left: int64(n - n*first/of), until: int64(n - n*last/of)}, nil
+		return &idRows{left: int64(n - n*s.First/s.Of), until: int64(n - n*s.Last/s.Of)}, nil
 	}
 	n := len(f.features)
-	return &fakeRows[dataset.FeatureRow]{rows: f.features[n*first/of : n*last/of]}, nil
+	return &fakeRows[dataset.FeatureRow]{rows: f.features[n*s.First/s.Of : n*s.Last/s.Of]}, nil
 }
 
 func (f *fake) Labels(context.Context) (dataset.LabelReader, error) {
@@ -91,7 +78,7 @@ type fakeEdges struct {
 	at, end int
 }
 
-func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
+func (r *fakeEdges) Read(batch []dataset.Edge, weights []float32) (int, error) {
 	if r.f.onEdges != nil {
 		if err := r.f.onEdges(r.at); err != nil {
 			return 0, err
@@ -102,16 +89,10 @@ func (r *fakeEdges) Read(batch []dataset.Edge) (int, error) {
 		return 0, io.EOF
 	}
 	r.at += n
-	return n, nil
-}
-
-// ReadWeighted implements dataset.WeightedReader.
-func (r *fakeEdges) ReadWeighted(batch []dataset.Edge, weights []float32) (int, error) {
-	n, err := r.Read(batch)
-	for i, e := range batch[:n] {
-		weights[i] = r.f.weight(min(e.U, e.V), max(e.U, e.V))
+	for i := range weights[:min(n, len(weights))] {
+		weights[i] = r.f.weight(min(batch[i].U, batch[i].V), max(batch[i].U, batch[i].V))
 	}
-	return n, err
+	return n, nil
 }
 
 func (r *fakeEdges) Close() error { return nil }

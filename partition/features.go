@@ -259,7 +259,7 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 	meter := progress.Start(ctx, "reading features", w.ids.n, "rows")
 	defer meter.Done()
 	put := func(b *featureRows) error { return w.put(ctx, b, meter) }
-	if threads > 1 && w.readers > 1 && dataset.CutsFeatures(w.ds) {
+	if threads > 1 && w.readers > 1 && w.info.CutsFeatures {
 		return inParts(ctx, w.readers, w.part, func(ctx context.Context) func(steps.Piece) error {
 			batch := &w.newBatches(1, w.width())[0]
 			return func(p steps.Piece) (err error) {

@@ -165,7 +165,7 @@ func (j fitting) find(ctx context.Context) (*prepare.Columns, error) {
 		defer readers.release()
 		meter := progress.Start(ctx, "looking at features", max(j.info.NumNodes, 0), "rows")
 		defer meter.Done()
-		if readers.n == 1 || !dataset.CutsFeatures(j.ds) {
+		if readers.n == 1 || !j.info.CutsFeatures {
 			return j.visit(ctx, allSlices, meter, visitor())
 		}
 		err = inParts(ctx, readers.n, allSlices, func(ctx context.Context) func(steps.Piece) error {
@@ -210,11 +210,7 @@ func (j fitting) visit(ctx context.Context, p steps.Piece, meter *progress.Meter
 
 // openFeatures opens a part of the rows, if the dataset can be cut, or all rows: as features, once the columns are known.
 func (j fitting) openFeatures(ctx context.Context, p steps.Piece) (r dataset.FeatureReader, err error) {
-	if p == allSlices {
-		r, err = j.ds.Features(ctx)
-	} else {
-		r, err = j.ds.(dataset.FeatureRangeReader).FeatureRange(ctx, p.First, p.Last, Slices)
-	}
+	r, err = j.ds.Features(ctx, dataset.Share{First: p.First, Last: p.Last, Of: Slices})
 	if err != nil || j.columns == nil {
 		return r, err
 	}

@@ -86,7 +86,7 @@ func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) b
 
 // eachRow visits rows of features until visit returns false.
 func eachRow(ctx context.Context, ds dataset.Dataset, visit func(row dataset.FeatureRow) bool) (err error) {
-	r, err := ds.Features(ctx)
+	r, err := ds.Features(ctx, dataset.Whole)
 	if err != nil {
 		return err
 	}

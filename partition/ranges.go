@@ -98,7 +98,7 @@ func (j ordering) readRest(ctx context.Context, save saver) (err error) {
 	defer j.numbering().free()
 	if j.wantFeatures() {
 		j.ordered.Panels = packed.Panels(j.info.NumFeatures)
-		j.ordered.CutsFeatures = dataset.CutsFeatures(j.ds)
+		j.ordered.CutsFeatures = j.info.CutsFeatures
 		if err := j.tiling().chooseNorm(ctx); err != nil {
 			return err
 		}

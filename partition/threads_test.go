@@ -42,8 +42,14 @@ func (g *gathering) wait() error {
 	}
 }
 
-func (g *gathered) EdgeRange(ctx context.Context, first, last, of int) (dataset.EdgeReader, error) {
-	r, err := g.fake.EdgeRange(ctx, first, last, of)
+func (g *gathered) Info() dataset.Info {
+	info := g.fake.Info()
+	info.CutsFeatures = true
+	return info
+}
+
+func (g *gathered) Edges(ctx context.Context, s dataset.Share) (dataset.EdgeReader, error) {
+	r, err := g.fake.Edges(ctx, s)
 	return &gatheredEdges{EdgeReader: r, with: g.edges}, err
 }
 
@@ -53,22 +59,22 @@ type gatheredEdges struct {
 	past bool
 }
 
-func (r *gatheredEdges) Read(batch []dataset.Edge) (int, error) {
+func (r *gatheredEdges) Read(batch []dataset.Edge, weights []float32) (int, error) {
 	if !r.past {
 		if err := r.with.wait(); err != nil {
 			return 0, err
 		}
 		r.past = true
 	}
-	return r.EdgeReader.Read(batch)
+	return r.EdgeReader.Read(batch, weights)
 }
 
-func (g *gathered) CutsFeatures() bool { return true }
-
-func (g *gathered) FeatureRange(_ context.Context, first, last, of int) (dataset.FeatureReader, error) {
-	n := len(g.fake.features)
-	rows := g.fake.features[n*first/of : n*last/of]
-	return &gatheredRows{FeatureReader: &fakeRows[dataset.FeatureRow]{rows: rows}, with: g.features}, nil
+func (g *gathered) Features(ctx context.Context, s dataset.Share) (dataset.FeatureReader, error) {
+	r, err := g.fake.Features(ctx, s)
+	if s.IsWhole() {
+		return r, err
+	}
+	return &gatheredRows{FeatureReader: r, with: g.features}, err
 }
 
 type gatheredRows struct {

@@ -114,7 +114,7 @@ func averaged(t *testing.T, d dataset.Dataset, hops int) (p Problem, values []fl
 
 func features(t *testing.T, d dataset.Dataset, n, width int) []float32 {
 	t.Helper()
-	in, err := d.Features(t.Context())
+	in, err := d.Features(t.Context(), dataset.Whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func features(t *testing.T, d dataset.Dataset, n, width int) []float32 {
 
 func adjacency(t *testing.T, d dataset.Dataset, n int) [][]int {
 	t.Helper()
-	in, err := d.Edges(t.Context())
+	in, err := d.Edges(t.Context(), dataset.Whole)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func adjacency(t *testing.T, d dataset.Dataset, n int) [][]int {
 	neighbours, seen := make([][]int, n), map[dataset.Edge]bool{}
 	buf := make([]dataset.Edge, 1024)
 	drain(t, func() error {
-		k, err := in.Read(buf)
+		k, err := in.Read(buf, nil)
 		for _, e := range buf[:k] {
 			if e.U > e.V {
 				e.U, e.V = e.V, e.U

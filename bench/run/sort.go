@@ -75,12 +75,12 @@ func addPairs(ctx context.Context, d dataset.Dataset, threads int, to *extsort.S
 		workers.Go(func() error {
 			batch, keys := make([]dataset.Edge, 1<<13), make([]uint64, 0, 1<<14)
 			for i := next.Add(1) - 1; i < int64(threads*edgeParts); i = next.Add(1) - 1 {
-				r, err := dataset.EdgeRange(ctx, d, int(i), int(i+1), threads*edgeParts)
+				r, err := d.Edges(ctx, dataset.Share{First: int(i), Last: int(i + 1), Of: threads * edgeParts})
 				if err != nil {
 					return err
 				}
 				for {
-					n, err := r.Read(batch)
+					n, err := r.Read(batch, nil)
 					if err == io.EOF {
 						break
 					}

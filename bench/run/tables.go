@@ -394,14 +394,14 @@ func readEdges(ctx context.Context, uri string) error {
 		return err
 	}
 	defer d.Close()
-	r, err := d.Edges(ctx)
+	r, err := d.Edges(ctx, dataset.Whole)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	o := outcome{Sums: make([]uint64, 2)}
 	for batch := make([]dataset.Edge, 1<<14); ; {
-		n, err := r.Read(batch)
+		n, err := r.Read(batch, nil)
 		if err == io.EOF {
 			break
 		}

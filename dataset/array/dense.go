@@ -46,12 +46,8 @@ type Dense struct {
 // AllowMissing makes NaN stand for a value that is missing.
 func (f *Dense) AllowMissing() { f.Holes = true }
 
-func (f *Dense) Open(ctx context.Context) (graph.FeatureReader, error) {
-	return f.OpenShare(ctx, graph.Share{First: 0, Last: 1, Of: 1})
-}
-
-// OpenShare opens some of the rows.
-func (f *Dense) OpenShare(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
+// Open implements [graph.FeatureSource].
+func (f *Dense) Open(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
 	rows := f.Rows()
 	lo, hi := s.Bounds(rows)
 	e, err := f.Vector.Open(ctx, lo*int64(f.Width))

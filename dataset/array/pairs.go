@@ -18,6 +18,8 @@ type Edges struct {
 	limit graph.IDLimit
 	// targets, unless nil, is where the targets are; v then has the sources alone.
 	targets *Vector
+	// weights, unless nil, has the weight of each edge.
+	weights *Vector
 }
 
 // OpenEdges reads the header of a NumPy file of edges. Either order of storage
@@ -70,48 +72,56 @@ func EdgesBetween(sources, targets Vector, limit graph.IDLimit) (*Edges, error) 
 	return &Edges{v: sources, M: sources.N, limit: limit, targets: &targets}, nil
 }
 
-func (e *Edges) Open(ctx context.Context) (graph.EdgeReader, error) { return e.openRows(ctx, 0, e.M) }
-
-// openRows reads rows [lo, hi).
-func (e *Edges) openRows(ctx context.Context, lo, hi int64) (graph.EdgeReader, error) {
-	targets, first := e.v, e.M+lo
+// Open implements [graph.EdgeSource].
+func (e *Edges) Open(ctx context.Context, s graph.Share) (_ graph.EdgeReader, err error) {
+	if !e.canCut() {
+		s = s.Uncut()
+	}
+	r := &edgeReader{Edges: e}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	r.row, r.end = s.Bounds(e.M)
+	sources, targets, first := r.row, e.v, e.M+r.row
 	switch {
 	case e.targets != nil:
-		targets, first = *e.targets, lo
+		targets, first = *e.targets, r.row
 	case !e.split:
-		u, err := e.v.Integers(ctx, 2*lo)
-		return &edgeReader{Edges: e, u: u, v: u, row: lo, end: hi}, err
+		sources *= 2
 	}
-	u, err := e.v.Integers(ctx, lo)
-	if err != nil {
+	if r.u, err = e.v.Integers(ctx, sources); err != nil {
 		return nil, err
 	}
-	v, err := targets.Integers(ctx, first)
-	if err != nil {
-		return nil, errors.Join(err, u.Close())
+	if r.v = r.u; e.split || e.targets != nil {
+		if r.v, err = targets.Integers(ctx, first); err != nil {
+			return nil, err
+		}
 	}
-	return &edgeReader{Edges: e, u: u, v: v, row: lo, end: hi}, nil
+	if e.weights != nil {
+		r.w, err = e.weights.Numbers(ctx, r.row)
+	}
+	return r, err
+}
+
+// canCut reports whether edges can be read from the middle.
+func (e *Edges) canCut() bool {
+	return e.v.canCut() && (e.targets == nil || e.targets.canCut()) && (e.weights == nil || e.weights.canCut())
 }
 
 type edgeReader struct {
 	*Edges
-	u, v     *cursor[int64] // the same where the ends of an edge are neighbours
+	u, v     *cursor[int64]   // the same where the ends of an edge are neighbours
+	w        *cursor[float32] // nil without weights
 	row, end int64
 }
 
-func (r *edgeReader) Read(batch []graph.Edge) (int, error) {
-	n := int(min(int64(len(batch)), r.end-r.row))
-	if n == 0 && len(batch) > 0 {
-		if r.end < r.M {
-			return 0, io.EOF
-		}
-		if r.targets != nil {
-			if _, err := r.u.Next(); err != io.EOF {
-				return 0, err
-			}
-		}
-		_, err := r.v.Next()
-		return 0, err
+// Read implements [graph.EdgeReader].
+func (r *edgeReader) Read(edges []graph.Edge, weights []float32) (int, error) {
+	n := int(min(int64(len(edges)), r.end-r.row))
+	if n == 0 && len(edges) > 0 {
+		return 0, r.finish(weights != nil)
 	}
 	for i := range n {
 		u, err := r.u.Next()
@@ -127,99 +137,68 @@ func (r *edgeReader) Read(batch []graph.Edge) (int, error) {
 				return 0, graph.BadData(r.Edges.v.Name, "edge %d: %s", r.row, r.limit.Check(id, r.Edges.v.Type == npy.Uint64))
 			}
 		}
-		batch[i] = graph.Edge{U: uint32(u), V: uint32(v)}
+		edges[i] = graph.Edge{U: uint32(u), V: uint32(v)}
+		if weights != nil {
+			if weights[i], err = weightOf(r.w, r.row); err != nil {
+				return 0, err
+			}
+		}
 		r.row++
 	}
 	return n, nil
 }
 
-func (r *edgeReader) Close() error {
-	if r.u == r.v {
-		return r.u.Close()
+// finish returns io.EOF, once all arrays have been read to their ends, where the share ends with them.
+func (r *edgeReader) finish(weighted bool) (err error) {
+	if r.end < r.M {
+		return io.EOF
 	}
-	return errors.Join(r.u.Close(), r.v.Close())
+	if _, err = r.u.Next(); err == io.EOF && r.v != r.u {
+		_, err = r.v.Next()
+	}
+	if err == io.EOF && weighted {
+		_, err = r.w.Next()
+	}
+	return err
 }
 
-// Weighted is a list of edges with a vector of their weights.
-type Weighted struct {
-	*Edges
-	weights Vector
+// weightOf reads the weight of an edge.
+func weightOf(c *cursor[float32], edge int64) (float32, error) {
+	w, err := c.Next()
+	if err != nil {
+		return 0, err
+	}
+	if _, problem := graph.Weight(float64(w)); problem != "" {
+		return 0, graph.BadData(c.V.Name, "edge %d: %s", edge, problem)
+	}
+	return w, nil
+}
+
+// Close closes the arrays.
+func (r *edgeReader) Close() (err error) {
+	if r.u != nil {
+		err = r.u.Close()
+	}
+	if r.v != nil && r.v != r.u {
+		err = errors.Join(err, r.v.Close())
+	}
+	if r.w != nil {
+		err = errors.Join(err, r.w.Close())
+	}
+	return err
 }
 
 // WithWeights takes entry i of a vector for the weight of edge i.
-func (e *Edges) WithWeights(v Vector, shape []int64) (*Weighted, error) {
+func (e *Edges) WithWeights(v Vector, shape []int64) (*Edges, error) {
 	if v.N != e.M || len(shape) == 0 || shape[0] != e.M {
 		return nil, graph.BadData(v.Name, "has shape %v, and there are %d edges: a vector with one weight for each edge is needed", shape, e.M)
 	}
 	if v.Type == npy.Bool {
 		return nil, graph.BadData(v.Name, "is of booleans: weights are numbers")
 	}
-	return &Weighted{e, v}, nil
-}
-
-// Open implements [graph.EdgeSource].
-func (w *Weighted) Open(ctx context.Context) (graph.EdgeReader, error) {
-	return w.openRows(ctx, 0, w.M)
-}
-
-// CanCut reports whether ends and weights can be read from the middle.
-func (w *Weighted) CanCut() bool { return w.Edges.CanCut() && w.weights.canCut() }
-
-// OpenShare opens some of the rows.
-func (w *Weighted) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
-	lo, hi := s.Bounds(w.M)
-	return w.openRows(ctx, lo, hi)
-}
-
-func (w *Weighted) openRows(ctx context.Context, lo, hi int64) (graph.EdgeReader, error) {
-	edges, err := w.Edges.openRows(ctx, lo, hi)
-	if err != nil {
-		return nil, err
-	}
-	weights, err := w.weights.numbersFrom(ctx, lo)
-	if err != nil {
-		return nil, errors.Join(err, edges.Close())
-	}
-	return &weightedReader{EdgeReader: edges, weights: weights, row: lo, last: hi == w.M}, nil
-}
-
-type weightedReader struct {
-	graph.EdgeReader
-	weights *cursor[float32]
-	row     int64
-	last    bool // the edges of the list end with those of the reader
-}
-
-// ReadWeighted implements [graph.WeightedReader].
-func (r *weightedReader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
-	n, err := r.Read(batch)
-	if err == io.EOF && r.last {
-		_, err = r.weights.Next()
-	}
-	if err != nil {
-		return 0, err
-	}
-	for i := range n {
-		if weights[i], err = r.weights.Next(); err != nil {
-			return 0, err
-		}
-		if _, problem := graph.Weight(float64(weights[i])); problem != "" {
-			return 0, graph.BadData(r.weights.V.Name, "edge %d: %s", r.row, problem)
-		}
-		r.row++
-	}
-	return n, nil
-}
-
-func (r *weightedReader) Close() error { return errors.Join(r.EdgeReader.Close(), r.weights.Close()) }
-
-// CanCut implements cuttable.
-func (e *Edges) CanCut() bool { return e.v.canCut() && (e.targets == nil || e.targets.canCut()) }
-
-// openShare implements cuttable.
-func (e *Edges) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
-	lo, hi := s.Bounds(e.M)
-	return e.openRows(ctx, lo, hi)
+	weighted := *e
+	weighted.weights = &v
+	return &weighted, nil
 }
 
 // OpenPairs takes a file of nothing but pairs of numbers.

@@ -83,7 +83,7 @@ const weightedEntries = 1 << 20
 // Weighted reports whether one of the first values is not 1, and whether one is 0. A matrix with
 // weights shows it there.
 func (m *Sparse) Weighted(ctx context.Context) (weighted, zeros bool, err error) {
-	values, err := m.data.Numbers(ctx)
+	values, err := m.data.Numbers(ctx, 0)
 	if err != nil {
 		return false, false, err
 	}
@@ -219,60 +219,53 @@ func (r *csrRows) column() (uint32, error) {
 	return uint32(c), nil
 }
 
-// csrEdges streams the stored entries of an adjacency matrix; values are not
-// looked at.
-type csrEdges struct {
-	rows *csrRows
-	left int64
-}
-
-// Edges reads the stored entries as edges from the node of the row to that of the column.
-func (m *Sparse) Edges() graph.EdgeSource {
-	if m.rows != nil {
-		return m.list()
+// Edges reads the stored entries as edges from the node of the row to that of the column, where weighted with their values as
+// weights.
+func (m *Sparse) Edges(weighted bool) graph.EdgeSource {
+	if m.rows == nil {
+		return graph.EdgeFunc(func(ctx context.Context) (graph.EdgeReader, error) { return m.openEdges(ctx, weighted) })
 	}
-	return graph.EdgeFunc(func(ctx context.Context) (graph.EdgeReader, error) { return m.openEdges(ctx) })
-}
-
-// list is the entries of COO as a list of edges.
-func (m *Sparse) list() *Edges {
 	limit := graph.IDLimit{N: m.Rows, Stated: fmt.Sprintf("the matrix has %d rows", m.Rows)}
-	return &Edges{v: *m.rows, M: m.Entries, limit: limit, targets: &m.indices}
+	list := &Edges{v: *m.rows, M: m.Entries, limit: limit, targets: &m.indices}
+	if weighted {
+		list.weights = &m.data
+	}
+	return list
 }
 
-func (m *Sparse) openEdges(ctx context.Context) (graph.EdgeReader, error) {
+func (m *Sparse) openEdges(ctx context.Context, weighted bool) (graph.EdgeReader, error) {
 	rows, err := m.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &csrEdges{rows: rows}, nil
-}
-
-// WeightedEdges reads the stored entries as edges whose weights are the values.
-func (m *Sparse) WeightedEdges() graph.EdgeSource {
-	if m.rows != nil {
-		return &Weighted{m.list(), m.data}
+	e := &csrEdges{rows: rows}
+	if weighted {
+		if e.weights, err = m.data.Numbers(ctx, 0); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
 	}
-	return graph.EdgeFunc(func(ctx context.Context) (graph.EdgeReader, error) {
-		edges, err := m.openEdges(ctx)
-		if err != nil {
-			return nil, err
-		}
-		weights, err := m.data.Numbers(ctx)
-		if err != nil {
-			return nil, errors.Join(err, edges.Close())
-		}
-		return &weightedReader{EdgeReader: edges, weights: weights, last: true}, nil
-	})
+	return e, nil
 }
 
-func (e *csrEdges) Read(batch []graph.Edge) (int, error) {
-	for n := range batch {
+// csrEdges streams the stored entries of an adjacency matrix.
+type csrEdges struct {
+	rows    *csrRows
+	weights *cursor[float32] // nil where values are not looked at
+	left    int64            // in the row
+	number  int64            // of the next edge
+}
+
+// Read implements [graph.EdgeReader].
+func (e *csrEdges) Read(edges []graph.Edge, weights []float32) (int, error) {
+	for n := range edges {
 		for e.left == 0 {
 			left, err := e.rows.next()
 			if err == io.EOF && n > 0 {
 				e.rows.Row-- // The end comes alone, with the next call.
 				return n, nil
+			}
+			if err == io.EOF && weights != nil {
+				_, err = e.weights.Next()
 			}
 			if err != nil {
 				return 0, err
@@ -280,18 +273,28 @@ func (e *csrEdges) Read(batch []graph.Edge) (int, error) {
 			e.left = left
 		}
 		c, err := e.rows.column()
+		if err == nil && weights != nil {
+			weights[n], err = weightOf(e.weights, e.number)
+		}
 		if err != nil {
 			return 0, err
 		}
 		e.left--
-		if batch[n] = (graph.Edge{U: uint32(e.rows.Row), V: c}); e.rows.m.byColumns {
-			batch[n].U, batch[n].V = c, uint32(e.rows.Row)
+		e.number++
+		if edges[n] = (graph.Edge{U: uint32(e.rows.Row), V: c}); e.rows.m.byColumns {
+			edges[n].U, edges[n].V = c, uint32(e.rows.Row)
 		}
 	}
-	return len(batch), nil
+	return len(edges), nil
 }
 
-func (e *csrEdges) Close() error { return e.rows.Close() }
+// Close closes the arrays.
+func (e *csrEdges) Close() (err error) {
+	if e.weights != nil {
+		err = e.weights.Close()
+	}
+	return errors.Join(err, e.rows.Close())
+}
 
 // RowFeatures streams the rows of a feature matrix in compressed rows, sorted by column.
 type RowFeatures struct {

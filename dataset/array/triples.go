@@ -50,10 +50,10 @@ func OpenList(ctx context.Context, src *source.Source, weight string, limit grap
 		return &triples{v: v, m: rows, limit: limit}, rows, nil
 	}
 	e, err := EdgesBetween(v.Part(0, rows), v.Part(rows, rows), limit)
-	if err != nil || weight == "" {
-		return e, rows, err
+	if err == nil && weight != "" {
+		e, err = e.WithWeights(v.Part(2*rows, rows), []int64{rows})
 	}
-	return &Weighted{e, v.Part(2*rows, rows)}, rows, nil
+	return e, rows, err
 }
 
 // triples is a list of edges whose ends and weight follow each other.
@@ -64,15 +64,10 @@ type triples struct {
 }
 
 // Open implements [graph.EdgeSource].
-func (t *triples) Open(ctx context.Context) (graph.EdgeReader, error) {
-	return t.OpenShare(ctx, graph.Share{Last: 1, Of: 1})
-}
-
-// CanCut reports whether rows can be read from the middle.
-func (t *triples) CanCut() bool { return t.v.canCut() }
-
-// OpenShare opens some of the rows.
-func (t *triples) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+func (t *triples) Open(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	if !t.v.canCut() {
+		s = s.Uncut()
+	}
 	lo, hi := s.Bounds(t.m)
 	c, err := t.v.Doubles(ctx, 3*lo)
 	if err != nil {
@@ -88,18 +83,9 @@ type tripleReader struct {
 }
 
 // Read implements [graph.EdgeReader].
-func (r *tripleReader) Read(batch []graph.Edge) (int, error) {
-	return r.read(batch, nil)
-}
-
-// ReadWeighted implements [graph.WeightedReader].
-func (r *tripleReader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
-	return r.read(batch, weights)
-}
-
-func (r *tripleReader) read(batch []graph.Edge, weights []float32) (int, error) {
-	n := int(min(int64(len(batch)), r.end-r.row))
-	if n == 0 && len(batch) > 0 {
+func (r *tripleReader) Read(edges []graph.Edge, weights []float32) (int, error) {
+	n := int(min(int64(len(edges)), r.end-r.row))
+	if n == 0 && len(edges) > 0 {
 		if r.end < r.t.m {
 			return 0, io.EOF
 		}
@@ -125,7 +111,7 @@ func (r *tripleReader) read(batch []graph.Edge, weights []float32) (int, error) 
 			}
 			ids[c] = uint32(row[c])
 		}
-		batch[i] = graph.Edge{U: ids[0], V: ids[1]}
+		edges[i] = graph.Edge{U: ids[0], V: ids[1]}
 		if weights != nil {
 			var problem string
 			if weights[i], problem = graph.Weight(row[2]); problem != "" {

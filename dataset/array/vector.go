@@ -347,8 +347,10 @@ func (v Vector) Integers(ctx context.Context, first int64) (*cursor[int64], erro
 	return cursorOf(ctx, v, first, (*Elements).ints)
 }
 
-// Numbers reads all elements.
-func (v Vector) Numbers(ctx context.Context) (*cursor[float32], error) { return v.numbersFrom(ctx, 0) }
+// Numbers reads elements from first on.
+func (v Vector) Numbers(ctx context.Context, first int64) (*cursor[float32], error) {
+	return cursorOf(ctx, v, first, (*Elements).floats)
+}
 
 // Doubles reads elements from first on.
 func (v Vector) Doubles(ctx context.Context, first int64) (*cursor[float64], error) {
@@ -362,10 +364,6 @@ func (v Vector) Texts(ctx context.Context) (*cursor[string], error) {
 
 // canCut reports whether elements can be read from the middle.
 func (v Vector) canCut() bool { return v.src.Unpack == nil && !v.latin1 }
-
-func (v Vector) numbersFrom(ctx context.Context, first int64) (*cursor[float32], error) {
-	return cursorOf(ctx, v, first, (*Elements).floats)
-}
 
 func (c *cursor[T]) Next() (v T, err error) {
 	if c.pos == len(c.buf) {

@@ -5,148 +5,92 @@ import (
 	"errors"
 	"io"
 
-	"ndls/dataset/array"
 	"ndls/dataset/graph"
-	"ndls/dataset/npy"
 )
 
-// Chunks are columns whose values belong to nodes that follow each other.
-type Chunks []Vector
+// Chunk is a column that has values of some nodes.
+type Chunk struct {
+	Column
+	// First is the node of the first row, and the others follow it; or IDs opens the nodes of all rows, below Limit.
+	First int64
+	IDs   func(context.Context) (IDs, error)
+	Limit graph.IDLimit
+}
+
+// Chunks are such columns, one after the other.
+type Chunks []Chunk
 
 // Where implements [Column].
 func (c Chunks) Where() string { return c[0].Where() }
 
 // Open implements [Column].
 func (c Chunks) Open(ctx context.Context) (Reader, error) {
-	return &chunkReader{ctx: ctx, left: c}, nil
+	return &chunkReader{graph.NewChain(len(c), func(i int) (*openChunk, error) { return c[i].open(ctx) }), c.Where()}, nil
 }
 
 type chunkReader struct {
-	ctx   context.Context
-	left  Chunks
-	now   Reader
-	first int64
-	at    string
+	graph.Chain[*openChunk]
+	where string
 }
 
+// Position implements [Reader].
 func (r *chunkReader) Position() string {
-	if r.now == nil {
-		return r.at
+	if r.Now == nil {
+		return r.where
 	}
-	return r.now.Position()
+	return r.Now.Position()
 }
 
-func (r *chunkReader) NextValue() (uint32, string, error) {
-	for len(r.left) > 0 {
-		if r.now == nil {
-			now, err := r.left[0].Open(r.ctx)
-			if err != nil {
-				return 0, "", err
-			}
-			r.now = now
-		}
-		id, value, err := r.now.NextValue()
-		if err != io.EOF {
-			return id + uint32(r.first), value, err
-		}
-		r.at = r.now.Position()
-		if err := r.now.Close(); err != nil {
-			return 0, "", err
-		}
-		r.first += r.left[0].Values.N
-		r.now, r.left = nil, r.left[1:]
-	}
-	return 0, "", io.EOF
-}
-
-func (r *chunkReader) Close() error {
-	if r.now == nil {
-		return nil
-	}
-	return r.now.Close()
-}
-
-// Pairs is a column of nodes and values in two vectors of the same length, or in several
-// such pairs.
-type Pairs struct {
-	IDs, Values []array.Vector
-	Limit       graph.IDLimit
-}
-
-// Where implements [Column].
-func (p Pairs) Where() string { return p.Values[0].Name }
-
-// Open implements [Column].
-func (p Pairs) Open(ctx context.Context) (Reader, error) {
-	return &pairReader{ctx: ctx, pairs: p, part: -1}, nil
-}
-
-type pairReader struct {
-	ctx   context.Context
-	pairs Pairs
-	part  int
-	ids   func() (int64, error)
-	value Reader
-	close func() error
-	row   int64
-}
-
-func (r *pairReader) Position() string {
-	if r.value == nil {
-		return r.pairs.Where()
-	}
-	return r.value.Position()
-}
-
-func (r *pairReader) NextValue() (uint32, string, error) {
-	for {
-		if r.value == nil {
-			if r.part++; r.part == len(r.pairs.IDs) {
-				r.part--
-				return 0, "", io.EOF
-			}
-			if err := r.open(); err != nil {
-				return 0, "", err
-			}
-		}
-		id, err := r.ids()
-		if err == nil {
-			var value string
-			if _, value, err = r.value.NextValue(); err == nil {
-				if problem := r.pairs.Limit.Check(id, r.pairs.IDs[r.part].Type == npy.Uint64); problem != "" {
-					return 0, "", graph.BadData(graph.RowOf(r.pairs.IDs[r.part].Name, r.row), "%s", problem)
-				}
-				r.row++
-				return uint32(id), value, nil
-			}
-		}
-		if err != io.EOF {
-			return 0, "", err
-		}
-		if err := r.Close(); err != nil {
-			return 0, "", err
-		}
-	}
-}
-
-func (r *pairReader) open() error {
-	ids, err := r.pairs.IDs[r.part].Integers(r.ctx, 0)
-	if err != nil {
+// NextValue implements [Reader].
+func (r *chunkReader) NextValue() (id uint32, value string, err error) {
+	err = r.Step(func(now *openChunk) (err error) {
+		id, value, err = now.NextValue()
 		return err
-	}
-	value, err := Vector{Values: r.pairs.Values[r.part]}.Open(r.ctx)
-	if err != nil {
-		return errors.Join(err, ids.Close())
-	}
-	r.ids, r.value, r.row = ids.Next, value, 0
-	r.close = func() error { return errors.Join(ids.Close(), value.Close()) }
-	return nil
+	})
+	return id, value, err
 }
 
-func (r *pairReader) Close() error {
-	if r.value == nil {
-		return nil
+// openChunk reads a chunk. ids is nil where its nodes follow each other.
+type openChunk struct {
+	Reader
+	*Chunk
+	ids IDs
+}
+
+func (c *Chunk) open(ctx context.Context) (_ *openChunk, err error) {
+	r := &openChunk{Chunk: c}
+	if r.Reader, err = c.Column.Open(ctx); err != nil || c.IDs == nil {
+		return r, err
 	}
-	r.value = nil
-	return r.close()
+	if r.ids, err = c.IDs(ctx); err != nil {
+		return nil, errors.Join(err, r.Reader.Close())
+	}
+	return r, nil
+}
+
+// Close implements [Reader].
+func (r *openChunk) Close() error {
+	if r.ids == nil {
+		return r.Reader.Close()
+	}
+	return errors.Join(r.Reader.Close(), r.ids.Close())
+}
+
+// NextValue implements [Reader].
+func (r *openChunk) NextValue() (uint32, string, error) {
+	id, value, err := r.Reader.NextValue()
+	if r.ids == nil || err != nil && err != io.EOF {
+		return id + uint32(r.First), value, err
+	}
+	node, end := r.ids.Next() // at the end, too: it checks the checksum
+	if end != nil {
+		return 0, "", end
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	if problem := r.Limit.Check(node, false); problem != "" {
+		return 0, "", graph.BadData(r.ids.Position(), "%s", problem)
+	}
+	return uint32(node), value, nil
 }

@@ -70,7 +70,7 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 			return strconv.FormatInt(v, 10), err
 		}}, nil
 	}
-	floats, err := c.Values.Numbers(ctx)
+	floats, err := c.Values.Numbers(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +240,24 @@ func SortClasses(names []string) {
 	})
 }
 
+// Count numbers the classes from 0 to the largest label, and to least-1 at least, whether or not each one occurs.
+func (l *Labels) Count(least int) error {
+	last := least - 1
+	for _, name := range l.Classes {
+		label, err := strconv.Atoi(name)
+		if err != nil || label < 0 || label >= MaxClasses {
+			return graph.BadData(l.column.Where(), "label %s: labels are whole numbers from 0 to %d, NaN or -1 is none; write them so", graph.Shorten([]byte(name)), MaxClasses-1)
+		}
+		l.Index[name], last = int32(label), max(last, label)
+	}
+	l.Classes = make([]string, last+1)
+	for i := range l.Classes {
+		l.Classes[i] = strconv.Itoa(i)
+	}
+	return nil
+}
+
+// Open streams the labelled nodes.
 func (l *Labels) Open(ctx context.Context) (graph.LabelReader, error) {
 	r, err := l.column.Open(ctx)
 	return &labelReader{r, l.Index}, err
@@ -251,17 +269,10 @@ type labelReader struct {
 }
 
 // NodeName is the input id of the node that was read last, "" where that is its number.
-func (r *labelReader) NodeName() string { return nodeName(r.Reader) }
+func (r *labelReader) NodeName() string { return graph.NodeName(r.Reader) }
 
 // NodeName returns the name by labelReader.
-func (r splitReader) NodeName() string { return nodeName(r.Reader) }
-
-func nodeName(r Reader) string {
-	if n, ok := r.(interface{ NodeName() string }); ok {
-		return n.NodeName()
-	}
-	return ""
-}
+func (r splitReader) NodeName() string { return graph.NodeName(r.Reader) }
 
 func (r *labelReader) Next() (uint32, int32, error) {
 	for {

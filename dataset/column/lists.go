@@ -2,6 +2,7 @@ package column
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 
@@ -33,50 +34,54 @@ type Lists struct {
 
 // Open reads the parts one after the other.
 func (l *Lists) Open(ctx context.Context) (graph.SplitReader, error) {
-	return &listReader{ctx: ctx, left: l.Parts, limit: &l.Limit}, nil
+	return &listReader{graph.NewChain(len(l.Parts), func(i int) (IDs, error) { return l.Parts[i].Open(ctx) }), l}, nil
 }
 
 type listReader struct {
-	ctx   context.Context
-	left  []List
-	ids   IDs
-	limit *graph.IDLimit
+	graph.Chain[IDs]
+	*Lists
 }
 
-func (r *listReader) Close() error {
-	if r.ids == nil {
+func (r *listReader) Position() string { return r.Now.Position() }
+
+func (r *listReader) Next() (id uint32, split graph.Split, err error) {
+	err = r.Step(func(ids IDs) error {
+		node, err := ids.Next()
+		if err != nil {
+			return err
+		}
+		if problem := r.Limit.Check(node, false); problem != "" {
+			return graph.BadData(ids.Position(), "%s", problem)
+		}
+		id, split = uint32(node), r.Parts[r.At].Split
 		return nil
-	}
-	return r.ids.Close()
+	})
+	return id, split, err
 }
 
-func (r *listReader) Position() string { return r.ids.Position() }
+// RangeList is the nodes from lo to below hi.
+func RangeList(split graph.Split, lo, hi int64) List {
+	return List{split, func(ctx context.Context) (IDs, error) { return &rangeIDs{ctx, lo, hi}, nil }}
+}
 
-func (r *listReader) Next() (uint32, graph.Split, error) {
-	for len(r.left) > 0 {
-		if r.ids == nil {
-			ids, err := r.left[0].Open(r.ctx)
-			if err != nil {
-				return 0, graph.NoSplit, err
-			}
-			r.ids = ids
-		}
-		id, err := r.ids.Next()
-		if err == nil {
-			if problem := r.limit.Check(id, false); problem != "" {
-				return 0, graph.NoSplit, graph.BadData(r.ids.Position(), "%s", problem)
-			}
-			return uint32(id), r.left[0].Split, nil
-		}
-		if err != io.EOF {
-			return 0, graph.NoSplit, err
-		}
-		if err := r.ids.Close(); err != nil {
-			return 0, graph.NoSplit, err
-		}
-		r.ids, r.left = nil, r.left[1:]
+type rangeIDs struct {
+	ctx       context.Context
+	next, end int64
+}
+
+func (r *rangeIDs) Close() error { return nil }
+
+func (r *rangeIDs) Position() string { return fmt.Sprintf("node %d", r.next-1) }
+
+func (r *rangeIDs) Next() (int64, error) {
+	if r.next >= r.end {
+		return 0, io.EOF
 	}
-	return 0, graph.NoSplit, io.EOF
+	r.next++
+	if r.next%(1<<16) == 0 {
+		return r.next - 1, r.ctx.Err()
+	}
+	return r.next - 1, nil
 }
 
 // VectorList is a list of nodes in a vector of integers.

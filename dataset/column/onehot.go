@@ -22,27 +22,27 @@ func OfLabels(v array.Vector, shape []int64) (c Column, rows int64, note graph.N
 		return nil, 0, note, graph.BadData(v.Name, "has shape %v: a matrix of labels has one column for each class, at most %d", shape, MaxClasses)
 	}
 	note = graph.NoteOf(v.Name, "has shape %v: the class of a node is the column of the 1 in its row", shape)
-	return oneHot{v, shape[1]}, shape[0], note, nil
+	return OneHot{v, shape[1]}, shape[0], note, nil
 }
 
-// oneHot is a matrix with a row for each node and a column for each class.
-type oneHot struct {
-	values array.Vector
-	width  int64
+// OneHot is a matrix with a row for each node and a column for each class, in which there is at most one 1.
+type OneHot struct {
+	Values array.Vector
+	Width  int64
 }
 
 // Where implements [Column].
-func (c oneHot) Where() string { return c.values.Name }
+func (c OneHot) Where() string { return c.Values.Name }
 
 // Open implements [Column].
-func (c oneHot) Open(ctx context.Context) (Reader, error) {
-	values, err := c.values.Doubles(ctx, 0)
+func (c OneHot) Open(ctx context.Context) (Reader, error) {
+	values, err := c.Values.Doubles(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &vectorReader{name: c.values.Name, Closer: values, number: func() (string, error) {
+	return &vectorReader{name: c.Values.Name, Closer: values, number: func() (string, error) {
 		class := int64(-1)
-		for i := range c.width {
+		for i := range c.Width {
 			v, err := values.Next()
 			switch {
 			case err != nil:

@@ -5,20 +5,6 @@ import (
 	"fmt"
 )
 
-// Check refuses values of a row that are no answers of the kind. where names the row, name gives the name of a column.
-func (t Answers) Check(values []float32, where string, name func(column int) string) error {
-	for i, x := range values {
-		switch {
-		case x != x: // not known
-		case t == Labels && x != 0 && x != 1:
-			return BadData(where, "column %s is %v: a label is 0 or 1, or empty where it is not known; --task regression takes other numbers", name(i), x)
-		case !Finite(x):
-			return BadData(where, "column %s is %v: write a finite number, or leave it empty where it is not known", name(i), x)
-		}
-	}
-	return nil
-}
-
 // NamesOfAnswers names columns of answers that have no names: 0, 1, 2, …
 func NamesOfAnswers(n int) (names []string) {
 	for i := range n {
@@ -28,15 +14,21 @@ func NamesOfAnswers(n int) (names []string) {
 }
 
 // answerLabels reads answers as labels.
-type answerLabels struct{ FeatureReader }
+type answerLabels struct{ *answerReader }
 
-// LabelsOfAnswers gives the nodes of which some answer is known, with the class 0.
-func LabelsOfAnswers(answers FeatureReader) LabelReader { return answerLabels{answers} }
+// LabelsOfAnswers gives the nodes of which [OpenAnswers] gives some answer that is known, with the class 0.
+func LabelsOfAnswers(ctx context.Context, src FeatureSource, info Info, file string) (LabelReader, error) {
+	r, err := OpenAnswers(ctx, src, info, file)
+	if err != nil {
+		return nil, err
+	}
+	return answerLabels{r.(*answerReader)}, nil
+}
 
 // Next implements [LabelReader].
 func (r answerLabels) Next() (id uint32, label int32, err error) {
 	for {
-		row, err := r.FeatureReader.Next()
+		row, err := r.answerReader.Next()
 		if err != nil {
 			return 0, 0, err
 		}
@@ -48,41 +40,48 @@ func (r answerLabels) Next() (id uint32, label int32, err error) {
 	}
 }
 
-// Position names the row that Next returned last, where the reader can tell.
-func (r answerLabels) Position() string {
-	if p, ok := r.FeatureReader.(interface{ Position() string }); ok {
-		return p.Position()
+// OpenAnswers opens the answers that src has, and refuses what is none of the kind that info states. file is their place where
+// src cannot tell the row.
+func OpenAnswers(ctx context.Context, src FeatureSource, info Info, file string) (FeatureReader, error) {
+	r, err := src.Open(ctx, Whole)
+	if err != nil {
+		return nil, err
 	}
-	return "a row of answers"
+	return &answerReader{FeatureReader: r, info: info, file: file}, nil
 }
 
-// Of returns the rows of src, whose values are checked. Errors name the file.
-func (t Answers) Of(src FeatureSource, name string) FeatureSource {
-	return checkedAnswers{src, t, name}
-}
-
-type checkedAnswers struct {
-	FeatureSource
-	answers Answers
-	name    string
-}
-
-// Open implements [FeatureSource].
-func (c checkedAnswers) Open(ctx context.Context) (FeatureReader, error) {
-	r, err := c.FeatureSource.Open(ctx)
-	return &checkedReader{r, c}, err
-}
-
-type checkedReader struct {
+type answerReader struct {
 	FeatureReader
-	checkedAnswers
+	info Info
+	file string
+	id   uint32 // of the row that was read last
 }
+
+// Position names the row that was read last.
+func (r *answerReader) Position() string {
+	return Position(r.FeatureReader, RowOf(r.file, int64(r.id)))
+}
+
+// NodeName names the node of the row that was read last.
+func (r *answerReader) NodeName() string { return NodeName(r.FeatureReader) }
 
 // Next implements [FeatureReader].
-func (r *checkedReader) Next() (FeatureRow, error) {
+func (r *answerReader) Next() (FeatureRow, error) {
 	row, err := r.FeatureReader.Next()
-	if err == nil {
-		err = r.answers.Check(row.Dense, RowOf(r.name, int64(row.ID)), func(i int) string { return fmt.Sprint(i) })
+	if err != nil {
+		return row, err
 	}
-	return row, err
+	if r.id = row.ID; row.Indices != nil {
+		return row, BadData(r.Position(), "has a vector: labels and numbers are columns of numbers, or lists of them")
+	}
+	for i, x := range row.Dense {
+		switch {
+		case x != x: // not known
+		case r.info.Answers == Labels && x != 0 && x != 1:
+			return row, BadData(r.Position(), "column %s is %v: a label is 0 or 1, or empty where it is not known; --task regression takes other numbers", r.info.Classes[i], x)
+		case !Finite(x):
+			return row, BadData(r.Position(), "column %s is %v: write a finite number, or leave it empty where it is not known", r.info.Classes[i], x)
+		}
+	}
+	return row, nil
 }

@@ -43,6 +43,8 @@ type Info struct {
 	NumFeatures int
 	// Columns names the columns that hold the features, each of one or several, where they have names.
 	Columns []string
+	// CutsFeatures is true where feature rows can be read from the middle.
+	CutsFeatures bool
 	// Categories names columns of values that are no numbers: [FeatureRow].Categories holds them.
 	Categories []string
 	// Plain lists the features, in ascending order, that transforms leave as they are.
@@ -62,7 +64,7 @@ type Info struct {
 	HasLabels, HasSplits bool
 	// Answers says that the dataset is [Answered]: Classes names the columns.
 	Answers Answers
-	// Weighted is true where edges have weights: readers of edges are [WeightedReader]s.
+	// Weighted is true where edges have weights.
 	Weighted bool
 	// AddRepeated is true where the weights of rows that repeat an edge, in either direction,
 	// are added up. Elsewhere these rows have to agree.
@@ -79,11 +81,13 @@ type Info struct {
 // the row or line.
 type Dataset interface {
 	Info() Info
-	// Edges streams the edge list as stored: duplicates, self-loops and both
-	// directions included.
-	Edges(ctx context.Context) (EdgeReader, error)
-	// Features streams one row for each node, in any order.
-	Features(ctx context.Context) (FeatureReader, error)
+	// Edges streams a share of the edge list as stored: duplicates, self-loops and both
+	// directions included. Each row is in one part, whatever the number of parts is. A list that
+	// can only be read from its beginning is all in the first part.
+	Edges(ctx context.Context, s Share) (EdgeReader, error)
+	// Features streams one row for each node, in any order: all of them, or a share where
+	// Info().CutsFeatures is true.
+	Features(ctx context.Context, s Share) (FeatureReader, error)
 	// Labels streams the labelled nodes; a node without a label is absent.
 	Labels(ctx context.Context) (LabelReader, error)
 	// Splits streams the nodes that belong to a published split.
@@ -136,18 +140,11 @@ type ColumnSelector interface {
 
 // EdgeReader streams edges in batches.
 type EdgeReader interface {
-	// Read fills batch from the front and returns how many edges it holds;
-	// io.EOF comes alone, with 0.
-	Read(batch []Edge) (int, error)
+	// Read fills edges from the front and returns how many it holds; io.EOF comes alone, with 0.
+	// Where edges have weights, it fills weights too, with positive, finite numbers: weights is as
+	// long as edges, or nil where they are not wanted.
+	Read(edges []Edge, weights []float32) (int, error)
 	Close() error
-}
-
-// WeightedReader is an EdgeReader of edges with weights.
-type WeightedReader interface {
-	EdgeReader
-	// ReadWeighted is Read that fills weights too, which is as long as batch: with positive,
-	// finite numbers.
-	ReadWeighted(batch []Edge, weights []float32) (int, error)
 }
 
 // FeatureRow is the row of one node: Dense has NumFeatures values, or else

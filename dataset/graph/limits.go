@@ -47,6 +47,22 @@ func checkSize(name string, rows, width, most int64) error {
 
 func RowOf(file string, row int64) string { return fmt.Sprintf("%s row %d", file, row) }
 
+// Position names the file and the row or line that a reader has read last; it is other for a reader that cannot tell.
+func Position(reader any, other string) string {
+	if r, ok := reader.(interface{ Position() string }); ok {
+		return r.Position()
+	}
+	return other
+}
+
+// NodeName is the input id of the node of the row that a reader has read last, as messages show it; "" where that is its number.
+func NodeName(reader any) string {
+	if r, ok := reader.(interface{ NodeName() string }); ok {
+		return r.NodeName()
+	}
+	return ""
+}
+
 // CheckNulls takes the key nulls= of a URI: what null features are.
 func CheckNulls(value string) error {
 	if value != "zero" {

@@ -5,25 +5,24 @@ import (
 	"io"
 )
 
-// An EdgeSource or FeatureSource opens one of the streams.
+// An EdgeSource or FeatureSource opens one of the streams, as [Dataset] says.
 type (
 	EdgeSource interface {
-		Open(context.Context) (EdgeReader, error)
+		Open(ctx context.Context, s Share) (EdgeReader, error)
 	}
 	FeatureSource interface {
-		Open(context.Context) (FeatureReader, error)
+		Open(ctx context.Context, s Share) (FeatureReader, error)
 	}
 )
 
-// NoEdges is a part that holds nothing.
-type NoEdges struct{}
-
-func (NoEdges) Read([]Edge) (int, error) { return 0, io.EOF }
-
-func (NoEdges) Close() error { return nil }
-
-// Share is [first, last) of so many equal parts.
+// Share is [First, Last) of so many equal parts.
 type Share struct{ First, Last, Of int }
+
+// Whole is all parts.
+var Whole = Share{Last: 1, Of: 1}
+
+// IsWhole reports whether the share is all parts.
+func (s Share) IsWhole() bool { return s.First == 0 && s.Last == s.Of }
 
 // Bounds returns the bounds of the share of n things.
 func (s Share) Bounds(n int64) (lo, hi int64) {
@@ -31,33 +30,34 @@ func (s Share) Bounds(n int64) (lo, hi int64) {
 	return part(s.First), part(s.Last)
 }
 
-// cuttable is an edge list that can be read from the middle, if CanCut says so.
-type cuttable interface {
-	CanCut() bool
-	OpenShare(ctx context.Context, s Share) (EdgeReader, error)
-}
-
-// OpenShare opens a part of an edge list.
-func OpenShare(ctx context.Context, e EdgeSource, s Share) (EdgeReader, error) {
-	switch c, ok := e.(cuttable); {
-	case s.First == 0 && s.Last == s.Of:
-		return e.Open(ctx)
-	case ok && c.CanCut():
-		return c.OpenShare(ctx, s)
-	case s.First > 0:
-		return NoEdges{}, nil
+// Uncut is the share of what can only be read from its beginning: all, or nothing.
+func (s Share) Uncut() Share {
+	if s.First > 0 {
+		return Share{Of: 1}
 	}
-	return e.Open(ctx)
+	return Whole
 }
 
-// EdgeFunc is an [EdgeSource] of one function.
+// EdgeFunc is an [EdgeSource] that can only be read from its beginning.
 type EdgeFunc func(context.Context) (EdgeReader, error)
 
 // Open implements [EdgeSource].
-func (f EdgeFunc) Open(ctx context.Context) (EdgeReader, error) { return f(ctx) }
+func (f EdgeFunc) Open(ctx context.Context, s Share) (EdgeReader, error) {
+	if s.First > 0 {
+		return noEdges{}, nil
+	}
+	return f(ctx)
+}
 
-// FeatureFunc is a [FeatureSource] of one function.
+// noEdges is a part that holds nothing.
+type noEdges struct{}
+
+func (noEdges) Read([]Edge, []float32) (int, error) { return 0, io.EOF }
+
+func (noEdges) Close() error { return nil }
+
+// FeatureFunc is a [FeatureSource] that can only be read from its beginning.
 type FeatureFunc func(context.Context) (FeatureReader, error)
 
 // Open implements [FeatureSource].
-func (f FeatureFunc) Open(ctx context.Context) (FeatureReader, error) { return f(ctx) }
+func (f FeatureFunc) Open(ctx context.Context, _ Share) (FeatureReader, error) { return f(ctx) }

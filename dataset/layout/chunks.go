@@ -19,190 +19,106 @@ import (
 // EdgeChunks are the edges of several files, one after the other.
 type EdgeChunks []graph.EdgeSource
 
-// Open implements [graph.EdgeSource].
-func (c EdgeChunks) Open(ctx context.Context) (graph.EdgeReader, error) {
-	return &edgeChunks{ctx: ctx, left: c}, nil
-}
-
-// CanCut says that the list can be read from the middle: files are not cut.
-func (c EdgeChunks) CanCut() bool { return true }
-
-// OpenShare opens some of the files.
-func (c EdgeChunks) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+// Open implements [graph.EdgeSource]: files are not cut.
+func (c EdgeChunks) Open(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
 	lo, hi := s.Bounds(int64(len(c)))
-	return c[lo:hi].Open(ctx)
+	some := c[lo:hi]
+	return &edgeChunks{graph.NewChain(len(some), func(i int) (graph.EdgeReader, error) { return some[i].Open(ctx, graph.Whole) })}, nil
 }
 
 type edgeChunks struct {
-	ctx  context.Context
-	left EdgeChunks
-	now  graph.EdgeReader
+	graph.Chain[graph.EdgeReader]
 }
 
-func (r *edgeChunks) Read(batch []graph.Edge) (int, error) {
-	return r.read(func(now graph.EdgeReader) (int, error) { return now.Read(batch) })
-}
-
-// ReadWeighted implements [graph.WeightedReader] where the edges of all files have weights.
-func (r *edgeChunks) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
-	return r.read(func(now graph.EdgeReader) (int, error) {
-		return now.(graph.WeightedReader).ReadWeighted(batch, weights)
+// Read implements [graph.EdgeReader].
+func (r *edgeChunks) Read(edges []graph.Edge, weights []float32) (n int, err error) {
+	err = r.Step(func(now graph.EdgeReader) (err error) {
+		n, err = now.Read(edges, weights)
+		return err
 	})
+	return n, err
 }
 
-// read reads a batch from the file that comes next.
-func (r *edgeChunks) read(batch func(now graph.EdgeReader) (int, error)) (int, error) {
-	for len(r.left) > 0 {
-		if r.now == nil {
-			now, err := r.left[0].Open(r.ctx)
-			if err != nil {
-				return 0, err
-			}
-			r.now = now
-		}
-		n, err := batch(r.now)
-		if err != io.EOF {
-			return n, err
-		}
-		if err := r.now.Close(); err != nil {
-			return 0, err
-		}
-		r.now, r.left = nil, r.left[1:]
-	}
-	return 0, io.EOF
-}
-
-func (r *edgeChunks) Close() error {
-	if r.now == nil {
-		return nil
-	}
-	return r.now.Close()
+// FeatureChunk is a matrix of the rows of some nodes.
+type FeatureChunk struct {
+	Rows *array.Dense
+	// First is the node of the first row, and the others follow it; or Nodes has the nodes of all rows.
+	First int64
+	Nodes *array.Vector
 }
 
 // FeatureChunks are the rows of several matrices of the same width, one after the other.
-type FeatureChunks []*array.Dense
+type FeatureChunks struct {
+	Parts []FeatureChunk
+	Limit graph.IDLimit // of Nodes
+}
 
 // Open implements [graph.FeatureSource].
-func (c FeatureChunks) Open(ctx context.Context) (graph.FeatureReader, error) {
-	return &featureChunks{ctx: ctx, left: c}, nil
+func (c *FeatureChunks) Open(ctx context.Context, _ graph.Share) (graph.FeatureReader, error) {
+	return &featureChunks{graph.NewChain(len(c.Parts), func(i int) (*openRows, error) { return c.Parts[i].open(ctx) }), &c.Limit}, nil
 }
 
 type featureChunks struct {
-	ctx   context.Context
-	left  FeatureChunks
-	now   graph.FeatureReader
-	first int64 // node of the first row of the chunk
-}
-
-func (r *featureChunks) Next() (graph.FeatureRow, error) {
-	for len(r.left) > 0 {
-		if r.now == nil {
-			now, err := r.left[0].Open(r.ctx)
-			if err != nil {
-				return graph.FeatureRow{}, err
-			}
-			r.now = now
-		}
-		row, err := r.now.Next()
-		if err != io.EOF {
-			row.ID += uint32(r.first)
-			return row, err
-		}
-		if err := r.now.Close(); err != nil {
-			return graph.FeatureRow{}, err
-		}
-		r.first += r.left[0].Rows()
-		r.now, r.left = nil, r.left[1:]
-	}
-	return graph.FeatureRow{}, io.EOF
-}
-
-func (r *featureChunks) Close() error {
-	if r.now == nil {
-		return nil
-	}
-	return r.now.Close()
-}
-
-// Numbered are the rows of a matrix, and the nodes to which they belong.
-type Numbered struct {
-	Nodes array.Vector
-	Rows  *array.Dense
-}
-
-// NumberedChunks are features in several such matrices of the same width.
-type NumberedChunks struct {
-	Parts []Numbered
-	Limit graph.IDLimit
-}
-
-// Open implements [graph.FeatureSource].
-func (c *NumberedChunks) Open(ctx context.Context) (graph.FeatureReader, error) {
-	return &numberedReader{ctx: ctx, left: c.Parts, limit: &c.Limit}, nil
-}
-
-type numberedReader struct {
-	ctx   context.Context
-	left  []Numbered
+	graph.Chain[*openRows]
 	limit *graph.IDLimit
-	rows  graph.FeatureReader // nil between two matrices
+}
+
+// Next implements [graph.FeatureReader].
+func (r *featureChunks) Next() (row graph.FeatureRow, err error) {
+	err = r.Step(func(now *openRows) (err error) {
+		row, err = now.next(r.limit)
+		return err
+	})
+	return row, err
+}
+
+// openRows reads a matrix. nodes is nil where its nodes follow each other.
+type openRows struct {
+	graph.FeatureReader
+	*FeatureChunk
 	nodes func() (int64, error)
 	close func() error
 	row   int64
 }
 
-func (r *numberedReader) Next() (graph.FeatureRow, error) {
-	for len(r.left) > 0 {
-		if r.rows == nil {
-			if err := r.open(r.left[0]); err != nil {
-				return graph.FeatureRow{}, err
-			}
-		}
-		row, end := r.rows.Next()
-		if end != nil && end != io.EOF {
-			return row, end
-		}
-		node, err := r.nodes() // at the end, too: it checks the checksum
-		switch {
-		case end == io.EOF && err == io.EOF:
-			if err := r.Close(); err != nil {
-				return graph.FeatureRow{}, err
-			}
-			r.left = r.left[1:]
-			continue
-		case err != nil:
-			return graph.FeatureRow{}, err
-		}
-		if problem := r.limit.Check(node, r.left[0].Nodes.Type == npy.Uint64); problem != "" {
-			return graph.FeatureRow{}, graph.BadData(graph.RowOf(r.left[0].Nodes.Name, r.row), "%s", problem)
-		}
-		r.row++
-		row.ID = uint32(node)
-		return row, nil
+func (c *FeatureChunk) open(ctx context.Context) (*openRows, error) {
+	rows, err := c.Rows.Open(ctx, graph.Whole)
+	if err != nil {
+		return nil, err
 	}
-	return graph.FeatureRow{}, io.EOF
+	r := &openRows{FeatureReader: rows, FeatureChunk: c, close: rows.Close}
+	if c.Nodes != nil {
+		nodes, err := c.Nodes.Integers(ctx, 0)
+		if err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		r.nodes, r.close = nodes.Next, func() error { return errors.Join(rows.Close(), nodes.Close()) }
+	}
+	return r, nil
 }
 
-func (r *numberedReader) open(n Numbered) error {
-	rows, err := n.Rows.Open(r.ctx)
-	if err != nil {
-		return err
-	}
-	nodes, err := n.Nodes.Integers(r.ctx, 0)
-	if err != nil {
-		return errors.Join(err, rows.Close())
-	}
-	r.rows, r.nodes, r.row = rows, nodes.Next, 0
-	r.close = func() error { return errors.Join(rows.Close(), nodes.Close()) }
-	return nil
-}
+// Close closes the files.
+func (r *openRows) Close() error { return r.close() }
 
-func (r *numberedReader) Close() error {
-	if r.rows == nil {
-		return nil
+func (r *openRows) next(limit *graph.IDLimit) (graph.FeatureRow, error) {
+	row, err := r.Next()
+	if r.nodes == nil || err != nil && err != io.EOF {
+		row.ID += uint32(r.First)
+		return row, err
 	}
-	r.rows = nil
-	return r.close()
+	node, end := r.nodes() // at the end, too: it checks the checksum
+	switch {
+	case end != nil:
+		return row, end
+	case err != nil:
+		return row, err
+	}
+	if problem := limit.Check(node, r.Nodes.Type == npy.Uint64); problem != "" {
+		return row, graph.BadData(graph.RowOf(r.Nodes.Name, r.row), "%s", problem)
+	}
+	r.row++
+	row.ID = uint32(node)
+	return row, nil
 }
 
 // Tensor is an array in a file, and its shape.
@@ -237,23 +153,24 @@ func (g *Graph) SetFeatures(parts []Tensor) error {
 	if len(parts) == 1 {
 		return g.SetDense(parts[0].Vector, parts[0].Shape)
 	}
-	var chunks FeatureChunks
+	chunks := &FeatureChunks{}
 	rows := int64(0)
 	for _, p := range parts {
 		n, width, err := graph.CheckMatrix(p.Name, p.Shape)
 		if err != nil {
 			return err
 		}
-		if len(chunks) > 0 && width != chunks[0].Width {
-			return graph.BadData(p.Name, "has %d columns, and %s has %d: the parts of an array are of equal width", width, parts[0].Name, chunks[0].Width)
+		if rows > 0 && width != g.Known.NumFeatures {
+			return graph.BadData(p.Name, "has %d columns, and %s has %d: the parts of an array are of equal width", width, parts[0].Name, g.Known.NumFeatures)
 		}
+		g.Known.NumFeatures = width
+		chunks.Parts = append(chunks.Parts, FeatureChunk{Rows: &array.Dense{Vector: p.Vector, Width: width}, First: rows})
 		rows += n
-		chunks = append(chunks, &array.Dense{Vector: p.Vector, Width: width})
 	}
-	if len(chunks) == 0 {
+	if len(parts) == 0 {
 		return nil
 	}
-	g.FeatureRows, g.Known.NumFeatures = chunks, chunks[0].Width
+	g.FeatureRows = chunks
 	return g.RowsAreNodes(parts[0].Name+" and the parts behind it", rows)
 }
 
@@ -265,8 +182,8 @@ func (g *Graph) SetLabels(ctx context.Context, parts []Tensor) (err error) {
 		if len(p.Shape) == 0 || p.N != p.Shape[0] {
 			return graph.BadData(p.Name, "has shape %v: one class for each node is read", p.Shape)
 		}
+		chunks = append(chunks, column.Chunk{Column: column.Vector{Values: p.Vector}, First: rows})
 		rows += p.N
-		chunks = append(chunks, column.Vector{Values: p.Vector})
 	}
 	if len(chunks) == 0 {
 		return nil

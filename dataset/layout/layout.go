@@ -3,6 +3,7 @@ package layout
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"ndls/dataset/array"
@@ -26,20 +27,27 @@ type Graph struct {
 	EdgeList    graph.EdgeSource
 	FeatureRows graph.FeatureSource
 	Classes     *column.Labels
-	// AnswerRows has the answers of a dataset that has them in place of classes.
+	// AnswerRows has the answers of a dataset that has them in place of classes, in AnswerFile.
 	AnswerRows graph.FeatureSource
+	AnswerFile string
 	Membership SplitSource
 	// Another, unless nil, opens one of several splits; they count from 0.
 	Another func(ctx context.Context, number int64) (SplitSource, error)
 }
 
-// Finish notes what follows from the sources once all are there.
-func (g *Graph) Finish() {
+// Opened returns the graph once err says that all of its sources are there, and notes what follows from them. Otherwise it
+// closes the files.
+func (g *Graph) Opened(err error) (graph.Dataset, error) {
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	g.Known.SizeHint = g.Bytes()
 	g.Known.HasSplits = g.Membership != nil
+	g.Known.CutsFeatures = array.CutsFeatures(g.FeatureRows)
 	if g.Known.HasLabels = g.Classes != nil || g.AnswerRows != nil; g.Classes != nil {
 		g.Known.Classes = g.Classes.Classes
 	}
+	return g, nil
 }
 
 // Direct says that edges lead from their first node to their second one. key is the text of the URI
@@ -68,24 +76,22 @@ func (g *Graph) Limit() graph.IDLimit {
 func (g *Graph) Info() graph.Info { return g.Known }
 
 // Edges implements [graph.Dataset].
-func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) { return g.EdgeList.Open(ctx) }
+func (g *Graph) Edges(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	return g.EdgeList.Open(ctx, s)
+}
 
 // Features implements [graph.Dataset].
-func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
+func (g *Graph) Features(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
 	if g.FeatureRows == nil {
 		return nil, graph.NoStream("features", g.Known.Name)
 	}
-	return g.FeatureRows.Open(ctx)
+	return g.FeatureRows.Open(ctx, s)
 }
 
 // Labels implements [graph.Dataset].
 func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
 	if g.AnswerRows != nil {
-		answers, err := g.Answers(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return graph.LabelsOfAnswers(answers), nil
+		return graph.LabelsOfAnswers(ctx, g.AnswerRows, g.Known, g.AnswerFile)
 	}
 	if g.Classes == nil {
 		return nil, graph.NoStream("labels", g.Known.Name)
@@ -98,7 +104,7 @@ func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
 	if g.AnswerRows == nil {
 		return nil, graph.NoStream("answers", g.Known.Name)
 	}
-	return g.AnswerRows.Open(ctx)
+	return graph.OpenAnswers(ctx, g.AnswerRows, g.Known, g.AnswerFile)
 }
 
 // Splits implements [graph.Dataset].
@@ -132,25 +138,11 @@ func SplitNumber(ctx context.Context, ds graph.Dataset, number int,
 	return split.Open(ctx)
 }
 
-// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
-func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
-	return graph.OpenShare(ctx, g.EdgeList, graph.Share{First: first, Last: last, Of: of})
-}
-
 // AllowMissing makes missing features NaN, where they may be missing.
 func (g *Graph) AllowMissing() {
 	if f, ok := g.FeatureRows.(interface{ AllowMissing() }); ok {
 		f.AllowMissing()
 	}
-}
-
-// CutsFeatures reports whether feature rows can be read from the middle, as
-// dataset.FeatureRangeReader says.
-func (g *Graph) CutsFeatures() bool { return array.CutsFeatures(g.FeatureRows) }
-
-// FeatureRange reads parts of the feature rows.
-func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.FeatureReader, error) {
-	return g.FeatureRows.(*array.Dense).OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
 }
 
 var _ graph.Dataset = (*Graph)(nil)

@@ -37,7 +37,7 @@ func Adjacency(ctx context.Context, m *array.Sparse, w Weights) (edges graph.Edg
 	switch w.Name {
 	case "":
 	case MatrixWeights:
-		return m.WeightedEdges(), note, nil
+		return m.Edges(true), note, nil
 	default:
 		return nil, note, graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", w.Name, m.Name, MatrixWeights)
 	}
@@ -49,7 +49,7 @@ func Adjacency(ctx context.Context, m *array.Sparse, w Weights) (edges graph.Edg
 		}
 		note = graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight%s; weight=%s in the URI reads weights", also, MatrixWeights)
 	}
-	return m.Edges(), note, err
+	return m.Edges(false), note, err
 }
 
 // SetSparse takes the features from a sparse matrix whose row i belongs to node i.

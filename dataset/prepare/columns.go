@@ -188,10 +188,7 @@ func sparse(where string) error {
 
 // NodeName returns the input id of the node of the row, "" if that is its number.
 func (r *reader) NodeName() string {
-	if n, ok := r.FeatureReader.(interface{ NodeName() string }); ok {
-		return n.NodeName()
-	}
-	return ""
+	return graph.NodeName(r.FeatureReader)
 }
 
 // Position returns the place of the row.
@@ -199,8 +196,5 @@ func (r *reader) Position() string { return Position(r.FeatureReader) }
 
 // Position returns the place of the row that a reader has read last.
 func Position(r graph.FeatureReader) string {
-	if p, ok := r.(interface{ Position() string }); ok {
-		return p.Position()
-	}
-	return "a row of features"
+	return graph.Position(r, "a row of features")
 }

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,8 @@ type JSON struct {
 	ctx context.Context
 	st  *Text
 	dec *json.Decoder
+	// done says that NextID has reached the end.
+	done bool
 	// marked is the length of a byte order mark before the text.
 	marked int64
 }
@@ -106,26 +109,6 @@ func (j *JSON) Expect(want json.Delim, what string) error {
 // More reports whether another entry follows in the object or list.
 func (j *JSON) More() bool { return j.dec.More() }
 
-// Skip reads over the next value.
-func (j *JSON) Skip() error {
-	depth := 0
-	for {
-		t, err := j.Token()
-		if err != nil {
-			return err
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
-	}
-}
-
 // Key reads the next key of an object.
 func (j *JSON) Key() (string, error) {
 	t, err := j.Token()
@@ -137,6 +120,31 @@ func (j *JSON) Key() (string, error) {
 		return "", j.Bad("found %v where a key is needed", t)
 	}
 	return key, nil
+}
+
+// NextID reads the next key of an object, which is the id of a node. At the end of the object, behind which nothing may
+// follow, it returns io.EOF.
+func (j *JSON) NextID(limit *graph.IDLimit) (uint32, error) {
+	if j.done {
+		return 0, io.EOF
+	}
+	if !j.More() {
+		j.done = true
+		err := j.Expect('}', "the end of the object")
+		if err == nil {
+			err = j.Finish()
+		}
+		return 0, cmp.Or(err, io.EOF)
+	}
+	key, err := j.Key()
+	if err != nil {
+		return 0, err
+	}
+	id, problem := limit.Parse([]byte(key))
+	if problem != "" {
+		return 0, j.Bad("%s", problem)
+	}
+	return id, nil
 }
 
 // Finish checks that nothing follows.

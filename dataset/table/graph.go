@@ -163,7 +163,7 @@ func (g *Graph) open(ctx context.Context, o graph.Options) (err error) {
 		g.info.Classes, g.info.HasLabels = g.classes.Classes, true
 		g.Note(g.classes.Notes()...)
 	}
-	g.info.HasSplits = g.splits.t != nil
+	g.info.HasSplits, g.info.CutsFeatures = g.splits.t != nil, g.nodes != nil && g.nodes.units() > 1
 	g.info.EdgeHint, g.info.SizeHint = max(g.edges.numRows(), 0), g.Bytes()
 	g.describe()
 	g.info.EdgeMemory, err = g.edges.edgeMemory(g.edgeNames())

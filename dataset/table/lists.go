@@ -11,47 +11,46 @@ import (
 	"ndls/internal/inputid"
 )
 
-// IDList is a list of ids in a file or files: a column of ids, or text with one id a line.
+// IDList reads the numbers of the ids in a file: in a column of ids, or in text with one id a line.
 type IDList struct {
-	source.Files
-	t    inputid.Type
-	rows *rows
-	name string
-	head string // of text without names of columns, its first line
-	b    *batch
-	at   int
-	key  []byte
+	*idRows
+	files source.Files
 }
 
-// OpenIDs opens a list of ids of a type.
-func OpenIDs(ctx context.Context, path string, t inputid.Type) (_ *IDList, err error) {
-	l := &IDList{t: t}
+// OpenIDs opens a list of ids of a type; find gives the number of each.
+func OpenIDs(ctx context.Context, path string, t inputid.Type, find func(key []byte) (uint32, bool)) (_ *IDList, err error) {
+	l, g, form := &IDList{}, &Graph{keyType: t, find: find}, source.Form{}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.Files.Close())
+			err = errors.Join(err, l.files.Close())
 		}
 	}()
-	ids, err := openTable(ctx, &l.Files, place{[]string{path}}, &source.Form{}, "")
+	ids, err := openTable(ctx, &l.files, place{[]string{path}}, &form, "")
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{}
-	l.name = ids.known(idNames...)
-	if l.name == "" && len(ids.titles) == 1 && ids.titles[0].kind == fieldKind && len(ids.files) == 1 {
-		l.name = ids.titles[0].name
-		l.head = l.name
+	name := ids.known(idNames...)
+	if name == "" && len(ids.titles) == 1 && ids.titles[0].kind == fieldKind && len(ids.files) == 1 {
+		// The first line is an id, too.
+		if err := form.Set("header", "false", nil); err != nil {
+			return nil, err
+		}
+		if ids, err = openTable(ctx, &l.files, ids.place, &form, ""); err != nil {
+			return nil, err
+		}
+		name = ids.titles[0].name
 	}
-	if l.name == "" {
-		if l.name, err = g.findID(ids); err != nil {
+	if name == "" {
+		if name, err = g.findID(ids); err != nil {
 			return nil, err
 		}
 	}
-	if err := checkIDsOf(ids, l.name, t); err != nil {
-		return nil, err
-	}
-	l.rows = ids.all(ctx, []string{l.name}, nil)
-	return l, nil
+	l.idRows = &idRows{newNodeRows(ids.all(ctx, []string{name}, nil), &numbering{g: g}, false)}
+	return l, checkIDsOf(ids, name, t)
 }
+
+// Close closes the files.
+func (l *IDList) Close() error { return errors.Join(l.idRows.Close(), l.files.Close()) }
 
 // checkIDsOf refuses a column whose ids are of another type.
 func checkIDsOf(t *table, name string, want inputid.Type) error {
@@ -65,36 +64,6 @@ func checkIDsOf(t *table, name string, want inputid.Type) error {
 	}
 	return nil
 }
-
-// Next gives the key of the next id, which is valid until the next call, and where it is; or
-// io.EOF.
-func (l *IDList) Next() (key []byte, where string, err error) {
-	if l.head != "" {
-		v := vector{kind: fieldKind, text: [][]byte{[]byte(l.head)}}
-		l.head = ""
-		where = l.rows.t.files[0].name + " line 1"
-		key, problem := v.appendKey(nil, l.t, 0)
-		if problem != "" {
-			return nil, where, graph.BadData(where, "the id %s", problem)
-		}
-		return key, where, nil
-	}
-	if l.at++; l.b == nil || l.at >= l.b.n {
-		if l.b, err = l.rows.next(); err != nil {
-			l.b = nil
-			return nil, "", err
-		}
-		l.at = 0
-	}
-	var problem string
-	if l.key, problem = l.b.cols[0].appendKey(l.key[:0], l.t, l.at); problem != "" {
-		return nil, "", badID(l.b, l.at, l.name, problem)
-	}
-	return l.key, l.b.where(l.at), nil
-}
-
-// Close closes the files.
-func (l *IDList) Close() error { return errors.Join(l.rows.close(), l.Files.Close()) }
 
 // OpenRows opens a table with an id and numbers in each row, such as the soft labels of
 // another model: a column of lists, or all columns of numbers but those of the label and the

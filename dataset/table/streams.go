@@ -63,20 +63,8 @@ type edgeList struct {
 }
 
 // Open implements graph.EdgeSource.
-func (e *edgeList) Open(ctx context.Context) (graph.EdgeReader, error) {
-	return e.reader(e.t.all(ctx, e.names, nil)), nil
-}
-
-// CanCut reports whether the edges can be read from the middle, as graph.OpenShare asks.
-func (e *edgeList) CanCut() bool { return e.t.isCuttable() }
-
-// OpenShare reads a share of the edges.
-func (e *edgeList) OpenShare(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
-	return e.reader(e.t.share(ctx, s, e.names, nil)), nil
-}
-
-func (e *edgeList) reader(r *rows) *edgeReader {
-	return &edgeReader{edgeList: e, rows: e.nodes.read(r, 2)}
+func (e *edgeList) Open(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	return &edgeReader{edgeList: e, rows: e.nodes.read(e.t.share(ctx, s, e.names, nil), 2)}, nil
 }
 
 type edgeReader struct {
@@ -92,10 +80,7 @@ type edgeReader struct {
 func (r *edgeReader) Close() error { return r.rows.close() }
 
 // Read implements graph.EdgeReader.
-func (r *edgeReader) Read(edges []graph.Edge) (n int, err error) { return r.ReadWeighted(edges, nil) }
-
-// ReadWeighted implements graph.WeightedReader; weights may be nil.
-func (r *edgeReader) ReadWeighted(edges []graph.Edge, weights []float32) (n int, err error) {
+func (r *edgeReader) Read(edges []graph.Edge, weights []float32) (n int, err error) {
 	for n < len(edges) {
 		if r.b == nil || r.at == r.b.n {
 			if err := r.next(); err == io.EOF && n > 0 {
@@ -227,11 +212,8 @@ type featureRows struct {
 func (f *featureRows) AllowMissing() { f.nulls.allow() }
 
 // Open implements graph.FeatureSource.
-func (f *featureRows) Open(ctx context.Context) (graph.FeatureReader, error) {
-	return f.reader(f.t.all(ctx, f.names, f.widths)), nil
-}
-
-func (f *featureRows) reader(r *rows) *featureReader {
+func (f *featureRows) Open(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
+	r := f.t.share(ctx, s, f.names, f.widths)
 	r.nulls = f.nulls
 	first := 1
 	if f.byRow {
@@ -243,34 +225,19 @@ func (f *featureRows) reader(r *rows) *featureReader {
 	}
 	n := &featureReader{newNodeRows(r, &f.nodes, f.byRow), newFeatures(r, first, f.width, f.categories)}
 	n.all = f.all
-	return n
+	return n, nil
 }
 
 // Edges implements graph.Dataset.
-func (g *Graph) Edges(ctx context.Context) (graph.EdgeReader, error) {
-	return g.EdgeRange(ctx, 0, 1, 1)
-}
-
-// EdgeRange reads parts of the edge list, as dataset.RangeReader says.
-func (g *Graph) EdgeRange(ctx context.Context, first, last, of int) (graph.EdgeReader, error) {
+func (g *Graph) Edges(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
-	e := &edgeList{g.edges, g.edgeNames(), numbering{g: g}}
-	return e.OpenShare(ctx, graph.Share{First: first, Last: last, Of: of})
+	return (&edgeList{g.edges, g.edgeNames(), numbering{g: g}}).Open(ctx, s)
 }
 
 // Features implements graph.Dataset.
-func (g *Graph) Features(ctx context.Context) (graph.FeatureReader, error) {
-	return g.FeatureRange(ctx, 0, 1, 1)
-}
-
-// CutsFeatures reports whether feature rows can be read from the middle, as
-// dataset.FeatureRangeReader says.
-func (g *Graph) CutsFeatures() bool { return g.nodes != nil && g.nodes.units() > 1 }
-
-// FeatureRange reads parts of the feature rows.
-func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.FeatureReader, error) {
+func (g *Graph) Features(ctx context.Context, s graph.Share) (graph.FeatureReader, error) {
 	if g.info.NumFeatures+len(g.info.Categories) == 0 {
 		return nil, graph.NoStream("features", g.info.Name)
 	}
@@ -281,7 +248,7 @@ func (g *Graph) FeatureRange(ctx context.Context, first, last, of int) (graph.Fe
 		t: g.nodes, names: g.featureNames(), widths: slices.Concat([]int{0}, g.widths, make([]int, len(g.spec.categories))),
 		width: g.info.NumFeatures, categories: len(g.spec.categories), nulls: g.nulls, nodes: numbering{g: g},
 	}
-	return f.reader(f.t.share(ctx, graph.Share{First: first, Last: last, Of: of}, f.names, f.widths)), nil
+	return f.Open(ctx, s)
 }
 
 type featureReader struct {
@@ -379,18 +346,15 @@ func (f *features) of(id uint32, b *batch, row int) (graph.FeatureRow, error) {
 
 // Labels implements graph.Dataset.
 func (g *Graph) Labels(ctx context.Context) (graph.LabelReader, error) {
-	if g.info.Answers != graph.Classes {
-		answers, err := g.Answers(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return graph.LabelsOfAnswers(answers), nil
-	}
-	if g.classes == nil {
+	hasClasses := g.info.Answers == graph.Classes
+	if hasClasses && g.classes == nil {
 		return nil, graph.NoStream("labels", g.info.Name)
 	}
 	if err := g.ready(ctx); err != nil {
 		return nil, err
+	}
+	if !hasClasses {
+		return graph.LabelsOfAnswers(ctx, g.answers(), g.info, g.labels.t.place.String())
 	}
 	return g.classes.Open(ctx)
 }
@@ -403,33 +367,16 @@ func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
 	if err := g.ready(ctx); err != nil {
 		return nil, err
 	}
+	return graph.OpenAnswers(ctx, g.answers(), g.info, g.labels.t.place.String())
+}
+
+// answers are the columns of answers.
+func (g *Graph) answers() *featureRows {
 	v := g.labels
-	f := &featureRows{
+	return &featureRows{
 		t: v.t, names: append([]string{v.id}, v.names...), widths: append([]int{0}, v.widths...),
 		width: len(g.info.Classes), nulls: unknown, nodes: numbering{g: g},
 	}
-	rows, err := f.Open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &answerReader{rows.(*featureReader), g.info}, nil
-}
-
-type answerReader struct {
-	*featureReader
-	info graph.Info
-}
-
-// Next implements graph.FeatureReader.
-func (r *answerReader) Next() (graph.FeatureRow, error) {
-	row, err := r.featureReader.Next()
-	if err == nil {
-		if row.Indices != nil {
-			return row, graph.BadData(r.Position(), "has a vector: labels and numbers are columns of numbers, or lists of them")
-		}
-		err = r.info.Answers.Check(row.Dense, r.Position(), func(i int) string { return r.info.Classes[i] })
-	}
-	return row, err
 }
 
 // Splits implements graph.Dataset.
@@ -495,7 +442,7 @@ func (r *labelledIDs) Next() (int64, error) {
 			case err != nil:
 				return 0, err
 			case int64(node) < r.label:
-				return 0, graph.BadData(r.labels.(interface{ Position() string }).Position(), "comes behind the row of a larger id: sort the rows by node id")
+				return 0, graph.BadData(graph.Position(r.labels, "a label"), "comes behind the row of a larger id: sort the rows by node id")
 			default:
 				r.label = int64(node)
 			}

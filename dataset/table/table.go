@@ -294,6 +294,12 @@ func (t *table) rows(ctx context.Context, lo, hi int, names []string, widths []i
 
 // share reads a share of the rows: units, or lines of a list.
 func (t *table) share(ctx context.Context, s graph.Share, names []string, widths []int) *rows {
+	if t.units() == 1 && !t.leading.src.Cuttable() {
+		s = s.Uncut()
+	}
+	if s.IsWhole() {
+		return t.all(ctx, names, widths)
+	}
 	if c, ok := t.leading.rows.(*csvFile); ok && c.list != nil && len(t.files) == 1 && c.src.Cuttable() && !c.empty {
 		lo, hi := s.Bounds(c.src.Size - c.begin)
 		r := t.rows(ctx, 0, 1, names, widths)
@@ -305,9 +311,6 @@ func (t *table) share(ctx context.Context, s graph.Share, names []string, widths
 	lo, hi := s.Bounds(int64(t.units()))
 	return t.rows(ctx, int(lo), int(hi), names, widths)
 }
-
-// isCuttable reports whether the rows can be read from the middle.
-func (t *table) isCuttable() bool { return t.units() > 1 || t.leading.src.Cuttable() }
 
 // all reads all rows.
 func (t *table) all(ctx context.Context, names []string, widths []int) *rows {

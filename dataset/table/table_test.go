@@ -307,13 +307,13 @@ func readOn(ctx context.Context, g *Graph, threads int) (c content, err error) {
 	for _, parts := range []int{1, 7} { // in the middle, too
 		c.edges = nil
 		for p := range parts {
-			r, err := g.EdgeRange(ctx, p, p+1, parts)
+			r, err := g.Edges(ctx, graph.Share{First: p, Last: p + 1, Of: parts})
 			if err != nil {
 				return c, err
 			}
 			buf := make([]graph.Edge, 100)
 			for {
-				n, err := r.Read(buf)
+				n, err := r.Read(buf, nil)
 				if err == io.EOF {
 					break
 				}
@@ -366,11 +366,11 @@ func readOn(ctx context.Context, g *Graph, threads int) (c content, err error) {
 	}
 	if info.NumFeatures > 0 {
 		parts := 1
-		if g.CutsFeatures() {
+		if g.Info().CutsFeatures {
 			parts = 3
 		}
 		for p := range parts {
-			r, err := g.FeatureRange(ctx, p, p+1, parts)
+			r, err := g.Features(ctx, graph.Share{First: p, Last: p + 1, Of: parts})
 			if err != nil {
 				return c, err
 			}

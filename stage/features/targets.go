@@ -7,7 +7,6 @@ import (
 	"io"
 
 	"ndls/dataset"
-	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/plan"
 	"ndls/shards"
@@ -69,19 +68,12 @@ func (env smoothRun) listedTargets(ctx context.Context, t *smooth.Targets) (err 
 	if env.Inputs.Targets == "" {
 		return fmt.Errorf("the run's target rows come from a file: give --targets with %s again", env.Plan.Smooth.Targets)
 	}
-	if env.Summary.IDs != "" {
-		return env.keyedTargets(ctx, t)
-	}
-	ids, err := dataset.OpenIDs(ctx, env.Inputs.Targets)
+	ids, nodeOf, free, err := env.openTargets(ctx)
+	defer free()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, ids.Close()) }()
-	nodes, err := env.Nodes().ByID(ctx)
-	if err != nil {
-		return err
-	}
-	defer nodes.Free()
 	for row := int64(1); ; row++ {
 		id, err := ids.Next()
 		if err == io.EOF {
@@ -90,7 +82,7 @@ func (env smoothRun) listedTargets(ctx context.Context, t *smooth.Targets) (err 
 		if err != nil {
 			return err
 		}
-		at, ok := nodes.Of(id)
+		at, ok := nodeOf(id)
 		if !ok {
 			return fmt.Errorf("%s: id %d in row %d is not a node of the graph: remove it", env.Inputs.Targets, id, row)
 		}
@@ -98,32 +90,22 @@ func (env smoothRun) listedTargets(ctx context.Context, t *smooth.Targets) (err 
 	}
 }
 
-// keyedTargets adds the nodes whose ids the user's file lists, if ids are numbered.
-func (env smoothRun) keyedTargets(ctx context.Context, t *smooth.Targets) (err error) {
-	nodes, err := env.Nodes().ByKey(ctx)
-	if err != nil {
-		return err
-	}
-	defer nodes.Free()
-	ids, err := dataset.OpenKeyedIDs(ctx, env.Inputs.Targets, nodes.Type())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, ids.Close()) }()
-	for {
-		key, where, err := ids.Next()
-		if err == io.EOF {
-			return nil
-		}
+// openTargets opens the ids that the user's file lists. nodeOf finds the node of each; the caller calls free, after an error, too.
+func (env smoothRun) openTargets(ctx context.Context) (ids dataset.IDs, nodeOf func(id int64) (int64, bool), free func(), err error) {
+	if env.Summary.IDs != "" {
+		table, err := env.Nodes().ByKey(ctx)
 		if err != nil {
-			return err
+			return nil, nil, func() {}, err
 		}
-		node, ok := nodes.Find(key)
-		if !ok {
-			return failure.Of(failure.ErrData, "%s: id %s is not a node of the graph: remove it", where, nodes.Type().Quote(key))
-		}
-		t.Add(int64(node))
+		ids, err = dataset.OpenKeyedIDs(ctx, env.Inputs.Targets, table.Type(), table.Find)
+		return ids, func(id int64) (int64, bool) { return id, true }, table.Free, err
 	}
+	nodes, err := env.Nodes().ByID(ctx)
+	if err != nil {
+		return nil, nil, func() {}, err
+	}
+	ids, err = dataset.OpenIDs(ctx, env.Inputs.Targets)
+	return ids, nodes.Of, nodes.Free, err
 }
 
 // readTargetIDs reads the input id of each target, some nodes, in order of node.

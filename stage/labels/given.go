@@ -57,8 +57,9 @@ func (env labelsRun) importSoftLabels(ctx context.Context, s shards.Summary, fir
 		return fmt.Errorf("%s has %d values a row: give %d probabilities, one for each of the classes %v",
 			env.Inputs.SoftLabels, file.Info().NumFeatures, classes, s.Classes)
 	}
+	rows := func(ctx context.Context) (dataset.FeatureReader, error) { return file.Features(ctx, dataset.Whole) }
 	x := &imports.Rows{
-		Env: env.Env, From: env.Inputs.SoftLabels, Source: file.Features, Count: s.Nodes, Node: node, Rules: imports.Rules{Each: true},
+		Env: env.Env, From: env.Inputs.SoftLabels, Source: rows, Count: s.Nodes, Node: node, Rules: imports.Rules{Each: true},
 	}
 	return x.Commit(ctx, out, first, last)
 }

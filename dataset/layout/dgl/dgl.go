@@ -2,7 +2,6 @@ package dgl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -74,11 +73,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 		*map[string]*string{"relation": &r.relation, "features": &r.features, "labels": &r.labels}[p.Key] = value
 		r.Known.Identity += []string{"?", "&"}[min(i, 1)] + p.Key + "=" + graph.EscapePath(value)
 	}
-	if err := r.open(ctx, o); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	r.Finish()
-	return r.Graph, nil
+	return r.Opened(r.open(ctx, o))
 }
 
 func (r *reader) open(ctx context.Context, o graph.Options) error {

@@ -2,7 +2,6 @@ package graphbolt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -71,11 +70,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 		return nil, err
 	}
 	r := &reader{dir: t.Path, path: filepath.Join(t.Path, "metadata.yaml"), Graph: &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "graphbolt:" + t.Base}}}
-	if err := r.open(ctx, o); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	r.Finish()
-	return r.Graph, nil
+	return r.Opened(r.open(ctx, o))
 }
 
 func (r *reader) open(ctx context.Context, o graph.Options) error {
@@ -167,7 +162,7 @@ func (r *reader) openFeatures(ctx context.Context) error {
 
 // openTask takes nodes and labels from the first task that has nodes.
 func (r *reader) openTask(ctx context.Context) error {
-	lists, labels := &column.Lists{Limit: r.Limit()}, column.Pairs{Limit: r.Limit()}
+	lists, labels := &column.Lists{Limit: r.Limit()}, column.Chunks{}
 	for i, task := range r.meta.Tasks {
 		if i > 0 {
 			r.Note(graph.WarningOf(r.path, "task %q is not read, the first one is", task.Name))
@@ -187,7 +182,7 @@ func (r *reader) openTask(ctx context.Context) error {
 	if len(lists.Parts) > 0 {
 		r.Membership = lists
 	}
-	if len(labels.IDs) == 0 {
+	if len(labels) == 0 {
 		return nil
 	}
 	var err error
@@ -195,7 +190,7 @@ func (r *reader) openTask(ctx context.Context) error {
 	return err
 }
 
-func (r *reader) addSet(ctx context.Context, s set, split graph.Split, lists *column.Lists, labels *column.Pairs) error {
+func (r *reader) addSet(ctx context.Context, s set, split graph.Split, lists *column.Lists, labels *column.Chunks) error {
 	var seeds, classes *layout.Tensor
 	for _, f := range s.Data {
 		var to **layout.Tensor
@@ -227,6 +222,6 @@ func (r *reader) addSet(ctx context.Context, s set, split graph.Split, lists *co
 	if classes.N != seeds.N {
 		return graph.BadData(classes.Name, "has %d labels for the %d nodes of %s: they do not belong together", classes.N, seeds.N, seeds.Name)
 	}
-	labels.IDs, labels.Values = append(labels.IDs, seeds.Vector), append(labels.Values, classes.Vector)
+	*labels = append(*labels, column.Chunk{Column: column.Vector{Values: classes.Vector}, IDs: list.Open, Limit: r.Limit()})
 	return nil
 }

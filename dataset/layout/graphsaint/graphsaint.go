@@ -27,11 +27,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 		return nil, err
 	}
 	g := &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "graphsaint:" + t.Base + layout.Query(layout.Pick{}, weights)}}
-	if err := open(ctx, g, t.Path, weights, o); err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.Finish()
-	return g, nil
+	return g.Opened(open(ctx, g, t.Path, weights, o))
 }
 
 func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weights, o graph.Options) error {
@@ -97,37 +93,19 @@ func (c classMap) Open(ctx context.Context) (column.Reader, error) {
 	if err := j.Expect('{', "an object of node id to class"); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &classReader{j, c.limit, false}, nil
+	return &classReader{j, c.limit}, nil
 }
 
 type classReader struct {
 	*source.JSON
 	limit graph.IDLimit
-	done  bool
 }
 
 // NextValue implements [column.Reader].
 func (r *classReader) NextValue() (uint32, string, error) {
-	if r.done {
-		return 0, "", io.EOF
-	}
-	if !r.More() {
-		r.done = true
-		if err := r.Expect('}', "the end of the object"); err != nil {
-			return 0, "", err
-		}
-		if err := r.JSON.Finish(); err != nil {
-			return 0, "", err
-		}
-		return 0, "", io.EOF
-	}
-	key, err := r.Key()
+	id, err := r.NextID(&r.limit)
 	if err != nil {
 		return 0, "", err
-	}
-	id, problem := r.limit.Parse([]byte(key))
-	if problem != "" {
-		return 0, "", r.Bad("%s", problem)
 	}
 	t, err := r.Token()
 	if err != nil {
@@ -149,93 +127,96 @@ func (r *classReader) NextValue() (uint32, string, error) {
 // roles are the keys of role.json.
 var roles = map[string]graph.Split{"tr": graph.Train, "va": graph.Valid, "te": graph.Test}
 
-// openRoles looks which roles the file has. It is read again for each of them.
+// openRoles reads all of the file, so that what is wrong with it is found.
 func openRoles(ctx context.Context, g *layout.Graph, src *source.Source) (err error) {
-	j, err := source.OpenJSON(ctx, src)
+	lists := roleLists{src, g.Limit()}
+	r, err := lists.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	if err := j.Expect('{', "an object with the lists tr, va and te"); err != nil {
-		return err
-	}
-	lists := &column.Lists{Limit: g.Limit()}
-	seen := map[string]bool{}
-	for j.More() {
-		key, err := j.Key()
-		if err != nil {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for {
+		if _, _, err := r.Next(); err == io.EOF {
+			return nil
+		} else if err != nil {
 			return err
 		}
-		split, known := roles[key]
-		if !known || seen[key] {
-			return j.Bad("role %s is unknown, or there twice: role.json has the lists tr, va and te", graph.Shorten([]byte(key)))
-		}
-		seen[key] = true
-		lists.Parts = append(lists.Parts, column.List{
-			Split: split,
-			Open:  func(ctx context.Context) (column.IDs, error) { return openRole(ctx, src, key) },
-		})
-		if err := j.Skip(); err != nil {
-			return err
-		}
-	}
-	if err := j.Expect('}', "the end of the object"); err != nil {
-		return err
-	}
-	if len(lists.Parts) > 0 {
 		g.Membership = lists
 	}
-	return j.Finish()
 }
 
-// openRole goes to the list of a role.
-func openRole(ctx context.Context, src *source.Source, role string) (column.IDs, error) {
-	j, err := source.OpenJSON(ctx, src)
+// roleLists is a JSON object of role to list of nodes.
+type roleLists struct {
+	src   *source.Source
+	limit graph.IDLimit
+}
+
+// Open implements [layout.SplitSource].
+func (l roleLists) Open(ctx context.Context) (graph.SplitReader, error) {
+	j, err := source.OpenJSON(ctx, l.src)
 	if err != nil {
 		return nil, err
 	}
-	if err := seek(j, role); err != nil {
+	if err := j.Expect('{', "an object with the lists tr, va and te"); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &roleReader{j}, nil
+	return &roleReader{JSON: j, limit: l.limit, seen: map[string]bool{}}, nil
 }
 
-func seek(j *source.JSON, role string) error {
-	if err := j.Expect('{', "an object with the lists tr, va and te"); err != nil {
-		return err
-	}
-	for {
-		key, err := j.Key()
-		if err != nil {
-			return err
-		}
-		if key == role {
-			return j.Expect('[', "a list of nodes")
-		}
-		if err := j.Skip(); err != nil {
-			return err
-		}
-	}
+type roleReader struct {
+	*source.JSON
+	limit graph.IDLimit
+	seen  map[string]bool // roles
+	split graph.Split     // of the list that is read, NoSplit between lists
+	ended bool
 }
 
-type roleReader struct{ *source.JSON }
-
-// Next implements [column.IDs].
-func (r *roleReader) Next() (int64, error) {
-	if !r.More() {
-		if err := r.Expect(']', "the end of the list"); err != nil {
-			return 0, err
+// Next implements [graph.SplitReader].
+func (r *roleReader) Next() (uint32, graph.Split, error) {
+	for r.split == graph.NoSplit || !r.More() {
+		if err := r.turn(); err != nil {
+			return 0, graph.NoSplit, err
 		}
-		return 0, io.EOF
 	}
 	t, err := r.Token()
 	if err != nil {
-		return 0, err
+		return 0, graph.NoSplit, err
 	}
-	if n, isNumber := t.(json.Number); isNumber {
-		if id, err := n.Int64(); err == nil {
-			return id, nil
+	number, _ := t.(json.Number)
+	id, err := number.Int64()
+	if err != nil {
+		return 0, graph.NoSplit, r.Bad("found %v where a node id is needed", t)
+	}
+	if problem := r.limit.Check(id, false); problem != "" {
+		return 0, graph.NoSplit, r.Bad("%s", problem)
+	}
+	return uint32(id), r.split, nil
+}
+
+// turn reads the end of a list, the begin of the next one, or the end of the object, where it returns io.EOF.
+func (r *roleReader) turn() error {
+	switch {
+	case r.ended:
+		return io.EOF
+	case r.split != graph.NoSplit:
+		r.split = graph.NoSplit
+		return r.Expect(']', "the end of the list")
+	case !r.More():
+		r.ended = true
+		err := r.Expect('}', "the end of the object")
+		if err == nil {
+			err = r.Finish()
 		}
+		return err
 	}
-	return 0, r.Bad("found %v where a node id is needed", t)
+	key, err := r.Key()
+	if err != nil {
+		return err
+	}
+	split, known := roles[key]
+	if !known || r.seen[key] {
+		return r.Bad("role %s is unknown, or there twice: role.json has the lists tr, va and te", graph.Shorten([]byte(key)))
+	}
+	r.seen[key], r.split = true, split
+	return r.Expect('[', "a list of nodes")
 }

@@ -2,7 +2,6 @@ package memmap
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -96,11 +95,7 @@ func OpenIGB(ctx context.Context, rest string, o graph.Options) (graph.Dataset, 
 		return nil, err
 	}
 	g := &layout.Graph{Known: graph.Info{Name: "igb-" + u.name, Identity: identity, NumNodes: u.nodes}}
-	if err := u.open(ctx, g, o); err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.Finish()
-	return g, nil
+	return g.Opened(u.open(ctx, g, o))
 }
 
 func (u igb) open(ctx context.Context, g *layout.Graph, o graph.Options) error {
@@ -174,6 +169,9 @@ func (u igb) openLabels(ctx context.Context, g *layout.Graph, path string) error
 	g.Classes, err = column.OpenLabels(ctx, column.Vector{Values: v.Part(0, labelled)})
 	// The loaders of IGB take 60 % of the labelled papers for training, and 20 % each for
 	// validation and test, in order.
-	g.Membership = &byPosition{train: labelled * 6 / 10, valid: labelled * 2 / 10, end: labelled, name: path}
+	train, valid := labelled*6/10, labelled*6/10+labelled*2/10
+	g.Membership = &column.Lists{Limit: graph.AnyID, Parts: []column.List{
+		column.RangeList(graph.Train, 0, train), column.RangeList(graph.Valid, train, valid), column.RangeList(graph.Test, valid, labelled),
+	}}
 	return err
 }

@@ -27,11 +27,7 @@ func OpenMAG240M(ctx context.Context, rest string, o graph.Options) (graph.Datas
 		dir = inner
 	}
 	g := &layout.Graph{Known: graph.Info{Name: "mag240m", Identity: "mag240m:" + t.Base, NumNodes: -1}}
-	if err := openMAG240M(ctx, g, dir, o); err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.Finish()
-	return g, nil
+	return g.Opened(openMAG240M(ctx, g, dir, o))
 }
 
 func openMAG240M(ctx context.Context, g *layout.Graph, dir string, o graph.Options) error {

@@ -2,7 +2,6 @@ package npz
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,11 +44,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 		return nil, err
 	}
 	r.Known.Identity += layout.Query(r.pick, r.weights)
-	if err := r.open(ctx, t.Path, o); err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
-	r.Finish()
-	return r.Graph, nil
+	return r.Opened(r.open(ctx, t.Path, o))
 }
 
 func (r *reader) open(ctx context.Context, name string, o graph.Options) (err error) {

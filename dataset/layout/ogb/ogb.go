@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"ndls/dataset/array"
@@ -38,11 +37,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	}
 	name := filepath.Base(dir)
 	g := &folder{&layout.Graph{Known: graph.Info{Name: name, Identity: "ogb:" + graph.EscapePath(name)}}}
-	if err := g.open(ctx, dir, o); err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.Finish()
-	return g.Graph, nil
+	return g.Opened(g.open(ctx, dir, o))
 }
 
 func (g *folder) open(ctx context.Context, dir string, o graph.Options) error {
@@ -147,7 +142,7 @@ func (g *folder) takeAnswers(t graph.Answers, rows graph.FeatureSource, name str
 	if err := g.RowsAreNodes(name, n); err != nil {
 		return err
 	}
-	g.AnswerRows, g.Known.Answers, g.Known.Classes = t.Of(rows, name), t, graph.NamesOfAnswers(width)
+	g.AnswerRows, g.AnswerFile, g.Known.Answers, g.Known.Classes = rows, name, t, graph.NamesOfAnswers(width)
 	return graph.CheckSize(name, n, int64(width))
 }
 
@@ -161,20 +156,8 @@ func (g *folder) openLabels(ctx context.Context, c column.Column) error {
 	if err := g.RowsAreNodes(c.Where(), l.Rows); err != nil {
 		return err
 	}
-	var last int64
-	for _, name := range l.Classes {
-		label, err := strconv.ParseInt(name, 10, 64)
-		if err != nil || label < 0 || label >= column.MaxClasses {
-			return graph.BadData(c.Where(), "label %s: labels are whole numbers from 0 to %d, NaN or -1 is none; write them so", graph.Shorten([]byte(name)), column.MaxClasses-1)
-		}
-		l.Index[name], last = int32(label), max(last, label)
-	}
-	l.Classes = make([]string, last+1)
-	for i := range l.Classes {
-		l.Classes[i] = strconv.Itoa(i)
-	}
 	g.Classes = l
-	return nil
+	return l.Count(0)
 }
 
 // openSplits takes the one folder of split/, whatever its name.

@@ -90,8 +90,11 @@ type statedEdges struct {
 	rows int64
 }
 
-func (e *statedEdges) Open(ctx context.Context) (graph.EdgeReader, error) {
-	r, err := e.EdgeSource.Open(ctx)
+func (e *statedEdges) Open(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	if s = s.Uncut(); s != graph.Whole {
+		return e.EdgeSource.Open(ctx, s)
+	}
+	r, err := e.EdgeSource.Open(ctx, s)
 	return &statedEdgeReader{EdgeReader: r, e: e}, err
 }
 
@@ -101,8 +104,8 @@ type statedEdgeReader struct {
 	read int64
 }
 
-func (r *statedEdgeReader) Read(batch []graph.Edge) (int, error) {
-	n, err := r.EdgeReader.Read(batch)
+func (r *statedEdgeReader) Read(edges []graph.Edge, weights []float32) (int, error) {
+	n, err := r.EdgeReader.Read(edges, weights)
 	r.read += int64(n)
 	if r.read > r.e.rows || err == io.EOF && r.read < r.e.rows {
 		return 0, graph.BadData(r.e.name, "does not have the %d rows that num-edge-list.csv.gz states (row %d): the files do not belong together, fetch them again", r.e.rows, r.read)

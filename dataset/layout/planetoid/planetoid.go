@@ -7,12 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
-	"strconv"
 
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
+	"ndls/dataset/layout"
 	"ndls/dataset/pickle"
 	"ndls/dataset/source"
 	"ndls/dataset/table"
@@ -29,20 +28,18 @@ const (
 // planetoid is a citation graph in the form of Yang, Cohen and Salakhutdinov
 // (ICML 2016).
 type planetoid struct {
-	source.Files
-	info         graph.Info
+	*layout.Graph
 	prefix       string
 	allx, tx     *array.Sparse
-	ally, ty     oneHot
-	train        int64 // the first nodes
+	ally, ty     labels
 	lists, index *source.Source
 	isTest       []uint64 // bit i is node ally.rows+i
 }
 
-// oneHot is a label matrix of 0 and 1.
-type oneHot struct {
-	v             array.Vector
-	rows, classes int64
+// labels is a label matrix of 0 and 1.
+type labels struct {
+	column.OneHot
+	rows int64
 }
 
 // Open opens planetoid:DIR/NAME.
@@ -55,45 +52,51 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	if name == "" {
 		return nil, graph.BadURI("planetoid:%s: the name of the set is missing: planetoid:DIR/cora reads DIR/ind.cora.*", rest)
 	}
-	p := &planetoid{prefix: filepath.Join(dir, "ind."+name) + ".", info: graph.Info{
-		Name: name, Identity: "planetoid:" + graph.EscapePath(name), HasLabels: true, HasSplits: true,
-	}}
-	if err := p.open(ctx, o); err != nil {
-		return nil, errors.Join(err, p.Close())
+	p := &planetoid{
+		prefix: filepath.Join(dir, "ind."+name) + ".",
+		Graph:  &layout.Graph{Known: graph.Info{Name: name, Identity: "planetoid:" + graph.EscapePath(name)}},
 	}
-	p.info.SizeHint = p.Bytes()
-	return p, nil
+	p.EdgeList = graph.EdgeFunc(p.edges)
+	return p.Opened(p.open(ctx, o))
 }
 
 func (p *planetoid) open(ctx context.Context, o graph.Options) (err error) {
 	for _, step := range []struct {
 		suffix string
-		to     *oneHot
+		to     *labels
 	}{{"ally", &p.ally}, {"ty", &p.ty}} {
-		if *step.to, err = p.oneHot(ctx, step.suffix); err != nil {
+		if *step.to, err = p.labels(ctx, step.suffix); err != nil {
 			return err
 		}
 	}
-	y, err := p.oneHot(ctx, "y")
+	y, err := p.labels(ctx, "y")
 	if err != nil {
 		return err
 	}
-	if p.ally.classes != p.ty.classes || y.rows > p.ally.rows {
+	if p.ally.Width != p.ty.Width || y.rows > p.ally.rows {
 		return graph.BadData(p.prefix+"ally", "%d rows of %d classes do not go with the %d training rows of y and the %d classes of ty: the files do not belong together",
-			p.ally.rows, p.ally.classes, y.rows, p.ty.classes)
-	}
-	p.train = y.rows
-	for c := range p.ally.classes {
-		p.info.Classes = append(p.info.Classes, strconv.FormatInt(c, 10))
+			p.ally.rows, p.ally.Width, y.rows, p.ty.Width)
 	}
 	if p.lists, err = p.source("graph"); err != nil {
 		return err
 	}
 	// About three bytes of pickle for each entry of the lists.
-	p.info.EdgeHint = p.lists.Size / 3
+	p.Known.EdgeHint = p.lists.Size / 3
 	if err := p.readIndex(ctx); err != nil {
 		return err
 	}
+	test := column.Chunk{Column: p.ty, IDs: p.openIndex, Limit: graph.AnyID}
+	if p.Classes, err = column.OpenLabels(ctx, column.Chunks{{Column: p.ally}, test}); err == nil {
+		err = p.Classes.Count(int(p.ally.Width))
+	}
+	if err != nil {
+		return err
+	}
+	// The public split: the first nodes train, the 500 after them validate, those of test.index test.
+	p.Membership = &column.Lists{Limit: graph.AnyID, Parts: []column.List{
+		column.RangeList(graph.Train, 0, y.rows), column.RangeList(graph.Valid, y.rows, min(y.rows+planetoidValid, p.ally.rows)),
+		{Split: graph.Test, Open: p.openIndex},
+	}}
 	if o.NoFeatures {
 		return nil
 	}
@@ -111,23 +114,23 @@ func (p *planetoid) source(suffix string) (*source.Source, error) {
 	return s, err
 }
 
-func (p *planetoid) oneHot(ctx context.Context, suffix string) (oneHot, error) {
+func (p *planetoid) labels(ctx context.Context, suffix string) (l labels, err error) {
 	src, err := p.source(suffix)
 	if err != nil {
-		return oneHot{}, err
+		return l, err
 	}
 	value, err := array.Unpickle(ctx, src, 0)
 	if err != nil {
-		return oneHot{}, err
+		return l, err
 	}
 	v, shape, err := array.PickledVector(src, 0, value, "labels")
 	if err != nil {
-		return oneHot{}, err
+		return l, err
 	}
 	if len(shape) != 2 || shape[0] > maxPlanetoid || shape[1] < 1 || shape[1] > column.MaxClasses {
-		return oneHot{}, graph.BadData(src.Name, "has shape %v: labels are a matrix with one column for each class", shape)
+		return l, graph.BadData(src.Name, "has shape %v: labels are a matrix with one column for each class", shape)
 	}
-	return oneHot{v, shape[0], shape[1]}, nil
+	return labels{column.OneHot{Values: v, Width: shape[1]}, shape[0]}, nil
 }
 
 func (p *planetoid) csr(ctx context.Context, suffix string) (*array.Sparse, error) {
@@ -151,7 +154,7 @@ func (p *planetoid) openFeatures(ctx context.Context) (err error) {
 	}
 	for _, m := range []struct {
 		x *array.Sparse
-		y oneHot
+		y labels
 	}{{p.allx, p.ally}, {p.tx, p.ty}} {
 		if m.x.Rows != m.y.rows {
 			return graph.BadData(m.x.Name, "has %d rows, the labels have %d: the files do not belong together", m.x.Rows, m.y.rows)
@@ -160,7 +163,7 @@ func (p *planetoid) openFeatures(ctx context.Context) (err error) {
 	if p.allx.Cols != p.tx.Cols {
 		return graph.BadData(p.allx.Name, "has %d columns, tx has %d: the files do not belong together", p.allx.Cols, p.tx.Cols)
 	}
-	p.info.NumFeatures, p.info.SparseFeatures = int(p.allx.Cols), true
+	p.Known.NumFeatures, p.Known.SparseFeatures, p.FeatureRows = int(p.allx.Cols), true, graph.FeatureFunc(p.features)
 	return graph.CheckSize(p.allx.Name, p.allx.Rows, p.allx.Cols)
 }
 
@@ -175,7 +178,7 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 	}
 	defer ids.Close()
 	first, count := p.ally.rows, int64(0)
-	p.info.NumNodes = first
+	p.Known.NumNodes = first
 	for ; ; count++ {
 		id, err := testNode(ids)
 		if err == io.EOF {
@@ -195,7 +198,7 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 			return graph.BadData(ids.Position(), "node %d is there twice: each test node has one row", id)
 		}
 		p.isTest[word] |= bit
-		p.info.NumNodes = max(p.info.NumNodes, int64(id)+1)
+		p.Known.NumNodes = max(p.Known.NumNodes, int64(id)+1)
 	}
 	if count != p.ty.rows {
 		return graph.BadData(p.index.Name, "has %d lines, ty has %d rows: the files do not belong together", count, p.ty.rows)
@@ -219,11 +222,8 @@ func testNode(index column.IDs) (uint32, error) {
 	return uint32(id), err
 }
 
-// Info implements [graph.Dataset].
-func (p *planetoid) Info() graph.Info { return p.info }
-
-// Edges gives the lists of the graph: both directions, with repetitions.
-func (p *planetoid) Edges(ctx context.Context) (graph.EdgeReader, error) {
+// edges gives the lists of the graph: both directions, with repetitions.
+func (p *planetoid) edges(ctx context.Context) (graph.EdgeReader, error) {
 	value, err := array.Unpickle(ctx, p.lists, 0)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (p *planetoid) Edges(ctx context.Context) (graph.EdgeReader, error) {
 	}
 	return &dictEdges{
 		name: p.lists.Name, pairs: dict.Pairs,
-		limit: graph.IDLimit{N: p.info.NumNodes, Stated: "ally and test.index state them"},
+		limit: graph.IDLimit{N: p.Known.NumNodes, Stated: "ally and test.index state them"},
 	}, nil
 }
 
@@ -248,7 +248,7 @@ type dictEdges struct {
 
 func (d *dictEdges) Close() error { return nil }
 
-func (d *dictEdges) Read(batch []graph.Edge) (int, error) {
+func (d *dictEdges) Read(batch []graph.Edge, _ []float32) (int, error) {
 	n := 0
 	for n < len(batch) && len(d.pairs) > 0 {
 		node, isID := d.pairs[0].Key.(int64)
@@ -276,12 +276,9 @@ func (d *dictEdges) Read(batch []graph.Edge) (int, error) {
 	return n, nil
 }
 
-// Features gives the rows of allx, then those of tx, then a row of zeros for each
+// features gives the rows of allx, then those of tx, then a row of zeros for each
 // node that has none.
-func (p *planetoid) Features(ctx context.Context) (graph.FeatureReader, error) {
-	if p.allx == nil {
-		return nil, graph.NoStream("features", p.info.Name)
-	}
+func (p *planetoid) features(ctx context.Context) (graph.FeatureReader, error) {
 	r := &planetoidFeatures{p: p, next: p.ally.rows}
 	var err error
 	if r.all, err = p.allx.RowFeatures(ctx); err != nil {
@@ -323,102 +320,11 @@ func (r *planetoidFeatures) Next() (graph.FeatureRow, error) {
 			return row, err
 		}
 	}
-	for ; r.next < r.p.info.NumNodes; r.next++ {
+	for ; r.next < r.p.Known.NumNodes; r.next++ {
 		if i := r.next - r.p.ally.rows; r.p.isTest[i/64]>>(i%64)&1 == 0 {
 			r.next++
 			return graph.FeatureRow{ID: uint32(r.next - 1)}, nil
 		}
 	}
 	return graph.FeatureRow{}, io.EOF
-}
-
-// Labels gives those of ally, then those of the test nodes.
-func (p *planetoid) Labels(ctx context.Context) (graph.LabelReader, error) {
-	r := &planetoidLabels{row: make([]float32, p.ally.classes)}
-	var err error
-	if r.all, err = p.ally.v.Open(ctx, 0); err != nil {
-		return nil, err
-	}
-	if r.test, err = p.ty.v.Open(ctx, 0); err != nil {
-		return nil, errors.Join(err, r.all.Close())
-	}
-	if r.index, err = p.openIndex(ctx); err != nil {
-		return nil, errors.Join(err, r.all.Close(), r.test.Close())
-	}
-	return r, nil
-}
-
-type planetoidLabels struct {
-	all, test *array.Elements
-	index     column.IDs
-	row       []float32
-	next      uint32
-}
-
-func (r *planetoidLabels) Close() error {
-	return errors.Join(r.all.Close(), r.test.Close(), r.index.Close())
-}
-
-func (r *planetoidLabels) Next() (uint32, int32, error) {
-	for {
-		id, from := r.next, r.all
-		err := r.all.Fill(r.row)
-		if err == nil {
-			r.next++
-		} else if err == io.EOF {
-			from = r.test
-			if err = r.test.Fill(r.row); err == nil {
-				id, err = testNode(r.index)
-			}
-		}
-		if err != nil {
-			return 0, 0, err
-		}
-		label, err := hot(r.row)
-		if err != nil {
-			return 0, 0, graph.BadData(from.V.Name, "node %d: %v", id, err)
-		}
-		if label >= 0 {
-			return id, label, nil
-		}
-	}
-}
-
-// hot finds the one in a row; -1 if all are zero.
-func hot(row []float32) (int32, error) {
-	label := slices.Index(row, 1)
-	for c, v := range row {
-		if v != 0 && c != label {
-			return 0, errors.New("its row of labels is not zeros and at most one 1: fetch the file again")
-		}
-	}
-	return int32(label), nil
-}
-
-// Splits gives the public split: the first nodes train, the 500 after them
-// validate, those of test.index test.
-func (p *planetoid) Splits(ctx context.Context) (graph.SplitReader, error) {
-	index, err := p.openIndex(ctx)
-	return &planetoidSplits{p, index, 0}, err
-}
-
-type planetoidSplits struct {
-	p     *planetoid
-	index column.IDs
-	next  int64
-}
-
-func (r *planetoidSplits) Close() error { return r.index.Close() }
-
-func (r *planetoidSplits) Next() (uint32, graph.Split, error) {
-	id := r.next
-	if id < min(r.p.train+planetoidValid, r.p.ally.rows) {
-		r.next++
-		if id < r.p.train {
-			return uint32(id), graph.Train, nil
-		}
-		return uint32(id), graph.Valid, nil
-	}
-	test, err := testNode(r.index)
-	return test, graph.Test, err
 }

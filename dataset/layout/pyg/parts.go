@@ -35,7 +35,7 @@ type partition struct {
 	dir   string // of META.json
 	meta  meta
 	edges layout.EdgeChunks
-	rows  layout.NumberedChunks
+	rows  layout.FeatureChunks
 }
 
 func (p *partition) open(ctx context.Context, path string, o graph.Options) error {
@@ -238,7 +238,7 @@ func (p *partition) openRows(ctx context.Context, path string) error {
 		return graph.BadData(v.Name, "has %d columns, and another part has %d: the parts do not belong together", width, p.Known.NumFeatures)
 	}
 	p.Known.NumFeatures = width
-	p.rows.Parts = append(p.rows.Parts, layout.Numbered{Nodes: nodes, Rows: &array.Dense{Vector: v, Width: width}})
+	p.rows.Parts = append(p.rows.Parts, layout.FeatureChunk{Nodes: &nodes, Rows: &array.Dense{Vector: v, Width: width}})
 	return nil
 }
 

@@ -2,7 +2,6 @@ package pyg
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,11 +58,7 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	} else {
 		err = (&reader{Graph: g, options: opt, path: t.Path}).open(ctx, o)
 	}
-	if err != nil {
-		return nil, errors.Join(err, g.Close())
-	}
-	g.Finish()
-	return g, nil
+	return g.Opened(err)
 }
 
 // parseOptions reads split=N, weight=NAME and repeated=sum.

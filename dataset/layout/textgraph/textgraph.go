@@ -30,7 +30,12 @@ type List struct {
 type next func(weight *float32) (graph.Edge, error)
 
 // Open implements [graph.EdgeSource].
-func (e *List) Open(ctx context.Context) (graph.EdgeReader, error) {
+func (e *List) Open(ctx context.Context, s graph.Share) (graph.EdgeReader, error) {
+	return graph.EdgeFunc(e.open).Open(ctx, s)
+}
+
+// open opens the whole list.
+func (e *List) open(ctx context.Context) (graph.EdgeReader, error) {
 	l, err := source.OpenLines(ctx, e.src)
 	if err != nil {
 		return nil, err
@@ -61,12 +66,9 @@ type reader struct {
 }
 
 // Read implements [graph.EdgeReader].
-func (r *reader) Read(batch []graph.Edge) (int, error) { return r.ReadWeighted(batch, nil) }
-
-// ReadWeighted implements [graph.WeightedReader]; weights may be nil.
-func (r *reader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error) {
+func (r *reader) Read(edges []graph.Edge, weights []float32) (int, error) {
 	var weight float32
-	for n := range batch {
+	for n := range edges {
 		e, err := r.next(&weight)
 		if err == io.EOF && n > 0 {
 			return n, nil
@@ -74,17 +76,17 @@ func (r *reader) ReadWeighted(batch []graph.Edge, weights []float32) (int, error
 		if err != nil {
 			return 0, err
 		}
-		batch[n] = e
+		edges[n] = e
 		if weights != nil {
 			weights[n] = weight
 		}
 	}
-	return len(batch), nil
+	return len(edges), nil
 }
 
 // look opens the list once, so that its header is checked.
 func (e *List) look(ctx context.Context) (*List, error) {
-	r, err := e.Open(ctx)
+	r, err := e.open(ctx)
 	if err != nil {
 		return nil, err
 	}
