@@ -292,7 +292,7 @@ func (e *explanation) numberOf(ctx context.Context) (int64, error) {
 }
 
 // ids opens the table of input ids.
-func (e *explanation) ids(ctx context.Context) (*shards.IDTable, func(), error) {
+func (e *explanation) ids(ctx context.Context) (*shards.IDReader, func(), error) {
 	entry, ok := e.cat.Lookup(shards.IDsPath)
 	if !ok {
 		return nil, nil, seal.Corrupt(shards.IDsPath, "the catalogue does not name it")
@@ -331,13 +331,12 @@ func (e *explanation) texts(ctx context.Context, numbers []int64) ([]string, err
 	for i, at := range order {
 		ascending[i] = numbers[at]
 	}
-	reader := table.Reader()
-	keys, err := reader.Keys(ascending)
+	keys, err := table.Keys(ascending)
 	if err != nil {
 		return nil, err
 	}
 	for i, at := range order {
-		texts[at] = string(reader.IDs().Type.AppendText(nil, keys[i]))
+		texts[at] = string(table.IDs().Type.AppendText(nil, keys[i]))
 	}
 	return texts, nil
 }

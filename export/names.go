@@ -53,15 +53,11 @@ func openNames(ctx context.Context, cat *catalog.Catalog, path string) (_ *names
 	if n.file, err = cat.Open(ctx, e); err != nil {
 		return nil, err
 	}
+	open := shards.OpenIDs
 	if path == "" {
-		n.reader, err = shards.OpenNodeIDs(n.file, e.Path)
-	} else {
-		var t *shards.IDTable
-		if t, err = shards.OpenIDs(n.file, e.Path); err == nil {
-			n.reader = t.Reader()
-		}
+		open = shards.OpenNodeIDs
 	}
-	if err != nil {
+	if n.reader, err = open(n.file, e.Path); err != nil {
 		return nil, errors.Join(err, n.file.Close())
 	}
 	n.ids = n.reader.IDs()
@@ -79,12 +75,7 @@ func loadNames(ctx context.Context, cat *catalog.Catalog, b *mem.Budget) (_ *nam
 			n.close()
 		}
 	}()
-	e, _ := cat.Lookup(shards.IDsPath)
-	t, err := shards.OpenIDs(n.file, e.Path)
-	if err != nil {
-		return nil, err
-	}
-	total := uint64(0)
+	t, total := n.reader, uint64(0)
 	if err := t.Each(func(_ int64, keys [][]byte) error {
 		for _, key := range keys {
 			total += uint64(len(key))

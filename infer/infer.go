@@ -224,7 +224,7 @@ func (j *job) endsOf(ctx context.Context, bad *badEdge) (fresh, other string, er
 	}
 	defer closeNames()
 	number, t := uint32(0), names.IDs().Type
-	if err := names.Each(func(keys [][]byte) error {
+	if err := names.Each(func(_ int64, keys [][]byte) error {
 		for _, key := range keys {
 			if number == bad.fresh {
 				fresh = t.Quote(key)
@@ -398,7 +398,7 @@ func (j *job) names(ctx context.Context) (*shards.IDReader, func(), error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	return t.Reader(), func() { _ = f.Close() }, nil
+	return t, func() { _ = f.Close() }, nil
 }
 
 // create begins a file of rows of the new nodes, which write writes, and commits it.

@@ -159,7 +159,7 @@ func (r *run) eachKey(ctx context.Context, visit func(node uint32, t inputid.Typ
 			return err
 		}
 		node := uint32(0)
-		return names.Each(func(keys [][]byte) error {
+		return names.Each(func(_ int64, keys [][]byte) error {
 			for _, key := range keys {
 				if err := visit(node, r.ids, key); err != nil {
 					return err

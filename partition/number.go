@@ -99,7 +99,7 @@ type IDCounts struct {
 }
 
 // openIDs opens the table of ids.
-func (j numbering) openIDs(ctx context.Context) (_ *shards.IDTable, closeFile func() error, err error) {
+func (j numbering) openIDs(ctx context.Context) (_ *shards.IDReader, closeFile func() error, err error) {
 	e, ok := j.cat.Lookup(shards.IDsPath)
 	if !ok {
 		return nil, nil, fmt.Errorf("%s is not in the catalogue: run `ndls partition` again with --resume=false", shards.IDsPath)

@@ -167,7 +167,7 @@ func checkNumbered(t *testing.T, cat *catalog.Catalog, s shards.Summary, plain *
 	keys, err := shards.OpenNodeIDs(open(cat, NodesPath), "nodes")
 	must(t, err)
 	idType, node := keys.IDs().Type, 0
-	must(t, keys.Each(func(keys [][]byte) error {
+	must(t, keys.Each(func(_ int64, keys [][]byte) error {
 		for _, key := range keys {
 			var number int
 			if _, err := fmt.Sscan(nodes[node], &number); err != nil {

@@ -252,64 +252,6 @@ func WriteIDs(w io.Writer, ids IDs, give func(put func(key []byte) error) error)
 	return n, p.close()
 }
 
-// IDTable is an open table of input ids.
-type IDTable struct {
-	p   *parquetReader
-	ids IDs
-}
-
-// OpenIDs opens a table of input ids; errors use name.
-func OpenIDs(r storage.Reader, name string) (*IDTable, error) {
-	p, ids, err := openIDTable(r, name, catalog.KindIDs, whateverMeta(idTableColumns))
-	if err != nil {
-		return nil, err
-	}
-	return &IDTable{p, ids}, nil
-}
-
-// IDs describes the ids.
-func (t *IDTable) IDs() IDs { return t.ids }
-
-// Rows returns the number of ids.
-func (t *IDTable) Rows() int64 { return t.p.rows }
-
-// Dense reports whether the ids are the whole numbers from 0 to n-1.
-func (t *IDTable) Dense() (_ bool, err error) {
-	defer t.p.recovered(&err)
-	if t.ids.Type != inputid.Int64 || t.p.rows == 0 {
-		return false, nil
-	}
-	// Ids are ascending, so the first and the last decide.
-	ends := [2]int64{}
-	for i, group := range []int{0, len(t.p.marks) - 1} {
-		cols, rows, err := t.p.columns(group, 1)
-		if err != nil {
-			return false, err
-		}
-		bits := make([]int64, rows)
-		if err := readColumn(t.p, cols[0], bits); err != nil {
-			return false, err
-		}
-		ends[i] = bits[0]
-		if i == 1 {
-			ends[i] = bits[rows-1]
-		}
-	}
-	return ends == [2]int64{0, t.p.rows - 1}, nil
-}
-
-// Each visits the keys of all ids in ascending order, some at a time; first is the number of the first of them. The keys are valid until
-// visit returns.
-func (t *IDTable) Each(visit func(first int64, keys [][]byte) error) error {
-	var b keyBatch
-	return t.p.batches(1, func(cols []file.ColumnChunkReader, first int64, rows int) error {
-		if err := b.read(t.p, cols[0], t.ids.Type, rows); err != nil {
-			return err
-		}
-		return visit(first, b.keys)
-	})
-}
-
 // IDReader finds input ids by their numbers, in the node table or in the table of ids, which it reads from front to back. A nil IDReader is
 // for graphs whose ids are not numbered.
 type IDReader struct {
@@ -339,18 +281,56 @@ func OpenNodeIDs(r storage.Reader, name string) (*IDReader, error) {
 	return &IDReader{p: p, ids: ids}, nil
 }
 
-// Reader returns a reader that finds the ids of ascending numbers.
-func (t *IDTable) Reader() *IDReader { return &IDReader{p: t.p, ids: t.ids, inOrder: true} }
+// OpenIDs opens the table of input ids; errors use name. r stays open when reading is done.
+func OpenIDs(r storage.Reader, name string) (*IDReader, error) {
+	p, ids, err := openIDTable(r, name, catalog.KindIDs, whateverMeta(idTableColumns))
+	if err != nil {
+		return nil, err
+	}
+	return &IDReader{p: p, ids: ids, inOrder: true}, nil
+}
 
-// Each visits the keys of all nodes from the next one on, some at a time.
-func (r *IDReader) Each(visit func(keys [][]byte) error) error {
+// Rows returns the number of ids.
+func (r *IDReader) Rows() int64 { return r.p.rows }
+
+// Dense reports whether the ids are the whole numbers from 0 to n-1.
+func (r *IDReader) Dense() (_ bool, err error) {
+	defer r.p.recovered(&err)
+	if r.ids.Type != inputid.Int64 || r.p.rows == 0 {
+		return false, nil
+	}
+	// Ids are ascending, so the first and the last decide.
+	ends := [2]int64{}
+	for i, group := range []int{0, len(r.p.marks) - 1} {
+		cols, rows, err := r.p.columns(group, 1)
+		if err != nil {
+			return false, err
+		}
+		bits := make([]int64, rows)
+		if err := readColumn(r.p, cols[0], bits); err != nil {
+			return false, err
+		}
+		ends[i] = bits[0]
+		if i == 1 {
+			ends[i] = bits[rows-1]
+		}
+	}
+	return ends == [2]int64{0, r.p.rows - 1}, nil
+}
+
+// Each visits the keys of all ids in the order of the table, some at a time; first is the row of the first of them. The keys are valid
+// until visit returns. Keys finds none of them afterwards.
+func (r *IDReader) Each(visit func(first int64, keys [][]byte) error) error {
+	first := int64(0)
+	r.group, r.left, r.passed = 0, 0, 0
 	for r.left > 0 || r.group < len(r.p.marks) {
 		if err := r.fill(); err != nil {
 			return err
 		}
-		if err := visit(r.batch.keys); err != nil {
+		if err := visit(first, r.batch.keys); err != nil {
 			return err
 		}
+		first += int64(len(r.numbers))
 	}
 	r.at = len(r.numbers)
 	return nil

@@ -316,7 +316,7 @@ func TestIDReaderPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	file.read = 0
-	r := table.Reader()
+	r := table
 	for _, numbers := range [][]int64{{40_000, 40_001}, {49_999}} {
 		keys, err := r.Keys(numbers)
 		if err != nil {
@@ -331,7 +331,7 @@ func TestIDReaderPasses(t *testing.T) {
 	if all := int64(out.Len()); file.read > all/2 {
 		t.Errorf("%d bytes of %d were read for the last fifth", file.read, all)
 	}
-	if _, err := table.Reader().Keys([]int64{50_000}); err == nil {
+	if _, err := table.Keys([]int64{50_000}); err == nil {
 		t.Error("an id behind the last one was found")
 	}
 }

@@ -161,7 +161,7 @@ func (env Nodes) ByKey(ctx context.Context) (_ *inputid.Table, err error) {
 		return nil, err
 	}
 	node := uint32(0)
-	if err := names.Each(func(keys [][]byte) error {
+	if err := names.Each(func(_ int64, keys [][]byte) error {
 		for _, key := range keys {
 			if err := t.Add(key, node); err != nil {
 				return err
