@@ -212,7 +212,7 @@ func (r *shareSplit) check(_ []string, size []int64) (warnings []string, err err
 	case train == 0:
 		return nil, badData("--split %s takes none of %d labelled nodes for training: ask for a larger share", r, labelled)
 	case train == labelled:
-		return nil, &refusal{ErrSplit, fmt.Sprintf("--split %s leaves no node for validation or testing of %d labelled nodes; ask for less", r, labelled)}
+		return nil, failure.Of(ErrSplit, "--split %s leaves no node for validation or testing of %d labelled nodes; ask for less", r, labelled)
 	}
 	return nil, nil
 }
@@ -315,8 +315,8 @@ func (r *randomSplit) check(names []string, size []int64) (warnings []string, er
 		return nil, badData("--split %s has no node to draw: no node has a label", r)
 	}
 	if left == 0 {
-		return nil, &refusal{ErrSplit, fmt.Sprintf("--split %s leaves no node for validation or testing: no class has more than %d labelled nodes; ask for fewer",
-			r, slices.Max(size))}
+		return nil, failure.Of(ErrSplit, "--split %s leaves no node for validation or testing: no class has more than %d labelled nodes; ask for fewer",
+			r, slices.Max(size))
 	}
 	for _, w := range []struct {
 		what    string
