@@ -13,6 +13,7 @@ import (
 	"ndls/dataset/graph"
 	"ndls/dataset/npy"
 	"ndls/dataset/source"
+	"ndls/dataset/table"
 	"ndls/dataset/torch"
 )
 
@@ -119,6 +120,29 @@ func (r *openRows) next(limit *graph.IDLimit) (graph.FeatureRow, error) {
 	r.row++
 	row.ID = uint32(node)
 	return row, nil
+}
+
+// OpenEdges opens edges in a file of the format csv, as text says, parquet or numpy; where states the format.
+func (g *Graph) OpenEdges(ctx context.Context, where, path, format string, text table.Text) (graph.EdgeSource, error) {
+	src, _, err := g.Files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	switch format {
+	case "csv", "parquet":
+		t, err := table.OpenNumbered(ctx, "."+format, text, g.Limit(), src)
+		if err != nil {
+			return nil, err
+		}
+		return t.Edges(ctx, [2]string{}, "")
+	case "numpy":
+		list, err := array.OpenEdges(ctx, src, g.Limit())
+		if err == nil {
+			g.Known.EdgeHint += list.M
+		}
+		return list, err
+	}
+	return nil, graph.BadData(where, "edges are in format %s: csv, numpy and parquet are read", graph.Shorten([]byte(format)))
 }
 
 // Tensor is an array in a file, and its shape.

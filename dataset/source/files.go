@@ -54,17 +54,14 @@ func (fs *Files) Inputs() ([]Input, error) {
 			continue
 		}
 		known[f.Name()] = true
-		in, err := Stat(f.Name())
-		if err != nil {
-			return nil, err
+		in := Input{Path: f.Name(), Size: f.Size(), Version: f.version}
+		if f.version == "" {
+			var err error
+			if in, err = Stat(f.Name()); err != nil {
+				return nil, err
+			}
 		}
 		inputs = append(inputs, in)
-	}
-	for _, in := range fs.remote {
-		if !known[in.Path] {
-			known[in.Path] = true
-			inputs = append(inputs, in)
-		}
 	}
 	return inputs, nil
 }

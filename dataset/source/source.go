@@ -38,10 +38,15 @@ type File interface {
 
 // Files holds the open files of a dataset, and what there is to say of them.
 type Files struct {
-	opened  []File
+	opened  []openedFile
 	adopted []io.Closer
-	remote  []Input
 	notes   []graph.Note
+}
+
+// openedFile is an open file; version is that of a file that is not of this machine.
+type openedFile struct {
+	File
+	version string
 }
 
 // Adopt closes something with the files, such as the store of files that are not of this
@@ -51,8 +56,7 @@ func (fs *Files) Adopt(c io.Closer) { fs.adopted = append(fs.adopted, c) }
 // AdoptFile takes over an open file that is not of this machine. version changes when the
 // file is replaced.
 func (fs *Files) AdoptFile(f File, version string) {
-	fs.Adopt(f)
-	fs.remote = append(fs.remote, Input{Path: f.Name(), Size: f.Size(), Version: version})
+	fs.opened = append(fs.opened, openedFile{f, version})
 }
 
 func (fs *Files) OpenFile(path string) (File, error) {
@@ -60,7 +64,7 @@ func (fs *Files) OpenFile(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs.opened = append(fs.opened, f)
+	fs.opened = append(fs.opened, openedFile{File: f})
 	return f, nil
 }
 
@@ -72,7 +76,7 @@ func (fs *Files) Close() error {
 	for _, c := range slices.Backward(fs.adopted) {
 		errs = append(errs, c.Close())
 	}
-	fs.opened, fs.adopted, fs.remote = nil, nil, nil
+	fs.opened, fs.adopted = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -81,9 +85,6 @@ func (fs *Files) Bytes() int64 {
 	var n int64
 	for _, f := range fs.opened {
 		n += f.Size()
-	}
-	for _, f := range fs.remote {
-		n += f.Size
 	}
 	return n
 }

@@ -151,7 +151,7 @@ type columnarCursor struct {
 	perBatch        int
 }
 
-func (r *columnarCursor) close() error {
+func (r *columnarCursor) Close() error {
 	if r.r == nil {
 		return nil
 	}

@@ -254,8 +254,6 @@ type csvCursor struct {
 	lines []int64
 }
 
-func (r *csvCursor) close() error { return r.Close() }
-
 func (r *csvCursor) next(b *batch) error {
 	r.ends, r.text, r.lines, r.read = r.ends[:0], r.text[:0], r.lines[:0], r.read[:0]
 	last := len(r.columns) - r.features // columns before features

@@ -30,11 +30,12 @@ type jsonFile struct {
 
 func openJSON(ctx context.Context, src *source.Source) (_ *jsonFile, err error) {
 	j := &jsonFile{cuts: cuts{src: src}, widths: map[string]int{}, mixed: map[string]error{}, empty: true}
-	r, err := openJSONLines(ctx, src)
+	l, err := source.OpenLines(ctx, src)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
+	r := &jsonLines{Lines: l}
 	for range sampledLines {
 		err := r.next()
 		if err == io.EOF {
@@ -133,16 +134,6 @@ type jsonLines struct {
 	key   []byte // of the member that was read last
 	value []byte
 }
-
-func openJSONLines(ctx context.Context, src *source.Source) (*jsonLines, error) {
-	l, err := source.OpenLines(ctx, src)
-	if err != nil {
-		return nil, err
-	}
-	return &jsonLines{Lines: l}, nil
-}
-
-func (r *jsonLines) close() error { return r.Close() }
 
 // bad is the error for a line that is no object.
 func (r *jsonLines) bad() error {

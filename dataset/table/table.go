@@ -54,7 +54,7 @@ type want struct {
 type cursor interface {
 	// next fills a batch with at least one row, or returns io.EOF.
 	next(b *batch) error
-	close() error
+	Close() error
 }
 
 // batchRows is the number of rows of a batch of text and Parquet. Text of more than batchBytes or batchFields ends a
@@ -357,7 +357,7 @@ func (r *rows) next() (*batch, error) {
 		if err != io.EOF {
 			return nil, err
 		}
-		err = r.cursor.close()
+		err = r.cursor.Close()
 		r.cursor = nil
 		if err != nil {
 			return nil, err
@@ -422,7 +422,7 @@ func (r *rows) close() error {
 	if r.cursor == nil {
 		return nil
 	}
-	err := r.cursor.close()
+	err := r.cursor.Close()
 	r.cursor, r.unit = nil, r.end
 	return err
 }

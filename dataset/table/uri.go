@@ -93,10 +93,38 @@ type spec struct {
 	relation string
 }
 
+// uriKey is a key of a URI, and where its value is kept: a *place, a list of columns as *[]string, or a *string.
+type uriKey struct {
+	name string
+	to   any
+}
+
+// keys are the keys that tables have beside those of edges, in the order of identities.
+func (s *spec) keys() []uriKey {
+	return []uriKey{
+		{"nodes", &s.nodes},
+		{"id", &s.id},
+		{"features", &s.features},
+		{"categories", &s.categories},
+		{"plain", &s.plain},
+		{"nulls", &s.Nulls},
+		{"label", &s.label},
+		{"labels", &s.labels},
+		{"split", &s.split},
+		{"splits", &s.splits},
+		{"relation", &s.relation},
+	}
+}
+
 // Keys are the keys of a URI.
-var Keys = append([]string{
-	"nodes", "id", "features", "categories", "plain", "label", "labels", "split", "splits", "relation",
-}, SharedKeys...)
+var Keys = func() (names []string) {
+	for _, k := range (&spec{}).keys() {
+		if k.name != "nulls" { // is among those that are shared
+			names = append(names, k.name)
+		}
+	}
+	return append(names, SharedKeys...)
+}()
 
 // headed are the tables that may have a header.
 var headed = []string{"edges", "nodes", "labels", "splits"}
@@ -127,44 +155,19 @@ func (s *spec) set(key, text string) (err error) {
 	if slices.Contains(SharedKeys, key) {
 		return s.Set(key, text, headed)
 	}
-	switch key {
-	case "nodes":
-		s.nodes, err = parsePlace(key, text)
-		return err
-	case "labels":
-		s.labels, err = parsePlace(key, text)
-		return err
-	case "splits":
-		s.splits, err = parsePlace(key, text)
-		return err
-	case "features":
-		s.features, err = columnList(key, text)
-		return err
-	case "categories":
-		s.categories, err = columnList(key, text)
-		return err
-	case "plain":
-		s.plain, err = columnList(key, text)
-		return err
+	i := slices.IndexFunc(s.keys(), func(k uriKey) bool { return k.name == key })
+	switch to := s.keys()[i].to.(type) {
+	case *place:
+		*to, err = parsePlace(key, text)
+	case *[]string:
+		*to, err = columnList(key, text)
+	case *string:
+		*to, err = graph.PathOf(text)
 	}
-	value, err := graph.PathOf(text)
-	if err != nil {
-		return err
-	}
-	switch key {
-	case "split":
-		if strings.Contains(text, ",") {
-			if s.masks, err = columnList(key, text); err == nil && len(s.masks) != 3 {
-				err = graph.BadURI("split=%s: name one column, or three with the masks of training, validation and test", text)
-			}
+	if key == "split" && strings.Contains(text, ",") {
+		if s.masks, err = columnList(key, text); err == nil && len(s.masks) != 3 {
+			err = graph.BadURI("split=%s: name one column, or three with the masks of training, validation and test", text)
 		}
-		s.split = value
-	case "id":
-		s.id = value
-	case "label":
-		s.label = value
-	case "relation":
-		s.relation = value
 	}
 	return err
 }
@@ -268,27 +271,24 @@ func (s *spec) check() error {
 // identity spells the URI with base names, keys in fixed order.
 func (s *spec) identity(noFeatures bool) string {
 	parts := s.Identity()
-	add := func(key, value string) {
+	for _, k := range s.keys() {
+		value := ""
+		switch of := k.to.(type) {
+		case *place:
+			value = of.identity()
+		case *[]string:
+			if !noFeatures {
+				value = NameList(*of)
+			}
+		case *string:
+			value = graph.EscapePath(*of)
+		}
 		if value != "" {
-			parts = append(parts, key+"="+value)
+			parts = append(parts, k.name+"="+value)
 		}
 	}
-	name := func(key, value string) { add(key, graph.EscapePath(value)) }
-	add("nodes", s.nodes.identity())
-	name("id", s.id)
-	if !noFeatures {
-		for i, key := range []string{"features", "categories", "plain"} {
-			add(key, NameList([][]string{s.features, s.categories, s.plain}[i]))
-		}
-	}
-	add("nulls", s.Nulls)
-	name("label", s.label)
-	add("labels", s.labels.identity())
-	name("split", s.split)
-	add("splits", s.splits.identity())
-	name("relation", s.relation)
 	if s.Directed {
-		add("directed", "true")
+		parts = append(parts, "directed=true")
 	}
 	parts = append(parts, s.Form.Identity()...)
 	text := "table:" + s.edges.identity()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
@@ -158,26 +157,7 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 	edges := r.meta.Edges[r.relation]
 	var chunks layout.EdgeChunks
 	for _, name := range edges.Data {
-		src, _, err := r.Files.Open(r.path(name))
-		if err != nil {
-			return err
-		}
-		var e graph.EdgeSource
-		switch edges.Format.Name {
-		case "csv", "parquet":
-			var t *table.Numbered
-			if t, err = r.tableOf(ctx, edges, src); err == nil {
-				e, err = t.Edges(ctx, [2]string{}, "")
-			}
-		case "numpy":
-			var list *array.Edges
-			if list, err = array.OpenEdges(ctx, src, r.Limit()); err == nil {
-				e = list
-				r.Known.EdgeHint += list.M
-			}
-		default:
-			err = graph.BadData(path, "edges %s are in format %s: csv, numpy and parquet are read", r.relation, graph.Shorten([]byte(edges.Format.Name)))
-		}
+		e, err := r.OpenEdges(ctx, path, r.path(name), edges.Format.Name, edges.text())
 		if err != nil {
 			return err
 		}
@@ -192,13 +172,13 @@ func (r *reader) openEdges(ctx context.Context, path string) error {
 	return nil
 }
 
-// tableOf opens files of Parquet, or of text without header.
-func (r *reader) tableOf(ctx context.Context, f files, parts ...*source.Source) (*table.Numbered, error) {
+// text says how files of text are read, which have no header.
+func (f files) text() table.Text {
 	t := table.Text{List: true, Bare: true, Advice: "write the file again"}
 	if d := f.Format.Delimiter; len(d) == 1 && d != " " && d != "\t" {
 		t.Delimiter = d[0]
 	}
-	return table.OpenNumbered(ctx, "."+f.Format.Name, t, r.Limit(), parts...)
+	return t
 }
 
 // path is a file that the metadata names, relative to the folder unless it is absolute.
@@ -322,7 +302,7 @@ func (r *reader) table(ctx context.Context, f files) (*table.Numbered, error) {
 	if len(parts) == 0 {
 		return nil, graph.BadData(filepath.Join(r.dir, "metadata.json"), "names no files for data in %s: name one at least", f.Format.Name)
 	}
-	t, err := r.tableOf(ctx, f, parts...)
+	t, err := table.OpenNumbered(ctx, "."+f.Format.Name, f.text(), r.Limit(), parts...)
 	if err != nil || t.Rows() < 0 {
 		return t, err
 	}

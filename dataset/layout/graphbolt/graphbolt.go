@@ -8,7 +8,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
@@ -112,25 +111,9 @@ func (r *reader) file(f file) string {
 	return filepath.Join(r.dir, f.Path)
 }
 
-func (r *reader) openEdges(ctx context.Context, f file) error {
-	src, _, err := r.Files.Open(r.file(f))
-	if err != nil {
-		return err
-	}
-	switch f.Format {
-	case "csv":
-		var t *table.Numbered
-		if t, err = table.OpenNumbered(ctx, ".csv", table.Text{List: true, Bare: true, Delimiter: ',', Advice: "write the file again"}, r.Limit(), src); err == nil {
-			r.EdgeList, err = t.Edges(ctx, [2]string{}, "")
-		}
-	case "numpy":
-		var list *array.Edges
-		if list, err = array.OpenEdges(ctx, src, r.Limit()); err == nil {
-			r.EdgeList, r.Known.EdgeHint = list, list.M
-		}
-	default:
-		err = graph.BadData(r.path, "edges are in format %s: csv and numpy are read", graph.Shorten([]byte(f.Format)))
-	}
+func (r *reader) openEdges(ctx context.Context, f file) (err error) {
+	text := table.Text{List: true, Bare: true, Delimiter: ',', Advice: "write the file again"}
+	r.EdgeList, err = r.OpenEdges(ctx, r.path, r.file(f), f.Format, text)
 	return err
 }
 
