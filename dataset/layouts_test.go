@@ -260,8 +260,8 @@ func TestHeterophilous(t *testing.T) {
 		{"g.npz", file(member{"node_features.npy", npyArray(npy.Float32, []int64{2, 2}, make([]float32, 4))}), []string{"node_features", "2 rows", "4 nodes"}},
 		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Bool, []int64{1, 4}, make([]byte, 4))}), []string{"val_masks", "1 splits, another mask has 2"}},
 		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Bool, []int64{3}, make([]byte, 3))}), []string{"val_masks", "shape [3]", "4 nodes"}},
-		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Float32, []int64{4}, []float32{0, .5, 0, 0})}), []string{"val_masks", "number 1 is 0.5", "whole numbers"}},
-		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Int8, []int64{2, 4}, []byte{0, 0, 2, 0, 0, 0, 0, 0})}), []string{"val_masks", "row 2: holds 2", "boolean"}},
+		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Float32, []int64{4}, []float32{0, .5, 0, 0})}), []string{"val_masks", "row 1: is no whole number"}},
+		{"g.npz", file(member{"val_masks.npy", npyArray(npy.Int8, []int64{2, 4}, []byte{0, 0, 2, 0, 0, 0, 0, 0})}), []string{"val_masks", "row 2: holds \"2\"", "boolean"}},
 	})
 }
 

@@ -446,25 +446,6 @@ func writeGroup(p *parquetWriter, first, end int64,
 	return p.endGroup(group, int(end-first))
 }
 
-// batches calls get with the columns of all row groups, at most batchRows rows at a time.
-func (p *parquetReader) batches(columns int, get func(cols []file.ColumnChunkReader, first int64, rows int) error) error {
-	var first int64
-	for g := range p.marks {
-		cols, rows, err := p.columns(g, columns)
-		if err != nil {
-			return err
-		}
-		for end := first + rows; first < end; {
-			n := min(end-first, batchRows)
-			if err := get(cols, first, int(n)); err != nil {
-				return err
-			}
-			first += n
-		}
-	}
-	return nil
-}
-
 func firstError(steps ...func() error) error {
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -296,9 +296,9 @@ func (e *csrEdges) Close() (err error) {
 	return errors.Join(err, e.rows.Close())
 }
 
-// RowFeatures streams the rows of a feature matrix in compressed rows, sorted by column.
-type RowFeatures struct {
-	Rows   *csrRows
+// rowFeatures streams the rows of a feature matrix in compressed rows, sorted by column.
+type rowFeatures struct {
+	rows   *csrRows
 	values *cursor[float64]
 	row    sparseRow
 }
@@ -316,11 +316,6 @@ func (m *Sparse) Features(ctx context.Context) (graph.FeatureReader, error) {
 	if m.byColumns || m.rows != nil {
 		return m.scattered(ctx)
 	}
-	return m.RowFeatures(ctx)
-}
-
-// RowFeatures opens a matrix in compressed rows.
-func (m *Sparse) RowFeatures(ctx context.Context) (*RowFeatures, error) {
 	rows, err := m.open(ctx)
 	if err != nil {
 		return nil, err
@@ -329,15 +324,15 @@ func (m *Sparse) RowFeatures(ctx context.Context) (*RowFeatures, error) {
 	if err != nil {
 		return nil, errors.Join(err, rows.Close())
 	}
-	return &RowFeatures{Rows: rows, values: values}, nil
+	return &rowFeatures{rows: rows, values: values}, nil
 }
 
 // Close implements [graph.FeatureReader].
-func (f *RowFeatures) Close() error { return errors.Join(f.Rows.Close(), f.values.Close()) }
+func (f *rowFeatures) Close() error { return errors.Join(f.rows.Close(), f.values.Close()) }
 
 // Next returns row i as that of node i.
-func (f *RowFeatures) Next() (graph.FeatureRow, error) {
-	n, err := f.Rows.next()
+func (f *rowFeatures) Next() (graph.FeatureRow, error) {
+	n, err := f.rows.next()
 	if err == io.EOF {
 		if _, err := f.values.Next(); err != io.EOF {
 			return graph.FeatureRow{}, err
@@ -346,26 +341,26 @@ func (f *RowFeatures) Next() (graph.FeatureRow, error) {
 	if err != nil {
 		return graph.FeatureRow{}, err
 	}
-	m := f.Rows.m
-	if err := m.checkRow(f.Rows.Row, n); err != nil {
+	m := f.rows.m
+	if err := m.checkRow(f.rows.Row, n); err != nil {
 		return graph.FeatureRow{}, err
 	}
 	f.row.entries = f.row.entries[:0]
 	for range n {
-		c, err := f.Rows.column()
+		c, err := f.rows.column()
 		if err != nil {
 			return graph.FeatureRow{}, err
 		}
 		v, err := f.values.Next()
 		if err == nil {
-			err = m.checkValue(f.Rows.Row, int64(c), v)
+			err = m.checkValue(f.rows.Row, int64(c), v)
 		}
 		if err != nil {
 			return graph.FeatureRow{}, err
 		}
 		f.row.entries = append(f.row.entries, entry{column: c, value: v})
 	}
-	return f.row.emit(m, uint32(f.Rows.Row))
+	return f.row.emit(m, uint32(f.rows.Row))
 }
 
 // checkRow refuses a row with too many entries.

@@ -101,8 +101,8 @@ func pick[T any](next func() (T, error), width, which int64) (value T, err error
 }
 
 var (
-	errFraction = errors.New("is no whole number: save the labels as integers, with -1 for none")
-	errLarge    = errors.New("is 2^63 or more: save the labels as signed integers, with -1 for none")
+	errFraction = errors.New("is no whole number: save integers, for labels with -1 for none")
+	errLarge    = errors.New("is 2^63 or more: save signed integers, for labels with -1 for none")
 )
 
 type vectorReader struct {

@@ -112,50 +112,27 @@ func (r *vectorIDs) Next() (int64, error) {
 	return r.next()
 }
 
-// Mask is an array that says of each node whether it belongs to a part of a split, or
-// says so for several splits.
-type Mask struct {
-	Split graph.Split
-	array.Vector
-	// Width numbers belong to a node, of which number Pick counts. Several splits as rows
-	// have a width of 1: then the vector is the chosen row.
-	Width, Pick int64
-	// First is the node of the first row.
-	First int64
-}
-
-// OpenMask takes an array of shape (nodes), (splits, nodes) or (nodes, splits). Number pick of
-// several splits counts; splits is the number of splits, 0 if the mask is for all.
-func OpenMask(split graph.Split, v array.Vector, shape []int64, nodes, pick int64) (m Mask, splits int64, err error) {
-	m = Mask{Split: split, Vector: v, Width: 1}
+// MaskOf is the nodes, from first on, whose booleans are true in an array of shape (nodes), (splits, nodes) or (nodes, splits). Number
+// pick of several splits counts; splits is the number of splits, 0 if the mask is for all.
+func MaskOf(split graph.Split, v array.Vector, shape []int64, nodes, first, pick int64) (l List, splits int64, err error) {
+	c := Vector{Values: v}
 	switch {
 	case len(shape) == 1 && shape[0] == nodes:
-		return m, 0, nil
+		return MaskColumn(split, Chunk{c, Nodes{First: first}}), 0, nil
 	case len(shape) == 2 && shape[1] == nodes:
 		splits = shape[0]
 		if pick < splits {
-			m.Vector = v.Part(pick*nodes, nodes)
+			c.Values = v.Part(pick*nodes, nodes)
 		}
 	case len(shape) == 2 && shape[0] == nodes:
-		splits, m.Width, m.Pick = shape[1], shape[1], pick
+		splits, c.Width, c.Pick = shape[1], shape[1], pick
 	default:
-		return m, 0, graph.BadData(v.Name, "has shape %v: a mask has a boolean for each of the %d nodes, or one for each node and split", shape, nodes)
+		return l, 0, graph.BadData(v.Name, "has shape %v: a mask has a boolean for each of the %d nodes, or one for each node and split", shape, nodes)
 	}
 	if pick >= splits {
-		return m, splits, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, pick)
+		return l, splits, graph.BadData(v.Name, "has %d splits, numbered from 0: split=%d is none of them", splits, pick)
 	}
-	return m, splits, nil
-}
-
-// List is the nodes whose mask is set.
-func (m Mask) List() List {
-	return List{m.Split, func(ctx context.Context) (IDs, error) {
-		values, err := m.Integers(ctx, 0)
-		if err != nil {
-			return nil, err
-		}
-		return &maskIDs{Mask: m, Closer: values, next: values.Next}, nil
-	}}
+	return MaskColumn(split, Chunk{c, Nodes{First: first}}), splits, nil
 }
 
 // MaskColumn is the nodes whose value in a column is 1 or true.
@@ -183,31 +160,6 @@ func (r columnIDs) Next() (int64, error) {
 		case "0", "false":
 		default:
 			return 0, graph.BadData(r.Position(), "holds %q: a mask is a boolean, or 0 or 1, for each node", value)
-		}
-	}
-}
-
-type maskIDs struct {
-	Mask
-	io.Closer
-	next func() (int64, error)
-	row  int64 // the next
-}
-
-func (r *maskIDs) Position() string { return graph.RowOf(r.Name, r.row-1) }
-
-func (r *maskIDs) Next() (int64, error) {
-	for {
-		value, err := pick(r.next, r.Width, r.Pick)
-		if err != nil {
-			return 0, err
-		}
-		r.row++
-		if value == 1 {
-			return r.First + r.row - 1, nil
-		}
-		if value != 0 {
-			return 0, graph.BadData(r.Position(), "holds %d: a mask is a boolean, or 0 or 1, for each node", value)
 		}
 	}
 }

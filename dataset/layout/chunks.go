@@ -11,7 +11,6 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
-	"ndls/dataset/npy"
 	"ndls/dataset/source"
 	"ndls/dataset/table"
 	"ndls/dataset/torch"
@@ -40,46 +39,38 @@ func (r *edgeChunks) Read(edges []graph.Edge, weights []float32) (n int, err err
 	return n, err
 }
 
-// FeatureChunk is a matrix of the rows of some nodes.
+// FeatureChunk has the rows of some nodes.
 type FeatureChunk struct {
-	Rows *array.Dense
-	// First is the node of the first row, and the others follow it; or Nodes has the nodes of all rows.
-	First int64
-	Nodes *array.Vector
+	Rows graph.FeatureSource
+	column.Nodes
 }
 
-// FeatureChunks are the rows of several matrices of the same width, one after the other.
-type FeatureChunks struct {
-	Parts []FeatureChunk
-	Limit graph.IDLimit // of Nodes
-}
+// FeatureChunks are rows of the same width from several sources, one after the other.
+type FeatureChunks []FeatureChunk
 
 // Open implements [graph.FeatureSource].
-func (c *FeatureChunks) Open(ctx context.Context, _ graph.Share) (graph.FeatureReader, error) {
-	return &featureChunks{graph.NewChain(len(c.Parts), func(i int) (*openRows, error) { return c.Parts[i].open(ctx) }), &c.Limit}, nil
+func (c FeatureChunks) Open(ctx context.Context, _ graph.Share) (graph.FeatureReader, error) {
+	return &featureChunks{graph.NewChain(len(c), func(i int) (*openRows, error) { return c[i].open(ctx) })}, nil
 }
 
 type featureChunks struct {
 	graph.Chain[*openRows]
-	limit *graph.IDLimit
 }
 
 // Next implements [graph.FeatureReader].
 func (r *featureChunks) Next() (row graph.FeatureRow, err error) {
 	err = r.Step(func(now *openRows) (err error) {
-		row, err = now.next(r.limit)
+		row, err = now.Next()
+		row.ID, err = now.nodes.Of(row.ID, err)
 		return err
 	})
 	return row, err
 }
 
-// openRows reads a matrix. nodes is nil where its nodes follow each other.
+// openRows reads a chunk.
 type openRows struct {
 	graph.FeatureReader
-	*FeatureChunk
-	nodes func() (int64, error)
-	close func() error
-	row   int64
+	nodes *column.NodeReader
 }
 
 func (c *FeatureChunk) open(ctx context.Context) (*openRows, error) {
@@ -87,40 +78,15 @@ func (c *FeatureChunk) open(ctx context.Context) (*openRows, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &openRows{FeatureReader: rows, FeatureChunk: c, close: rows.Close}
-	if c.Nodes != nil {
-		nodes, err := c.Nodes.Integers(ctx, 0)
-		if err != nil {
-			return nil, errors.Join(err, rows.Close())
-		}
-		r.nodes, r.close = nodes.Next, func() error { return errors.Join(rows.Close(), nodes.Close()) }
+	nodes, err := c.Nodes.Open(ctx)
+	if err != nil {
+		return nil, errors.Join(err, rows.Close())
 	}
-	return r, nil
+	return &openRows{rows, nodes}, nil
 }
 
 // Close closes the files.
-func (r *openRows) Close() error { return r.close() }
-
-func (r *openRows) next(limit *graph.IDLimit) (graph.FeatureRow, error) {
-	row, err := r.Next()
-	if r.nodes == nil || err != nil && err != io.EOF {
-		row.ID += uint32(r.First)
-		return row, err
-	}
-	node, end := r.nodes() // at the end, too: it checks the checksum
-	switch {
-	case end != nil:
-		return row, end
-	case err != nil:
-		return row, err
-	}
-	if problem := limit.Check(node, r.Nodes.Type == npy.Uint64); problem != "" {
-		return row, graph.BadData(graph.RowOf(r.Nodes.Name, r.row), "%s", problem)
-	}
-	r.row++
-	row.ID = uint32(node)
-	return row, nil
-}
+func (r *openRows) Close() error { return errors.Join(r.FeatureReader.Close(), r.nodes.Close()) }
 
 // OpenEdges opens edges in a file of the format csv, as text says, parquet or numpy; where states the format.
 func (g *Graph) OpenEdges(ctx context.Context, where, path, format string, text table.Text) (graph.EdgeSource, error) {
@@ -177,7 +143,7 @@ func (g *Graph) SetFeatures(parts []Tensor) error {
 	if len(parts) == 1 {
 		return g.SetDense(parts[0].Vector, parts[0].Shape)
 	}
-	chunks := &FeatureChunks{}
+	var chunks FeatureChunks
 	rows := int64(0)
 	for _, p := range parts {
 		n, width, err := graph.CheckMatrix(p.Name, p.Shape)
@@ -188,7 +154,7 @@ func (g *Graph) SetFeatures(parts []Tensor) error {
 			return graph.BadData(p.Name, "has %d columns, and %s has %d: the parts of an array are of equal width", width, parts[0].Name, g.Known.NumFeatures)
 		}
 		g.Known.NumFeatures = width
-		chunks.Parts = append(chunks.Parts, FeatureChunk{Rows: &array.Dense{Vector: p.Vector, Width: width}, First: rows})
+		chunks = append(chunks, FeatureChunk{&array.Dense{Vector: p.Vector, Width: width}, column.Nodes{First: rows}})
 		rows += n
 	}
 	if len(parts) == 0 {
@@ -206,7 +172,7 @@ func (g *Graph) SetLabels(ctx context.Context, parts []Tensor) (err error) {
 		if len(p.Shape) == 0 || p.N != p.Shape[0] {
 			return graph.BadData(p.Name, "has shape %v: one class for each node is read", p.Shape)
 		}
-		chunks = append(chunks, column.Chunk{Column: column.Vector{Values: p.Vector}, First: rows})
+		chunks = append(chunks, column.Chunk{Column: column.Vector{Values: p.Vector}, Nodes: column.Nodes{First: rows}})
 		rows += p.N
 	}
 	if len(chunks) == 0 {

@@ -130,8 +130,7 @@ func (p Pick) list(split graph.Split, v array.Vector, shape []int64, nodes int64
 	if nodes < 0 && len(shape) > 0 {
 		nodes = slices.Max(shape)
 	}
-	m, splits, err := column.OpenMask(split, v, shape, nodes, p.Number)
-	return m.List(), splits, err
+	return column.MaskOf(split, v, shape, nodes, 0, p.Number)
 }
 
 // Pick says which split of several is read.

@@ -331,13 +331,12 @@ func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.S
 		if len(p.Shape) == 1 {
 			rows = p.Shape[0]
 		}
-		m, _, err := column.OpenMask(split, p.Vector, p.Shape, rows, 0)
+		list, _, err := column.MaskOf(split, p.Vector, p.Shape, rows, first, 0)
 		if err != nil {
 			return err
 		}
-		m.First = first
 		first += rows
-		lists.Parts = append(lists.Parts, m.List())
+		lists.Parts = append(lists.Parts, list)
 	}
 	if len(parts) == 0 {
 		return nil

@@ -85,7 +85,7 @@ func (p *planetoid) open(ctx context.Context, o graph.Options) (err error) {
 	if err := p.readIndex(ctx); err != nil {
 		return err
 	}
-	test := column.Chunk{Column: p.ty, IDs: p.openIndex, Limit: graph.AnyID}
+	test := column.Chunk{Column: p.ty, Nodes: p.test()}
 	if p.Classes, err = column.OpenLabels(ctx, column.Chunks{{Column: p.ally}, test}); err == nil {
 		err = p.Classes.Count(int(p.ally.Width))
 	}
@@ -163,7 +163,9 @@ func (p *planetoid) openFeatures(ctx context.Context) (err error) {
 	if p.allx.Cols != p.tx.Cols {
 		return graph.BadData(p.allx.Name, "has %d columns, tx has %d: the files do not belong together", p.allx.Cols, p.tx.Cols)
 	}
-	p.Known.NumFeatures, p.Known.SparseFeatures, p.FeatureRows = int(p.allx.Cols), true, graph.FeatureFunc(p.features)
+	p.Known.NumFeatures, p.Known.SparseFeatures, p.FeatureRows = int(p.allx.Cols), true, layout.FeatureChunks{
+		{Rows: graph.FeatureFunc(p.allx.Features)}, {Rows: graph.FeatureFunc(p.tx.Features), Nodes: p.test()}, {Rows: graph.FeatureFunc(p.zeros)},
+	}
 	return graph.CheckSize(p.allx.Name, p.allx.Rows, p.allx.Cols)
 }
 
@@ -180,17 +182,17 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 	first, count := p.ally.rows, int64(0)
 	p.Known.NumNodes = first
 	for ; ; count++ {
-		id, err := testNode(ids)
+		id, err := ids.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if int64(id) < first {
+		if id < first {
 			return graph.BadData(ids.Position(), "node %d is one of the %d nodes of ally: the files do not belong together", id, first)
 		}
-		word, bit := (int64(id)-first)/64, uint64(1)<<((int64(id)-first)%64)
+		word, bit := (id-first)/64, uint64(1)<<((id-first)%64)
 		if need := word + 1 - int64(len(p.isTest)); need > 0 {
 			p.isTest = append(p.isTest, make([]uint64, need)...)
 		}
@@ -198,7 +200,7 @@ func (p *planetoid) readIndex(ctx context.Context) (err error) {
 			return graph.BadData(ids.Position(), "node %d is there twice: each test node has one row", id)
 		}
 		p.isTest[word] |= bit
-		p.Known.NumNodes = max(p.Known.NumNodes, int64(id)+1)
+		p.Known.NumNodes = max(p.Known.NumNodes, id+1)
 	}
 	if count != p.ty.rows {
 		return graph.BadData(p.index.Name, "has %d lines, ty has %d rows: the files do not belong together", count, p.ty.rows)
@@ -214,12 +216,6 @@ func (p *planetoid) openIndex(ctx context.Context) (column.IDs, error) {
 		return nil, err
 	}
 	return t.IDs(ctx)
-}
-
-// testNode is the next node of the index.
-func testNode(index column.IDs) (uint32, error) {
-	id, err := index.Next()
-	return uint32(id), err
 }
 
 // edges gives the lists of the graph: both directions, with repetitions.
@@ -276,50 +272,22 @@ func (d *dictEdges) Read(batch []graph.Edge, _ []float32) (int, error) {
 	return n, nil
 }
 
-// features gives the rows of allx, then those of tx, then a row of zeros for each
-// node that has none.
-func (p *planetoid) features(ctx context.Context) (graph.FeatureReader, error) {
-	r := &planetoidFeatures{p: p, next: p.ally.rows}
-	var err error
-	if r.all, err = p.allx.RowFeatures(ctx); err != nil {
-		return nil, err
-	}
-	if r.test, err = p.tx.RowFeatures(ctx); err != nil {
-		return nil, errors.Join(err, r.all.Close())
-	}
-	if r.index, err = p.openIndex(ctx); err != nil {
-		return nil, errors.Join(err, r.all.Close(), r.test.Close())
-	}
-	return r, nil
+// test are the nodes of the rows of tx and ty.
+func (p *planetoid) test() column.Nodes { return column.Nodes{IDs: p.openIndex, Limit: graph.AnyID} }
+
+// zeros gives a row of zeros for each node behind those of ally that is no test node.
+func (p *planetoid) zeros(context.Context) (graph.FeatureReader, error) {
+	return &zeroRows{p, p.ally.rows}, nil
 }
 
-type planetoidFeatures struct {
-	p         *planetoid
-	all, test *array.RowFeatures
-	index     column.IDs
-	next      int64 // node that may be missing
+type zeroRows struct {
+	p    *planetoid
+	next int64
 }
 
-func (r *planetoidFeatures) Close() error {
-	return errors.Join(r.all.Close(), r.test.Close(), r.index.Close())
-}
+func (r *zeroRows) Close() error { return nil }
 
-func (r *planetoidFeatures) Next() (graph.FeatureRow, error) {
-	if r.all.Rows.Row < r.p.allx.Rows {
-		row, err := r.all.Next()
-		if err != io.EOF {
-			return row, err
-		}
-	}
-	if r.test.Rows.Row < r.p.tx.Rows {
-		row, err := r.test.Next()
-		if err == nil {
-			row.ID, err = testNode(r.index)
-		}
-		if err != io.EOF {
-			return row, err
-		}
-	}
+func (r *zeroRows) Next() (graph.FeatureRow, error) {
 	for ; r.next < r.p.Known.NumNodes; r.next++ {
 		if i := r.next - r.p.ally.rows; r.p.isTest[i/64]>>(i%64)&1 == 0 {
 			r.next++

@@ -36,6 +36,8 @@ type partition struct {
 	meta  meta
 	edges layout.EdgeChunks
 	rows  layout.FeatureChunks
+	// numRows is the number of rows of features.
+	numRows int64
 }
 
 func (p *partition) open(ctx context.Context, path string, o graph.Options) error {
@@ -55,8 +57,9 @@ func (p *partition) open(ctx context.Context, path string, o graph.Options) erro
 	if err := p.noteUnread(ctx); err != nil {
 		return err
 	}
-	if len(p.rows.Parts) > 0 {
-		if err := p.setFeatures(); err != nil {
+	if len(p.rows) > 0 {
+		p.FeatureRows = p.rows
+		if err := p.RowsAreNodes(filepath.Join(p.dir, "part_*", "node_feats.pt"), p.numRows); err != nil {
 			return err
 		}
 	}
@@ -234,22 +237,14 @@ func (p *partition) openRows(ctx context.Context, path string) error {
 		return err
 	case !nodes.Type.IsInteger() || nodes.N != rows:
 		return graph.BadData(nodes.Name, "has %d numbers of type %s: a node is needed for each of the %d rows of features", nodes.N, nodes.Type, rows)
-	case len(p.rows.Parts) > 0 && width != p.Known.NumFeatures:
+	case len(p.rows) > 0 && width != p.Known.NumFeatures:
 		return graph.BadData(v.Name, "has %d columns, and another part has %d: the parts do not belong together", width, p.Known.NumFeatures)
 	}
 	p.Known.NumFeatures = width
-	p.rows.Parts = append(p.rows.Parts, layout.FeatureChunk{Nodes: &nodes, Rows: &array.Dense{Vector: v, Width: width}})
-	return nil
-}
-
-// setFeatures checks that all nodes have features, as far as their number says it.
-func (p *partition) setFeatures() error {
-	rows := int64(0)
-	for _, part := range p.rows.Parts {
-		rows += part.Rows.Rows()
-	}
-	p.rows.Limit, p.FeatureRows = p.Limit(), &p.rows
-	return p.RowsAreNodes(filepath.Join(p.dir, "part_*", "node_feats.pt"), rows)
+	ids, err := column.VectorList(graph.NoSplit, nodes, []int64{rows})
+	p.rows = append(p.rows, layout.FeatureChunk{Rows: &array.Dense{Vector: v, Width: width}, Nodes: column.Nodes{IDs: ids.Open, Limit: p.Limit()}})
+	p.numRows += rows
+	return err
 }
 
 // openLabels takes the labels of all nodes from label.pt in a folder, if it is there.

@@ -246,12 +246,12 @@ func (r *reader) masks(pick layout.Pick) (lists *column.Lists, note graph.Note, 
 		if r.Known.NumNodes < 0 && len(shape) > 0 {
 			r.Known.NumNodes = shape[0]
 		}
-		m, splits, err := column.OpenMask(part.split, v, shape, r.Known.NumNodes, pick.Number)
+		list, splits, err := column.MaskOf(part.split, v, shape, r.Known.NumNodes, 0, pick.Number)
 		if err != nil {
 			return nil, note, err
 		}
 		several = max(several, splits)
-		lists.Parts = append(lists.Parts, m.List())
+		lists.Parts = append(lists.Parts, list)
 	}
 	if len(lists.Parts) == 0 {
 		return nil, note, nil
