@@ -33,25 +33,15 @@ func (j *job) eachFeatureRow(ctx context.Context, what string, visit func(row in
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
 	meter := progress.Start(ctx, what, max(j.info.NumNodes, 0), "rows")
 	defer meter.Done()
-	for row := int64(1); ; row++ {
+	return eachRow(ctx, r, meter, func(row int64) error {
 		f, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err == nil {
 			err = visit(row, f)
 		}
-		if err == nil && row%1024 == 0 {
-			meter.Add(1024)
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // tiling holds the steps Deal, Tiles and Columns: they write the feature tiles.

@@ -188,24 +188,14 @@ func (j fitting) visit(ctx context.Context, p steps.Piece, meter *progress.Meter
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
 	where := func() string { return prepare.Position(r) }
-	for row := 1; ; row++ {
+	return eachRow(ctx, r, meter, func(int64) error {
 		f, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
 		if err == nil && j.holds(f.ID) {
 			err = visit(f, where)
 		}
-		if err == nil && row%1024 == 0 {
-			meter.Add(1024)
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-	}
+		return err
+	})
 }
 
 // openFeatures opens a part of the rows, if the dataset can be cut, or all rows: as features, once the columns are known.

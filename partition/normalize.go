@@ -51,7 +51,7 @@ type rowKind struct {
 // lookAtRows reads the first feature rows of the nodes that belong to the graph.
 func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) bool) (k rowKind, err error) {
 	entries, spread := 0, 0
-	if err := eachRow(ctx, ds, func(row dataset.FeatureRow) bool {
+	if err := someRows(ctx, ds, func(row dataset.FeatureRow) bool {
 		if !holds(row.ID) {
 			return true
 		}
@@ -84,26 +84,19 @@ func lookAtRows(ctx context.Context, ds dataset.Dataset, holds func(id uint32) b
 	return k, err
 }
 
-// eachRow visits rows of features until visit returns false.
-func eachRow(ctx context.Context, ds dataset.Dataset, visit func(row dataset.FeatureRow) bool) (err error) {
+// someRows visits rows of features until visit returns false.
+func someRows(ctx context.Context, ds dataset.Dataset, visit func(row dataset.FeatureRow) bool) error {
 	r, err := ds.Features(ctx, dataset.Whole)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for ctx.Err() == nil {
+	return eachRow(ctx, r, nil, func(int64) error {
 		row, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
+		if err == nil && !visit(row) {
+			err = io.EOF
 		}
-		if err != nil {
-			return err
-		}
-		if !visit(row) {
-			return nil
-		}
-	}
-	return ctx.Err()
+		return err
+	})
 }
 
 // errEnough ends a visit of edges.
@@ -129,7 +122,7 @@ func sharedLengths(ctx context.Context, ds dataset.Dataset, holds func(id uint32
 		return 0, err
 	}
 	left := len(lengths)
-	if err := eachRow(ctx, ds, func(row dataset.FeatureRow) bool {
+	if err := someRows(ctx, ds, func(row dataset.FeatureRow) bool {
 		if _, wanted := lengths[row.ID]; wanted {
 			sum := 0.0
 			for _, values := range [][]float32{row.Dense, row.Values} {

@@ -6,27 +6,36 @@ import (
 	"io"
 
 	"ndls/dataset"
-	"ndls/internal/extsort"
+	"ndls/internal/progress"
 )
 
-// eachNode visits the members among the nodes that a reader has, with the value of each; rows count from 1. It closes the reader.
-func eachNode[V any](ctx context.Context, j *job, r valueReader[V], visit func(row int64, id uint32, value V) error) (err error) {
+// eachRow calls step for one row of a reader after the other, until that returns io.EOF, and closes the reader; rows count from 1.
+func eachRow(ctx context.Context, r io.Closer, meter *progress.Meter, step func(row int64) error) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for row := int64(1); ; row++ {
-		id, value, err := r.Next()
+		err := step(row)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil && j.holds(id) {
-			err = visit(row, id, value)
-		}
-		if err == nil && row%extsort.BatchKeys == 0 {
+		if err == nil && row%1024 == 0 {
+			meter.Add(1024)
 			err = ctx.Err()
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// eachNode visits the members among the nodes that a reader has, with the value of each; rows count from 1. It closes the reader.
+func eachNode[V any](ctx context.Context, j *job, r valueReader[V], visit func(row int64, id uint32, value V) error) error {
+	return eachRow(ctx, r, nil, func(row int64) error {
+		id, value, err := r.Next()
+		if err == nil && j.holds(id) {
+			err = visit(row, id, value)
+		}
+		return err
+	})
 }
 
 // valueReader reads nodes with a label or a split.

@@ -1,5 +1,7 @@
 package columnar
 
+import "fmt"
+
 // Kind is the kind of the values of a column.
 type Kind uint8
 
@@ -106,15 +108,18 @@ func (v *Values) AddNumber(x float32, hole bool) {
 	v.List = append(v.List, x)
 }
 
-// Hold copies bytes that are about to be overwritten. It returns nil and false where the rows
-// have more text than is held at a time.
-func (v *Values) Hold(b []byte) (_ []byte, ok bool) {
+// ErrText reports rows that have more text than is held at a time.
+var ErrText = fmt.Errorf("has more than %d MiB of text in a few rows", MaxText>>20)
+
+// AddText appends a copy of bytes to Text.
+func (v *Values) AddText(b []byte) error {
 	if len(v.arena)+len(b) > MaxText {
-		return nil, false
+		return ErrText
 	}
 	start := len(v.arena)
 	v.arena = append(v.arena, b...)
-	return v.arena[start:len(v.arena):len(v.arena)], true
+	v.Text = append(v.Text, v.arena[start:len(v.arena):len(v.arena)])
+	return nil
 }
 
 // Number is the number of a row that is of a kind of numbers: rounded, and as it is where it is

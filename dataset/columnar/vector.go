@@ -2,11 +2,23 @@ package columnar
 
 import "errors"
 
+// The parts of a vector as Spark ML writes it, in this order.
+const (
+	VectorType = iota
+	VectorSize
+	VectorIndices
+	VectorValues
+)
+
+// VectorParts are the names of the parts.
+var VectorParts = [...]string{"type", "size", "indices", "values"}
+
 var errVector = errors.New("has a vector whose indices and values do not fit each other")
 
 // SetVectors puts vectors of Spark ML together from their parts: sparse ones are of type 0 and have
 // a size, indices and values; dense ones are of type 1 and have values.
-func (v *Values) SetVectors(n int, kind, size, indices, values *Values) error {
+func (v *Values) SetVectors(n int, parts *[len(VectorParts)]Values) error {
+	kind, size, indices, values := &parts[VectorType], &parts[VectorSize], &parts[VectorIndices], &parts[VectorValues]
 	start, place := 0, 0
 	for i := range n {
 		end, to := values.Ends[i], indices.Ends[i]

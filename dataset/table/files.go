@@ -1,7 +1,6 @@
 package table
 
 import (
-	"cmp"
 	"context"
 	"io/fs"
 	"os"
@@ -98,63 +97,13 @@ func (p place) open(ctx context.Context, files *source.Files) (list []*tableFile
 	return list, nil
 }
 
-// openLocal opens a file, the files below a folder, or those that a pattern names.
-func openLocal(files *source.Files, path string) ([]*tableFile, error) {
-	st, err := os.Stat(path)
-	switch {
-	case err == nil && st.IsDir():
-		return openAll(files, path, below(path))
-	case err == nil:
-		return openAll(files, path, func() ([]string, error) { return []string{path}, nil })
-	case !strings.ContainsAny(path, "*?["):
-		return nil, err
-	}
-	return openAll(files, path, func() ([]string, error) {
-		found, err := filepath.Glob(path)
-		if err != nil {
-			return nil, graph.BadURI("the pattern %s: %v", path, err)
-		}
-		var names []string
-		for _, name := range found {
-			if st, err := os.Stat(name); err == nil && st.IsDir() {
-				inside, err := below(name)()
-				if err != nil {
-					return nil, err
-				}
-				names = append(names, inside...)
-			} else if !hidden(filepath.Base(name)) {
-				names = append(names, name)
-			}
-		}
-		return names, nil
-	})
-}
-
-// below lists the files of a folder and of the folders in it, but for hidden ones.
-func below(folder string) func() ([]string, error) {
-	return func() (names []string, err error) {
-		err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case path != folder && hidden(d.Name()) && d.IsDir():
-				return fs.SkipDir
-			case !d.IsDir() && !hidden(d.Name()):
-				names = append(names, path)
-			}
-			return nil
-		})
-		return names, err
-	}
-}
-
-// openAll opens the files that list names, in order of their paths.
-func openAll(files *source.Files, where string, list func() ([]string, error)) (opened []*tableFile, err error) {
-	names, err := list()
+// openLocal opens a file, the files below a folder, or those that a pattern names, in order of their paths.
+func openLocal(files *source.Files, path string) (opened []*tableFile, err error) {
+	names, err := localFiles(path)
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(names, cmp.Compare)
+	slices.Sort(names)
 	for _, name := range names {
 		f := &tableFile{name: name, format: formatOf(name)}
 		if f.format == unknownFormat {
@@ -166,9 +115,54 @@ func openAll(files *source.Files, where string, list func() ([]string, error)) (
 		opened = append(opened, f)
 	}
 	if len(opened) == 0 {
-		return nil, noFiles(where)
+		return nil, noFiles(path)
 	}
 	return opened, nil
+}
+
+// localFiles lists a file, the files below a folder, or those that a pattern names.
+func localFiles(path string) (names []string, err error) {
+	st, err := os.Stat(path)
+	switch {
+	case err == nil && st.IsDir():
+		return below(path)
+	case err == nil:
+		return []string{path}, nil
+	case !strings.ContainsAny(path, "*?["):
+		return nil, err
+	}
+	found, err := filepath.Glob(path)
+	if err != nil {
+		return nil, graph.BadURI("the pattern %s: %v", path, err)
+	}
+	for _, name := range found {
+		if st, err := os.Stat(name); err == nil && st.IsDir() {
+			inside, err := below(name)
+			if err != nil {
+				return nil, err
+			}
+			names = append(names, inside...)
+		} else if !hidden(filepath.Base(name)) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// below lists the files of a folder and of the folders in it, but for hidden ones.
+func below(folder string) (names []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path != folder && hidden(d.Name()) && d.IsDir():
+			return fs.SkipDir
+		case !d.IsDir() && !hidden(d.Name()):
+			names = append(names, path)
+		}
+		return nil
+	})
+	return names, err
 }
 
 func noFiles(where string) error {

@@ -156,10 +156,10 @@ func (r *reader) column(f *field, p *placed, parents []*placed, dictionaries, wi
 		in := append(parents[:len(parents):len(parents)], p)
 		var err error
 		for i, c := range p.children {
-			if i < vectorIndices {
+			if i < columnar.VectorIndices {
 				v.parts[i], err = r.leaf(c, in, dictionaries)
 			} else {
-				v.parts[i], err = r.list(c, in, widest, i == vectorIndices)
+				v.parts[i], err = r.list(c, in, widest, i == columnar.VectorIndices)
 			}
 			if err != nil {
 				return nil, err
@@ -290,7 +290,7 @@ func (l *leaf) some(n, rest int, v *columnar.Values) (err error) {
 		for i := range n {
 			l.scratch = append(l.scratch[:0], b[i*l.width:(i+1)*l.width]...)
 			slices.Reverse(l.scratch)
-			if err := hold(v, columnar.AppendBigDecimal(nil, l.scratch, l.node.scale)); err != nil {
+			if err := v.AddText(columnar.AppendBigDecimal(nil, l.scratch, l.node.scale)); err != nil {
 				return err
 			}
 		}
@@ -309,7 +309,7 @@ func (l *leaf) some(n, rest int, v *columnar.Values) (err error) {
 					return err
 				}
 			}
-			if err := hold(v, text); err != nil {
+			if err := v.AddText(text); err != nil {
 				return err
 			}
 		}
@@ -367,28 +367,16 @@ func (l *leaf) texts(n int, isNull func(int) bool, v *columnar.Values) error {
 			continue
 		}
 		if size > columnar.MaxText {
-			return errText
+			return columnar.ErrText
 		}
 		text, err := l.text.next(int(size))
 		if err != nil {
 			return err
 		}
-		if err := hold(v, text); err != nil {
+		if err := v.AddText(text); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-var errText = fmt.Errorf("more than %d MiB of text in %d rows", columnar.MaxText>>20, batch)
-
-// hold appends text.
-func hold(v *columnar.Values, b []byte) error {
-	held, ok := v.Hold(b)
-	if !ok {
-		return errText
-	}
-	v.Text = append(v.Text, held)
 	return nil
 }
 
@@ -577,8 +565,8 @@ func (l *list) take(from int64, size int, v *columnar.Values) error {
 
 // vector reads vectors of Spark ML.
 type vector struct {
-	parts [vectorValues + 1]column
-	got   [vectorValues + 1]columnar.Values
+	parts [len(columnar.VectorParts)]column
+	got   [len(columnar.VectorParts)]columnar.Values
 }
 
 func (c *vector) next(n int, v *columnar.Values) error {
@@ -588,5 +576,5 @@ func (c *vector) next(n int, v *columnar.Values) error {
 			return err
 		}
 	}
-	return v.SetVectors(n, &c.got[vectorType], &c.got[vectorSize], &c.got[vectorIndices], &c.got[vectorValues])
+	return v.SetVectors(n, &c.got)
 }

@@ -267,26 +267,18 @@ func (n *node) item() columnar.Type {
 	return t
 }
 
-// The parts of a vector as Spark ML writes it, in this order.
-const (
-	vectorType = iota
-	vectorSize
-	vectorIndices
-	vectorValues
-)
-
 // isVector reports whether a struct is a vector of Spark ML.
 func (n *node) isVector() bool {
-	if n.hasDictionary || len(n.children) != vectorValues+1 {
+	if n.hasDictionary || len(n.children) != len(columnar.VectorParts) {
 		return false
 	}
-	for i, name := range []string{"type", "size", "indices", "values"} {
+	for i, name := range columnar.VectorParts {
 		c := n.children[i]
-		if t := c.item(); c.name != name || i < vectorIndices && t.Kind != columnar.Int || i >= vectorIndices && t.Kind != columnar.List {
+		if t := c.item(); c.name != name || i < columnar.VectorIndices && t.Kind != columnar.Int || i >= columnar.VectorIndices && t.Kind != columnar.List {
 			return false
 		}
 	}
-	indices, values := n.children[vectorIndices].children[0].value(), n.children[vectorValues].children[0].value()
+	indices, values := n.children[columnar.VectorIndices].children[0].value(), n.children[columnar.VectorValues].children[0].value()
 	return indices.Kind == columnar.Int && values.Kind == columnar.Float
 }
 

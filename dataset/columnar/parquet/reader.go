@@ -22,7 +22,7 @@ type reader struct {
 type columnReader struct {
 	field  *field
 	leaves []*leafReader
-	parts  [vectorValues + 1]columnar.Values // of a vector
+	parts  [len(columnar.VectorParts)]columnar.Values // of a vector
 }
 
 // Close implements columnar.Reader.
@@ -210,12 +210,16 @@ func (l *leafReader) take(v *columnar.Values, n int) error {
 		return l.decoder.bytes(n, func(b []byte, keeps bool) error {
 			if l.kind.Name == "uuid" {
 				l.text = columnar.AppendUUID(l.text[:0], b)
-				b, keeps = l.text, false
+				return v.AddText(l.text)
 			}
-			return hold(v, b, keeps)
+			if !keeps {
+				return v.AddText(b)
+			}
+			v.Text = append(v.Text, b)
+			return nil
 		})
 	case columnar.Decimal:
-		return l.decimals(n, func(text []byte) error { return hold(v, text, false) })
+		return l.decimals(n, v.AddText)
 	case columnar.Float:
 		start := len(v.Floats)
 		v.Floats = append(v.Floats, make([]float64, n)...)
@@ -229,18 +233,6 @@ func (l *leafReader) take(v *columnar.Values, n int) error {
 		return err
 	}
 	l.narrow(v.Ints[start:])
-	return nil
-}
-
-// hold appends text.
-func hold(v *columnar.Values, b []byte, keeps bool) error {
-	if !keeps {
-		var ok bool
-		if b, ok = v.Hold(b); !ok {
-			return fmt.Errorf("has more than %d MiB of text in %d rows", columnar.MaxText>>20, batch)
-		}
-	}
-	v.Text = append(v.Text, b)
 	return nil
 }
 
@@ -438,14 +430,14 @@ func (c *columnReader) vectors(n int, v *columnar.Values) error {
 	for i, l := range c.leaves {
 		c.parts[i].Reset()
 		var err error
-		if i < vectorIndices {
+		if i < columnar.VectorIndices {
 			err = l.flat(n, &c.parts[i])
 		} else {
-			err = l.lists(n, &c.parts[i], i == vectorIndices)
+			err = l.lists(n, &c.parts[i], i == columnar.VectorIndices)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return v.SetVectors(n, &c.parts[vectorType], &c.parts[vectorSize], &c.parts[vectorIndices], &c.parts[vectorValues])
+	return v.SetVectors(n, &c.parts)
 }

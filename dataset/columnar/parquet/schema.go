@@ -147,25 +147,16 @@ func (n *node) list() (columnar.Type, []*node) {
 	return columnar.ListOf(inner.primitive(), 0), []*node{inner}
 }
 
-// The parts of a vector as Spark ML writes it, in this order.
-const (
-	vectorType = iota
-	vectorSize
-	vectorIndices
-	vectorValues
-)
-
 // vector returns the leaves of a vector of Spark ML: its type, size, indices and values.
 func (n *node) vector() (leaves []*node) {
-	names := []string{"type", "size", "indices", "values"}
-	if len(n.children) != len(names) {
+	if len(n.children) != len(columnar.VectorParts) {
 		return nil
 	}
-	for i, name := range names {
+	for i, name := range columnar.VectorParts {
 		c := n.children[i]
 		t, held := c.column()
 		isList := t.Kind == columnar.List
-		if c.name != name || len(held) != 1 || isList != (i >= vectorIndices) || !isList && t.Kind != columnar.Int {
+		if c.name != name || len(held) != 1 || isList != (i >= columnar.VectorIndices) || !isList && t.Kind != columnar.Int {
 			return nil
 		}
 		want := [][]int{{int32s}, {int32s}, {int32s}, {doubles, floats}}[i]
