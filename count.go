@@ -252,7 +252,7 @@ func countEdges(ctx context.Context, ds dataset.Dataset, hint int64, numbered bo
 
 // countSplits reads the splits; labels outside them are not counted.
 func countSplits(ctx context.Context, ds dataset.Dataset, c *estimate.Counts) (err error) {
-	r, err := ds.Splits(ctx)
+	r, err := ds.Splits(ctx, 0)
 	if err != nil {
 		return err
 	}

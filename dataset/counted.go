@@ -47,11 +47,11 @@ func (c *counted) Labels(ctx context.Context) (LabelReader, error) {
 	return &countedLabels{countedItems{c: c, ctx: ctx, end: c.labelled}}, nil
 }
 
-func (c *counted) Splits(ctx context.Context) (SplitReader, error) {
+func (c *counted) Splits(ctx context.Context, number int) (SplitReader, error) {
 	if c.split == nil {
 		return nil, graph.NoStream("published split", c.info.Name)
 	}
-	return &countedSplits{countedItems{c: c, ctx: ctx, end: c.labelled}}, nil
+	return &countedSplits{countedItems{c: c, ctx: ctx, end: c.labelled}}, graph.CheckSplit(c.info.Name, number)
 }
 
 // countedItems counts the items of a stream.

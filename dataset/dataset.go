@@ -14,7 +14,6 @@ import (
 type (
 	Dataset        = graph.Dataset
 	Keyed          = graph.Keyed
-	Several        = graph.Several
 	Answered       = graph.Answered
 	Answers        = graph.Answers
 	Info           = graph.Info

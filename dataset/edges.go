@@ -73,14 +73,10 @@ func parseEdgesURI(rest string) (u edgesURI, err error) {
 		if err != nil {
 			return u, err
 		}
-		switch p.Key {
-		case "features":
-			u.features = value
-		case "labels":
-			u.labels = value
-		case "splits":
-			u.splits = value
-		case "nodes":
+		if to, named := map[string]*string{"features": &u.features, "labels": &u.labels, "splits": &u.splits}[p.Key]; named {
+			*to = value
+		}
+		if p.Key == "nodes" {
 			if u.nodes, err = graph.ParseCount(p.Key, value, 1, MaxID+1); err != nil {
 				return u, err
 			}

@@ -368,7 +368,7 @@ func TestIdentity(t *testing.T) {
 	if _, err := d.Features(t.Context(), Whole); err == nil {
 		t.Error("features without features")
 	}
-	if _, err := d.Splits(t.Context()); err == nil {
+	if _, err := d.Splits(t.Context(), 0); err == nil {
 		t.Error("splits without splits")
 	}
 }

@@ -154,7 +154,7 @@ func writeLabels(ctx context.Context, w *bufio.Writer, d Dataset) error {
 }
 
 func writeSplits(ctx context.Context, w *bufio.Writer, d Dataset) error {
-	r, err := d.Splits(ctx)
+	r, err := d.Splits(ctx, 0)
 	if err != nil {
 		return err
 	}

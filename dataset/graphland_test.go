@@ -58,7 +58,7 @@ func TestGraphLand(t *testing.T) {
 					t.Errorf("%+v, %v", row, err)
 				}
 			}
-			splits, err := ds.Splits(t.Context())
+			splits, err := ds.Splits(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -154,7 +154,7 @@ func TestOGBParts(t *testing.T) {
 		if _, err := d.Labels(t.Context()); err == nil {
 			t.Errorf("%s: labels", name)
 		}
-		if _, err := d.Splits(t.Context()); err == nil {
+		if _, err := d.Splits(t.Context(), 0); err == nil {
 			t.Errorf("%s: splits", name)
 		}
 	}

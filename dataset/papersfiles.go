@@ -115,7 +115,7 @@ func writePapersLabels(ctx context.Context, w *bufio.Writer, d *papersDataset) e
 func papersSplit(want Split) func(context.Context, *bufio.Writer, *papersDataset) error {
 	return func(ctx context.Context, w *bufio.Writer, d *papersDataset) error {
 		z := gzip.NewWriter(w)
-		r, err := d.Splits(ctx)
+		r, err := d.Splits(ctx, 0)
 		if err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
 			return id, strconv.Itoa(int(label)), err
 		}
 	case SplitRows:
-		r, err := ds.Splits(ctx)
+		r, err := ds.Splits(ctx, 0)
 		if err != nil {
 			return nil, err
 		}

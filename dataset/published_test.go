@@ -101,7 +101,7 @@ func readLabels(d Dataset) (map[uint32]int32, error) {
 }
 
 func readSplits(d Dataset) (map[uint32]Split, error) {
-	r, err := d.Splits(context.Background())
+	r, err := d.Splits(context.Background(), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestSplitNumber(t *testing.T) {
 		"g.npz":    heterophilous(),
 	})
 	number := func(d Dataset, i int) (map[uint32]Split, error) {
-		r, err := d.(Several).SplitNumber(t.Context(), i)
+		r, err := d.Splits(t.Context(), i)
 		if err != nil {
 			return nil, err
 		}
@@ -64,11 +64,11 @@ func TestSplitNumber(t *testing.T) {
 		}
 	}
 	for _, uri := range []string{"edges:" + dir + "/e.txt?splits=" + dir + "/text.csv", "edges:" + dir + "/e.txt?splits=" + dir + "/one.npy", "karate:"} {
-		several, ok := open(t, uri, Options{}).(Several)
-		if !ok {
+		d := open(t, uri, Options{})
+		if !d.Info().HasSplits {
 			continue
 		}
-		if _, err := several.SplitNumber(t.Context(), 1); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "one") {
+		if _, err := d.Splits(t.Context(), 1); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), "one") {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}

@@ -67,7 +67,10 @@ func (f *fake) Labels(context.Context) (dataset.LabelReader, error) {
 	return fakeLabels{&fakeRows[labelRow]{rows: f.labels}}, nil
 }
 
-func (f *fake) Splits(context.Context) (dataset.SplitReader, error) {
+func (f *fake) Splits(_ context.Context, number int) (dataset.SplitReader, error) {
+	if number > 0 {
+		return nil, badData("has one published split")
+	}
 	return fakeSplits{&fakeRows[splitRow]{rows: f.splits}}, nil
 }
 

@@ -53,21 +53,9 @@ func (j *job) eachLabel(ctx context.Context, visit func(row int64, id uint32, la
 	return eachNode(ctx, j, r, visit)
 }
 
-// openSplit opens one of the published splits.
-func (j *job) openSplit(ctx context.Context, number int) (dataset.SplitReader, error) {
-	if number == 0 {
-		return j.ds.Splits(ctx)
-	}
-	several, ok := j.ds.(dataset.Several)
-	if !ok {
-		return nil, badData("%s has one published split: leave --splits out, or draw splits with --split", j.info.Name)
-	}
-	return several.SplitNumber(ctx, number)
-}
-
 // eachSplit visits the members in a published split; rows count from 1.
 func (j *job) eachSplit(ctx context.Context, number int, visit func(row int64, id uint32, split dataset.Split) error) error {
-	r, err := j.openSplit(ctx, number)
+	r, err := j.ds.Splits(ctx, number)
 	if err != nil {
 		return err
 	}

@@ -137,10 +137,7 @@ func (l *localKeys[T]) save(_ context.Context, step string, _ steps.Piece, s *ex
 func (l *localKeys[T]) merge(context.Context, steps.Piece) error { return nil }
 
 func (l *localKeys[T]) openPairs(context.Context, steps.Piece) (pairSource[T], error) {
-	if l.unique != nil {
-		return &rankedPairs[T]{l}, nil
-	}
-	return &sortedPairs[T]{localKeys: l}, nil
+	return &localPairs[T]{localKeys: l, byRank: l.unique}, nil
 }
 
 func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sorter[T], error) {
@@ -149,31 +146,46 @@ func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sort
 	return s, nil
 }
 
-// sortedPairs yields pairs of input ids once.
-type sortedPairs[T extsort.Item] struct {
+// localPairs yields pairs once: those by rank, or else the sorted ones of input ids.
+type localPairs[T extsort.Item] struct {
 	*localKeys[T]
-	out *extsort.KeyWriter[T]
+	byRank *extsort.KeyFile[T]
+	out    *extsort.KeyWriter[T]
 }
 
-func (s *sortedPairs[T]) keys() int64      { return s.sorted.Keys() }
-func (s *sortedPairs[T]) counts() [2]int64 { return s.input }
-func (s *sortedPairs[T]) ranked() bool     { return false }
-func (s *sortedPairs[T]) close()           {}
+func (s *localPairs[T]) counts() [2]int64 { return s.input }
+func (s *localPairs[T]) ranked() bool     { return s.byRank != nil }
+func (s *localPairs[T]) close()           {}
+
+func (s *localPairs[T]) keys() int64 {
+	if s.ranked() {
+		return s.byRank.Keys()
+	}
+	return s.sorted.Keys()
+}
 
 // each visits pairs with weights in order, because their rows have to be united.
-func (s *sortedPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
-	if s.job.info.Weighted {
+func (s *localPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
+	switch {
+	case s.ranked():
+		s.unique = nil
+		return s.byRank.Each(ctx, threads, visit)
+	case s.job.info.Weighted:
 		return s.inOrder(ctx, threads, visit)
 	}
 	return s.take(s.sorted.Each, visit)
 }
 
-func (s *sortedPairs[T]) inOrder(ctx context.Context, _ int, visit func([]T) error) error {
+func (s *localPairs[T]) inOrder(ctx context.Context, threads int, visit func([]T) error) error {
+	if s.ranked() {
+		s.unique = nil
+		return s.byRank.InOrder(ctx, threads, visit)
+	}
 	return s.take(united(ctx, s.job, s.sorted.InOrder), visit)
 }
 
-// take visits and consumes all pairs. What pass receives meanwhile is written.
-func (s *sortedPairs[T]) take(all visits[T], visit func([]T) error) (err error) {
+// take visits and consumes all pairs of input ids. What pass receives meanwhile is written.
+func (s *localPairs[T]) take(all visits[T], visit func([]T) error) (err error) {
 	if s.once {
 		err := all(visit)
 		s.sorted = nil
@@ -191,33 +203,9 @@ func (s *sortedPairs[T]) take(all visits[T], visit func([]T) error) (err error) 
 	return err
 }
 
-func (s *sortedPairs[T]) pass(pairs []T) error {
-	if s.once {
+func (s *localPairs[T]) pass(pairs []T) error {
+	if s.once || s.ranked() {
 		return nil
 	}
 	return s.out.Write(pairs)
-}
-
-// rankedPairs yields pairs of ranks once.
-type rankedPairs[T extsort.Item] struct{ *localKeys[T] }
-
-func (r *rankedPairs[T]) keys() int64      { return r.unique.Keys() }
-func (r *rankedPairs[T]) counts() [2]int64 { return r.input }
-func (r *rankedPairs[T]) ranked() bool     { return true }
-func (r *rankedPairs[T]) pass([]T) error   { return nil }
-func (r *rankedPairs[T]) close()           {}
-
-func (r *rankedPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
-	return r.take().Each(ctx, threads, visit)
-}
-
-func (r *rankedPairs[T]) inOrder(ctx context.Context, threads int, visit func([]T) error) error {
-	return r.take().InOrder(ctx, threads, visit)
-}
-
-// take returns the file and forgets it.
-func (r *rankedPairs[T]) take() *extsort.KeyFile[T] {
-	file := r.unique
-	r.unique = nil
-	return file
 }

@@ -90,7 +90,7 @@ func averaged(t *testing.T, d dataset.Dataset, hops int) (p Problem, values []fl
 		t.Fatal(err)
 	}
 	defer labels.Close()
-	splits, err := d.Splits(t.Context())
+	splits, err := d.Splits(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,16 +90,9 @@ type Dataset interface {
 	Features(ctx context.Context, s Share) (FeatureReader, error)
 	// Labels streams the labelled nodes; a node without a label is absent.
 	Labels(ctx context.Context) (LabelReader, error)
-	// Splits streams the nodes that belong to a published split.
-	Splits(ctx context.Context) (SplitReader, error)
+	// Splits streams the nodes that belong to a published split, which count from 0. It refuses a number that is none.
+	Splits(ctx context.Context, number int) (SplitReader, error)
 	Close() error
-}
-
-// Several is a Dataset that may publish several splits.
-type Several interface {
-	// SplitNumber streams the nodes that belong to one of them, which count from 0; Splits
-	// streams number 0. It refuses a number that is none.
-	SplitNumber(ctx context.Context, number int) (SplitReader, error)
 }
 
 // Answered is a Dataset that may have labels or numbers of nodes in place of classes: where it was opened with Options.Answers.

@@ -63,6 +63,14 @@ func NodeName(reader any) string {
 	return ""
 }
 
+// CheckSplit refuses the number of a split of a dataset that has one.
+func CheckSplit(name string, number int) error {
+	if number > 0 {
+		return BadData(name, "has one published split, or the URI picks one with split=N: leave out --splits, or draw splits with --split")
+	}
+	return nil
+}
+
 // CheckNulls takes the key nulls= of a URI: what null features are.
 func CheckNulls(value string) error {
 	if value != "zero" {

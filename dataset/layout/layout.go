@@ -108,30 +108,16 @@ func (g *Graph) Answers(ctx context.Context) (graph.FeatureReader, error) {
 }
 
 // Splits implements [graph.Dataset].
-func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
-	if g.Membership == nil {
+func (g *Graph) Splits(ctx context.Context, number int) (graph.SplitReader, error) {
+	switch {
+	case g.Membership == nil:
 		return nil, graph.NoStream("published split", g.Known.Name)
+	case number == 0:
+		return g.Membership.Open(ctx)
+	case g.Another == nil:
+		return nil, graph.CheckSplit(g.Known.Name, number)
 	}
-	return g.Membership.Open(ctx)
-}
-
-// SplitNumber implements [graph.Several].
-func (g *Graph) SplitNumber(ctx context.Context, number int) (graph.SplitReader, error) {
-	return SplitNumber(ctx, g, number, g.Another)
-}
-
-// SplitNumber opens a split of a dataset whose splits after the first another opens, unless
-// it is nil.
-func SplitNumber(ctx context.Context, ds graph.Dataset, number int,
-	another func(context.Context, int64) (SplitSource, error),
-) (graph.SplitReader, error) {
-	if number == 0 {
-		return ds.Splits(ctx)
-	}
-	if another == nil {
-		return nil, graph.BadData(ds.Info().Name, "has one published split, or the URI picks one with split=N: leave out --splits, or draw splits with --split")
-	}
-	split, err := another(ctx, int64(number))
+	split, err := g.Another(ctx, int64(number))
 	if err != nil {
 		return nil, err
 	}

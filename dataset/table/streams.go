@@ -380,9 +380,12 @@ func (g *Graph) answers() *featureRows {
 }
 
 // Splits implements graph.Dataset.
-func (g *Graph) Splits(ctx context.Context) (graph.SplitReader, error) {
+func (g *Graph) Splits(ctx context.Context, number int) (graph.SplitReader, error) {
 	if g.splits.t == nil {
 		return nil, graph.NoStream("splits", g.info.Name)
+	}
+	if err := graph.CheckSplit(g.info.Name, number); err != nil {
+		return nil, err
 	}
 	if err := g.ready(ctx); err != nil {
 		return nil, err

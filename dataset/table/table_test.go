@@ -348,7 +348,7 @@ func readOn(ctx context.Context, g *Graph, threads int) (c content, err error) {
 		}
 	}
 	if info.HasSplits {
-		r, err := g.Splits(ctx)
+		r, err := g.Splits(ctx, 0)
 		if err != nil {
 			return c, err
 		}

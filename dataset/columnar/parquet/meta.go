@@ -256,49 +256,40 @@ func integer(bits int, isSigned bool) columnar.Type {
 
 // primitive is the type of the values of a leaf.
 func (e *element) primitive() columnar.Type {
-	text := columnar.Type{Kind: columnar.Text, Name: "string"}
 	annotation := e.annotation()
 	if stored := e.stored(); !e.fits(annotation) {
 		return columnar.Type{Name: annotations[annotation] + " stored as " + stored.Name}
 	}
+	if t, ok := annotated[annotation]; ok {
+		return t
+	}
 	switch annotation {
-	case logicalString, logicalEnum:
-		return text
 	case logicalDecimal:
 		t := columnar.Type{Kind: columnar.Decimal, Name: "decimal(" + strconv.Itoa(e.precision) + ", " + strconv.Itoa(e.scale) + ")"}
 		if e.scale < -columnar.MaxScale || e.scale > columnar.MaxScale {
 			t.Kind = columnar.Other
 		}
 		return t
-	case logicalDate:
-		return columnar.Type{Kind: columnar.Time, Name: "date", Unit: "days since 1970"}
 	case logicalTime:
 		return moment("time", e.unit, false)
 	case logicalTimestamp:
 		return moment("timestamp", e.unit, e.utc)
-	case logicalInterval:
-		return columnar.Type{Name: "interval"}
 	case logicalInteger:
 		return integer(e.bits, e.isSigned)
-	case logicalNull:
-		return columnar.Type{Kind: columnar.Null, Name: "null"}
-	case logicalJSON:
-		return columnar.Type{Kind: columnar.Text, Name: "json"}
-	case logicalBSON:
-		return columnar.Type{Name: "bson"}
-	case logicalUUID:
-		return columnar.Type{Kind: columnar.Text, Name: "uuid"}
-	case logicalHalf:
-		return columnar.Type{Kind: columnar.Float, Name: "float16"}
-	case logicalGeometry:
-		return columnar.Type{Name: "geometry"}
-	case logicalGeography:
-		return columnar.Type{Name: "geography"}
 	case logicalNone:
 	default:
 		return columnar.Type{Name: "logical type " + strconv.Itoa(e.logical)}
 	}
 	return e.stored()
+}
+
+// annotated are the types of values whose logical type says all.
+var annotated = map[int]columnar.Type{
+	logicalString: {Kind: columnar.Text, Name: "string"}, logicalEnum: {Kind: columnar.Text, Name: "string"},
+	logicalJSON: {Kind: columnar.Text, Name: "json"}, logicalUUID: {Kind: columnar.Text, Name: "uuid"},
+	logicalDate: {Kind: columnar.Time, Name: "date", Unit: "days since 1970"},
+	logicalNull: {Kind: columnar.Null, Name: "null"}, logicalHalf: {Kind: columnar.Float, Name: "float16"},
+	logicalInterval: {Name: "interval"}, logicalBSON: {Name: "bson"}, logicalGeometry: {Name: "geometry"}, logicalGeography: {Name: "geography"},
 }
 
 // annotations are names of logical types that say how values are stored.
