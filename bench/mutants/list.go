@@ -739,8 +739,8 @@ var mutants = []mutant{
 	},
 	{
 		area: formats, file: "shards/ids.go", what: "takes an id that is one too large for the last",
-		from:  "return ends == [2]int64{0, t.p.rows - 1}, nil",
-		to:    "return ends == [2]int64{0, t.p.rows}, nil",
+		from:  "return ends == [2]int64{0, r.p.rows - 1}, nil",
+		to:    "return ends == [2]int64{0, r.p.rows}, nil",
 		tests: []string{"shards TestIDsComeBack", "partition TestNumberedGraph"},
 	},
 	{
