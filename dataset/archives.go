@@ -10,7 +10,6 @@ import (
 	"ndls/dataset/array"
 	"ndls/dataset/column"
 	"ndls/dataset/graph"
-	"ndls/dataset/layout"
 	"ndls/dataset/layout/npz"
 	"ndls/dataset/source"
 )
@@ -42,21 +41,19 @@ func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *sourc
 	if err != nil {
 		return err
 	}
-	weights := layout.Weights{Name: u.Weight, Sum: u.Repeated != ""}
 	if a.IsMatrix() {
-		if err := d.openEdgeMatrix(ctx, a, weights); err != nil {
+		if err := d.openEdgeMatrix(ctx, a); err != nil {
 			return err
 		}
 	} else {
-		i := slices.IndexFunc(npz.EdgeNames, func(name string) bool { return a.Has([]string{name}) > 0 })
-		if i < 0 || a.Has(npz.AdjacencyNames) > 0 || a.Has([]string{"adj_data", "adj_matrix.data"}) > 0 {
-			return graph.BadData(src.Name, "has no array edge_index or edges, and is no matrix of scipy.sparse.save_npz (it has %s): archives of a whole dataset are read by npz:FILE", strings.Join(a.Names(), ", "))
-		}
-		member, err := a.Member(npz.EdgeNames[i])
+		edges, err := a.First(npz.EdgeNames...)
 		if err != nil {
 			return err
 		}
-		if d.EdgeList, d.Known.EdgeHint, err = layout.ArchiveList(ctx, a, member, weights, d.Limit()); err != nil {
+		if edges == nil || a.Has(npz.AdjacencyNames) > 0 || a.Has([]string{"adj_data", "adj_matrix.data"}) > 0 {
+			return graph.BadData(src.Name, "has no array edge_index or edges, and is no matrix of scipy.sparse.save_npz (it has %s): archives of a whole dataset are read by npz:FILE", strings.Join(a.Names(), ", "))
+		}
+		if err := d.SetList(ctx, a, edges); err != nil {
 			return err
 		}
 	}
@@ -65,7 +62,7 @@ func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *sourc
 }
 
 // openEdgeMatrix takes the edges from a square matrix, whose rows are the nodes.
-func (d *edgeFiles) openEdgeMatrix(ctx context.Context, a *array.Archive, w layout.Weights) error {
+func (d *edgeFiles) openEdgeMatrix(ctx context.Context, a *array.Archive) error {
 	m, _, err := a.Matrix(ctx, []string{""}, false)
 	if err != nil {
 		return err
@@ -74,7 +71,7 @@ func (d *edgeFiles) openEdgeMatrix(ctx context.Context, a *array.Archive, w layo
 		return graph.BadData(a.Name, "is a matrix of %d nodes, and %s: correct one of the two", m.Rows, d.Stated)
 	}
 	d.Stated = fmt.Sprintf("the matrix %s has %d rows", filepath.Base(a.Name), m.Rows)
-	return d.SetAdjacency(ctx, m, w)
+	return d.SetAdjacency(ctx, m)
 }
 
 // openFeatureArchive takes the features from a matrix of SciPy, from a matrix under one of the

@@ -168,12 +168,13 @@ func openFiles(ctx context.Context, u edgesURI, o Options) (Dataset, error) {
 	d := &edgeFiles{}
 	d.Known = Info{
 		Name: graph.Stem(u.edges), Identity: u.identity(o.NoFeatures), NumNodes: u.nodes,
-		Weighted: u.Weight != "", AddRepeated: u.Repeated != "", Directed: u.Directed,
+		Directed: u.Directed,
 	}
 	if o.NoFeatures {
 		u.features = ""
 	}
 	d.Stated = u.stated
+	d.Weights = layout.Weights{Name: u.Weight, Sum: u.Repeated != ""}
 	if u.splits != "" && !u.pick.Given {
 		d.Another = func(ctx context.Context, number int64) (layout.SplitSource, error) {
 			u := u
@@ -389,16 +390,13 @@ func (d *edgeFiles) openSplitArchive(ctx context.Context, u *edgesURI, src *sour
 	if err != nil {
 		return err
 	}
-	lists, note, err := layout.OpenSplits(ctx, a, d.Known.NumNodes, u.pick)
-	if err != nil {
-		return err
-	}
-	if lists == nil {
+	names := layout.SplitNames(a)
+	if a.Has(names[:]) == 0 {
 		return graph.BadData(src.Name, "has none of the arrays train_mask, train_masks, train_idx and train (it has %s): write the split so", strings.Join(a.Names(), ", "))
 	}
-	d.Note(note, graph.Unread(src.Name, a.Others()))
-	d.Membership = lists
-	return nil
+	err = d.SetSplits(ctx, src.Name, names, u.pick, a.Vector)
+	d.Note(graph.Unread(src.Name, a.Others()))
+	return err
 }
 
 func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {

@@ -38,7 +38,7 @@ func TestPyG(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"two.pt": "2 graphs", "hetero.pt": "HeteroData", "tensor.pt": "one tensor", "view.pt": "x: is a view", "columns.pt": "x: is stored column by column",
-		"old.pt": "since version 1.6", "class.pt": "torch.device", "make.py": "since version 1.6", "data.pt?split=1": "one split: leave split=1 out", "pairs.pt?split=0": "no masks", "split_dict.pt": "no edge_index (it has train",
+		"old.pt": "since version 1.6", "class.pt": "torch.device", "make.py": "since version 1.6", "data.pt?split=1": "one split: leave split=1 out", "pairs.pt?split=0": "no split", "split_dict.pt": "no edge_index (it has train",
 	} {
 		if err := readAll(t, "pyg:"+pygFiles+name); !errors.Is(err, ErrData) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), strings.SplitN(name, "?", 2)[0]) {
 			t.Errorf("%s: %v, want %q", name, err, want)

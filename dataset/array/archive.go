@@ -72,6 +72,26 @@ func (a *Archive) Member(name string) (*source.Source, error) {
 	return src.In(a.files), nil
 }
 
+// First returns the source of the first array that is there under one of the names, nil if there is none.
+func (a *Archive) First(names ...string) (*source.Source, error) {
+	for _, name := range names {
+		if src, err := a.Member(name); src != nil || err != nil {
+			return src, err
+		}
+	}
+	return nil, nil
+}
+
+// Vector opens an array, nil if there is none of this name.
+func (a *Archive) Vector(ctx context.Context, name string) (*Vector, []int64, error) {
+	src, err := a.Member(name)
+	if src == nil || err != nil {
+		return nil, nil, err
+	}
+	v, shape, err := Open(ctx, src)
+	return &v, shape, err
+}
+
 // Matrix finds a matrix under one of the names: as four arrays whose names start
 // with it, or as one array. Without one, both results are nil.
 func (a *Archive) Matrix(ctx context.Context, names []string, allowDense bool) (*Sparse, *Dense, error) {
@@ -180,9 +200,9 @@ func (a *Archive) Single(ctx context.Context, name string) (int64, error) {
 	return c.Next()
 }
 
-// Shape is the shape of an array, nil if there is none of this name.
-func (a *Archive) Shape(ctx context.Context, name string) ([]int64, error) {
-	src, err := a.Member(name)
+// Shape is the shape of the first array that is there under one of the names, nil if there is none.
+func (a *Archive) Shape(ctx context.Context, names ...string) ([]int64, error) {
+	src, err := a.First(names...)
 	if err != nil || src == nil {
 		return nil, err
 	}

@@ -9,30 +9,30 @@ import (
 	"ndls/dataset/source"
 )
 
-// ArchiveList takes a list of edges from an array of an archive, and weights from its third column or
-// from another array, where w asks for them. rows is the number of edges.
-func ArchiveList(ctx context.Context, a *array.Archive, src *source.Source, w Weights, limit graph.IDLimit) (list graph.EdgeSource,
-	rows int64, err error,
-) {
-	third := w.Name == array.ThirdColumn && a.Has([]string{w.Name}) == 0
-	if w.Name == "" || third {
-		return array.OpenList(ctx, src, w.Name, limit)
+// SetList takes the edges from an array of an archive, and weights from its third column or from another array, where the URI
+// asks for them.
+func (g *Graph) SetList(ctx context.Context, a *array.Archive, src *source.Source) (err error) {
+	name := g.Weights.Name
+	if name == "" || name == array.ThirdColumn && a.Has([]string{name}) == 0 {
+		g.EdgeList, g.Known.EdgeHint, err = array.OpenList(ctx, src, name, g.Limit())
+		return err
 	}
-	weights, err := a.Member(w.Name)
+	weights, err := a.Member(name)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	if weights == nil {
-		return nil, 0, graph.BadData(a.Name, "has no array %q for weight=: it has %s", w.Name, strings.Join(a.Names(), ", "))
+		return graph.BadData(a.Name, "has no array %q for weight=: it has %s", name, strings.Join(a.Names(), ", "))
 	}
-	e, err := array.OpenEdges(ctx, src, limit)
+	e, err := array.OpenEdges(ctx, src, g.Limit())
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	v, shape, err := array.Open(ctx, weights)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
-	weighted, err := e.WithWeights(v, shape)
-	return weighted, e.M, err
+	g.Known.EdgeHint = e.M
+	g.EdgeList, err = e.WithWeights(v, shape)
+	return err
 }

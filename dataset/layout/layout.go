@@ -21,6 +21,7 @@ type SplitSource interface {
 // for the edges.
 type Graph struct {
 	source.Files
+	Options
 	Known graph.Info
 	// Stated says where the number of nodes is stated, "" where nothing but a layout does.
 	Stated      string
@@ -42,6 +43,7 @@ func (g *Graph) Opened(err error) (graph.Dataset, error) {
 		return nil, errors.Join(err, g.Close())
 	}
 	g.Known.SizeHint = g.Bytes()
+	g.Known.Weighted, g.Known.AddRepeated = g.Weights.Name != "", g.Weights.Sum
 	g.Known.HasSplits = g.Membership != nil
 	g.Known.CutsFeatures = array.CutsFeatures(g.FeatureRows)
 	if g.Known.HasLabels = g.Classes != nil || g.AnswerRows != nil; g.Classes != nil {

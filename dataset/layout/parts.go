@@ -15,31 +15,18 @@ import (
 )
 
 // SetAdjacency takes the edges from a matrix with a row and a column for each node, and their
-// weights from its values where w asks for weights.
-func (g *Graph) SetAdjacency(ctx context.Context, m *array.Sparse, w Weights) error {
-	edges, note, err := Adjacency(ctx, m, w)
-	if err != nil {
-		return err
-	}
-	g.Note(note)
-	g.EdgeList, g.Known.NumNodes, g.Known.EdgeHint = edges, m.Rows, m.Entries
-	if w.Name != "" {
-		g.Known.Weighted, g.Known.AddRepeated = true, w.Sum
-	}
-	return nil
-}
-
-// Adjacency is the edges of such a matrix, and a warning where weights are ignored.
-func Adjacency(ctx context.Context, m *array.Sparse, w Weights) (edges graph.EdgeSource, note graph.Note, err error) {
+// weights from its values where the URI asks for weights.
+func (g *Graph) SetAdjacency(ctx context.Context, m *array.Sparse) error {
 	if m.Cols != m.Rows {
-		return nil, note, graph.BadData(m.Name, "shape (%d, %d): an adjacency matrix is square", m.Rows, m.Cols)
+		return graph.BadData(m.Name, "shape (%d, %d): an adjacency matrix is square", m.Rows, m.Cols)
 	}
-	switch w.Name {
-	case "":
-	case MatrixWeights:
-		return m.Edges(true), note, nil
-	default:
-		return nil, note, graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", w.Name, m.Name, MatrixWeights)
+	name := g.Weights.Name
+	if name != "" && name != MatrixWeights {
+		return graph.BadURI("weight=%s: the weights of %s are the values of its matrix; write weight=%s", name, m.Name, MatrixWeights)
+	}
+	g.EdgeList, g.Known.NumNodes, g.Known.EdgeHint = m.Edges(name != ""), m.Rows, m.Entries
+	if name != "" {
+		return nil
 	}
 	weighted, zeros, err := m.Weighted(ctx)
 	if weighted {
@@ -47,9 +34,9 @@ func Adjacency(ctx context.Context, m *array.Sparse, w Weights) (edges graph.Edg
 		if zeros {
 			also = ", those with the value 0 too (eliminate_zeros() removes them)"
 		}
-		note = graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight%s; weight=%s in the URI reads weights", also, MatrixWeights)
+		g.Note(graph.WarningOf(m.Name, "its values are ignored, and not all of them are 1: every stored entry is an edge, without weight%s; weight=%s in the URI reads weights", also, MatrixWeights))
 	}
-	return m.Edges(false), note, err
+	return err
 }
 
 // SetSparse takes the features from a sparse matrix whose row i belongs to node i.
@@ -78,46 +65,67 @@ var (
 	}
 )
 
-// OpenSplits takes one of the splits of an archive, as lists of nodes or as masks. nodes is
-// the number of nodes, -1 where it is not known; lists does not say it then. Without a
-// split, found is nil.
-func OpenSplits(ctx context.Context, a *array.Archive, nodes int64, which Pick) (found *column.Lists, note graph.Note, err error) {
-	best := [3]string{}
+// SplitNames returns the names of the parts of a split that an archive has.
+func SplitNames(a *array.Archive) (best [3]string) {
 	for _, names := range append(append([][3]string{}, MaskNames...), ListNames...) {
 		if a.Has(names[:]) > a.Has(best[:]) {
 			best = names
 		}
 	}
-	found = &column.Lists{Limit: graph.AnyID}
-	if nodes >= 0 {
-		found.Limit = graph.IDLimit{N: nodes, Stated: fmt.Sprintf("there are %d nodes", nodes)}
+	return best
+}
+
+// Arrays opens an array by its name; nil where there is none.
+type Arrays func(ctx context.Context, name string) (v *array.Vector, shape []int64, err error)
+
+// SetSplits takes one of the splits in a file, whose parts are lists of nodes or masks in the arrays of some names, and the others
+// where the URI picks none. A file without these arrays has no split.
+func (g *Graph) SetSplits(ctx context.Context, where string, names [3]string, which Pick, open Arrays) error {
+	lists, note, err := g.openSplit(ctx, where, names, which, open)
+	switch {
+	case err != nil:
+		return err
+	case lists == nil && which.Given:
+		return graph.BadData(where, "holds no split: leave %s out, and draw a split with --split", which.Option())
+	case lists == nil:
+		return nil
 	}
+	g.Note(note)
+	g.Membership = lists
+	if !which.Given {
+		g.Another = func(ctx context.Context, number int64) (SplitSource, error) {
+			lists, _, err := g.openSplit(ctx, where, names, Pick{Number: number, Given: true}, open)
+			return lists, err
+		}
+	}
+	return nil
+}
+
+func (g *Graph) openSplit(ctx context.Context, where string, names [3]string, which Pick, open Arrays) (found *column.Lists, note graph.Note, err error) {
+	found = &column.Lists{}
 	several := int64(0)
 	for i, split := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
-		src, err := a.Member(best[i])
+		v, shape, err := open(ctx, names[i])
 		if err != nil {
 			return nil, note, err
 		}
-		if src == nil {
+		if v == nil {
 			continue
 		}
-		v, shape, err := array.Open(ctx, src)
-		if err != nil {
-			return nil, note, err
-		}
-		list, splits, err := which.list(split, v, shape, nodes, strings.Contains(best[i], "mask"))
+		list, splits, err := which.list(split, *v, shape, g.Known.NumNodes, strings.Contains(names[i], "mask"))
 		if err != nil {
 			return nil, note, err
 		}
 		if several = max(several, splits); splits > 0 && splits != several {
-			return nil, note, graph.BadData(src.Name, "has %d splits, another mask has %d: the masks do not belong together", splits, several)
+			return nil, note, graph.BadData(v.Name, "has %d splits, another mask has %d: the masks do not belong together", splits, several)
 		}
 		found.Parts = append(found.Parts, list)
 	}
 	if found.Parts == nil {
 		return nil, note, nil
 	}
-	note, err = which.Note(a.Name, several)
+	found.Limit = g.Limit()
+	note, err = which.Note(where, several)
 	return found, note, err
 }
 

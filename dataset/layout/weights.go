@@ -14,11 +14,25 @@ type Weights struct {
 	Sum bool
 }
 
+// Options are the options split=N, weight=NAME and repeated=sum of a URI.
+type Options struct {
+	Pick    Pick
+	Weights Weights
+}
+
+// ParseOptions reads the options of a URI.
+func ParseOptions(params []graph.Param) (o Options, err error) {
+	if o.Weights, err = parseWeights(params); err != nil {
+		return o, err
+	}
+	o.Pick, err = ParsePick(params)
+	return o, err
+}
+
 // MatrixWeights is the Name of weights that are the values of a matrix.
 const MatrixWeights = "value"
 
-// ParseWeights reads the options of a URI.
-func ParseWeights(params []graph.Param) (w Weights, err error) {
+func parseWeights(params []graph.Param) (w Weights, err error) {
 	repeated := ""
 	for _, p := range params {
 		switch p.Key {
@@ -36,15 +50,15 @@ func ParseWeights(params []graph.Param) (w Weights, err error) {
 }
 
 // Query spells options in fixed order, with the sign in front of them: "" where none is given.
-func Query(p Pick, w Weights) string {
+func (o Options) Query() string {
 	var keys []string
-	if p.Given {
-		keys = append(keys, p.Option())
+	if o.Pick.Given {
+		keys = append(keys, o.Pick.Option())
 	}
-	if w.Name != "" {
+	if w := o.Weights; w.Name != "" {
 		keys = append(keys, "weight="+graph.EscapePath(w.Name))
 	}
-	if w.Sum {
+	if o.Weights.Sum {
 		keys = append(keys, "repeated=sum")
 	}
 	if len(keys) == 0 {

@@ -43,7 +43,7 @@ type Files struct {
 	notes   []graph.Note
 }
 
-// openedFile is an open file; version is that of a file that is not of this machine.
+// openedFile is an open file; version belongs to a file that is not of this machine.
 type openedFile struct {
 	File
 	version string

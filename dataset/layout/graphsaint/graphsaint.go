@@ -22,15 +22,15 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	weights, err := layout.ParseWeights(t.Params)
+	opt, err := layout.ParseOptions(t.Params)
 	if err != nil {
 		return nil, err
 	}
-	g := &layout.Graph{Known: graph.Info{Name: t.Base, Identity: "graphsaint:" + t.Base + layout.Query(layout.Pick{}, weights)}}
-	return g.Opened(open(ctx, g, t.Path, weights, o))
+	g := &layout.Graph{Options: opt, Known: graph.Info{Name: t.Base, Identity: "graphsaint:" + t.Base + opt.Query()}}
+	return g.Opened(open(ctx, g, t.Path, o))
 }
 
-func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weights, o graph.Options) error {
+func open(ctx context.Context, g *layout.Graph, dir string, o graph.Options) error {
 	adjacency := filepath.Join(dir, "adj_full.npz")
 	if !source.Exists(adjacency) {
 		return graph.BadData(dir, "has no adj_full.npz: give the folder with adj_full.npz, feats.npy, class_map.json and role.json")
@@ -47,7 +47,7 @@ func open(ctx context.Context, g *layout.Graph, dir string, weights layout.Weigh
 		return graph.BadData(adjacency, "has no arrays data, indices, indptr and shape (it has %s): save it with scipy.sparse.save_npz", strings.Join(a.Names(), ", "))
 	}
 	m.Name = adjacency
-	if err := g.SetAdjacency(ctx, m, weights); err != nil {
+	if err := g.SetAdjacency(ctx, m); err != nil {
 		return err
 	}
 	if path := filepath.Join(dir, "feats.npy"); !o.NoFeatures && source.Exists(path) {

@@ -31,7 +31,6 @@ type meta struct {
 // partition is a graph that PyG has cut into parts for distributed training.
 type partition struct {
 	*layout.Graph
-	options
 	dir   string // of META.json
 	meta  meta
 	edges layout.EdgeChunks
@@ -120,7 +119,7 @@ func (p *partition) openPart(ctx context.Context, i int, o graph.Options) error 
 	}
 	p.Known.EdgeHint += edges.M
 	list := graph.EdgeSource(edges)
-	if p.weights.Name != "" {
+	if p.Weights.Name != "" {
 		if list, err = p.openWeights(ctx, filepath.Join(folder, "edge_feats.pt"), edges); err != nil {
 			return err
 		}
@@ -184,11 +183,11 @@ func (p *partition) openWeights(ctx context.Context, path string, edges *array.E
 		return nil, err
 	}
 	feats, _ := torch.Get(f.Value, "feats")
-	weights, _ := torch.Get(feats, p.weights.Name)
+	weights, _ := torch.Get(feats, p.Weights.Name)
 	if weights == nil {
-		return nil, graph.BadData(path, "has no tensor %q of edges for weight=: PyG partitions edge_attr", p.weights.Name)
+		return nil, graph.BadData(path, "has no tensor %q of edges for weight=: PyG partitions edge_attr", p.Weights.Name)
 	}
-	v, shape, err := f.Array(weights, p.weights.Name)
+	v, shape, err := f.Array(weights, p.Weights.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +197,7 @@ func (p *partition) openWeights(ctx context.Context, path string, edges *array.E
 // noteUnread says that data of edges is left out, where part 0 has some.
 func (p *partition) noteUnread(ctx context.Context) error {
 	path := filepath.Join(p.dir, "part_0", "edge_feats.pt")
-	if p.weights.Name != "" || !source.Exists(path) {
+	if p.Weights.Name != "" || !source.Exists(path) {
 		return nil
 	}
 	f, err := torch.Open(ctx, &p.Files, path)
@@ -207,7 +206,7 @@ func (p *partition) noteUnread(ctx context.Context) error {
 	}
 	feats, _ := torch.Get(f.Value, "feats")
 	if d, isDict := feats.(*pickle.Dict); isDict {
-		p.Note(graph.Unread(path, p.unread(d, nil)))
+		p.Note(graph.Unread(path, unread(d, nil, p.Weights)))
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"ndls/dataset/array"
-	"ndls/dataset/column"
 	"ndls/dataset/graph"
 	"ndls/dataset/layout"
 	"ndls/dataset/pickle"
@@ -25,16 +24,8 @@ type reader struct {
 	*layout.Graph
 	file *torch.File
 	path string
-	options
 	data *pickle.Dict
 	used []string
-}
-
-// options holds the options of the URI.
-type options struct {
-	pick layout.Pick
-	// weights names the tensor of weights.
-	weights layout.Weights
 }
 
 // Open opens pyg:FILE?split=N&weight=NAME, or the folder of a partitioned graph.
@@ -43,36 +34,20 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	opt, err := parseOptions(t.Params)
+	opt, err := layout.ParseOptions(t.Params)
 	if err != nil {
 		return nil, err
 	}
-	g := &layout.Graph{Known: graph.Info{
-		Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base + opt.query(), NumNodes: -1, Weighted: opt.weights.Name != "", AddRepeated: opt.weights.Sum,
-	}}
+	g := &layout.Graph{Options: opt, Known: graph.Info{Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base + opt.Query(), NumNodes: -1}}
 	if st, problem := os.Stat(t.Path); problem == nil && st.IsDir() {
-		if opt.pick.Given {
-			return nil, graph.BadURI("%s picks one of the splits in a file; %s is a folder of a partitioned graph, which has at most one", opt.pick.Option(), t.Base)
+		if opt.Pick.Given {
+			return nil, graph.BadURI("%s picks one of the splits in a file; %s is a folder of a partitioned graph, which has at most one", opt.Pick.Option(), t.Base)
 		}
-		err = (&partition{Graph: g, options: opt}).open(ctx, t.Path, o)
+		err = (&partition{Graph: g}).open(ctx, t.Path, o)
 	} else {
-		err = (&reader{Graph: g, options: opt, path: t.Path}).open(ctx, o)
+		err = (&reader{Graph: g, path: t.Path}).open(ctx, o)
 	}
 	return g.Opened(err)
-}
-
-// parseOptions reads split=N, weight=NAME and repeated=sum.
-func parseOptions(params []graph.Param) (o options, err error) {
-	if o.weights, err = layout.ParseWeights(params); err != nil {
-		return o, err
-	}
-	o.pick, err = layout.ParsePick(params)
-	return o, err
-}
-
-// query spells the options in fixed order.
-func (o options) query() string {
-	return layout.Query(o.pick, o.weights)
 }
 
 func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
@@ -107,14 +82,14 @@ func (r *reader) open(ctx context.Context, o graph.Options) (err error) {
 			return err
 		}
 	}
-	if err := r.openMasks(); err != nil {
+	if err := r.SetSplits(ctx, r.path, layout.MaskNames[1], r.Pick, r.mask); err != nil {
 		return err
 	}
 	if err := r.openEdges(); err != nil {
 		return err
 	}
 	if !o.NoFeatures {
-		r.Note(graph.Unread(r.path, r.unread(r.data, r.used)))
+		r.Note(graph.Unread(r.path, unread(r.data, r.used, r.Weights)))
 	}
 	return nil
 }
@@ -193,12 +168,12 @@ func (r *reader) get(key string) (any, bool) {
 }
 
 // unread names the tensors of a dict that were not used.
-func (o options) unread(d *pickle.Dict, used []string) (names []string) {
+func unread(d *pickle.Dict, used []string, w layout.Weights) (names []string) {
 	for _, p := range d.Pairs {
 		_, isTensor := p.Value.(*torch.Tensor)
 		if key, isText := p.Key.(pickle.Bytes); isText && isTensor && !slices.Contains(used, key.Text) {
 			name := key.Text
-			if (name == "edge_attr" || name == "edge_weight") && o.weights.Name == "" {
+			if (name == "edge_attr" || name == "edge_weight") && w.Name == "" {
 				name += " (weight=" + name + " reads weights)"
 			}
 			names = append(names, name)
@@ -207,58 +182,17 @@ func (o options) unread(d *pickle.Dict, used []string) (names []string) {
 	return names
 }
 
-// openMasks takes one of the splits in the file.
-func (r *reader) openMasks() error {
-	lists, note, err := r.masks(r.pick)
-	if lists == nil {
-		if err == nil && r.pick.Given {
-			err = graph.BadData(r.path, "holds no masks: leave %s out, and draw a split with --split", r.pick.Option())
-		}
-		return err
+// mask opens the mask of a split. It says how many nodes there are where features and labels do not.
+func (r *reader) mask(_ context.Context, key string) (*array.Vector, []int64, error) {
+	mask, ok := r.get(key)
+	if !ok {
+		return nil, nil, nil
 	}
-	r.Membership = lists
-	r.Note(note)
-	if !r.pick.Given {
-		r.Another = func(_ context.Context, number int64) (layout.SplitSource, error) {
-			lists, _, err := r.masks(layout.Pick{Number: number, Given: true})
-			return lists, err
-		}
+	v, shape, err := r.file.Array(mask, key)
+	if err == nil && r.Known.NumNodes < 0 && len(shape) > 0 {
+		r.Known.NumNodes = shape[0]
 	}
-	return err
-}
-
-// masks returns the masks of a split, nil if the file has none.
-func (r *reader) masks(pick layout.Pick) (lists *column.Lists, note graph.Note, err error) {
-	lists = &column.Lists{}
-	several := int64(0)
-	for _, part := range []struct {
-		key   string
-		split graph.Split
-	}{{"train_mask", graph.Train}, {"val_mask", graph.Valid}, {"test_mask", graph.Test}} {
-		mask, ok := r.get(part.key)
-		if !ok {
-			continue
-		}
-		v, shape, err := r.file.Array(mask, part.key)
-		if err != nil {
-			return nil, note, err
-		}
-		if r.Known.NumNodes < 0 && len(shape) > 0 {
-			r.Known.NumNodes = shape[0]
-		}
-		list, splits, err := column.MaskOf(part.split, v, shape, r.Known.NumNodes, 0, pick.Number)
-		if err != nil {
-			return nil, note, err
-		}
-		several = max(several, splits)
-		lists.Parts = append(lists.Parts, list)
-	}
-	if len(lists.Parts) == 0 {
-		return nil, note, nil
-	}
-	lists.Limit = r.Limit()
-	note, err = pick.Note(r.path, several)
-	return lists, note, err
+	return &v, shape, err
 }
 
 func (r *reader) openEdges() error {
@@ -275,18 +209,18 @@ func (r *reader) openEdges() error {
 		return err
 	}
 	r.EdgeList, r.Known.EdgeHint = e, e.M
-	if r.weights.Name != "" {
+	if r.Weights.Name != "" {
 		return r.openWeights(e)
 	}
 	return nil
 }
 
 func (r *reader) openWeights(e *array.Edges) error {
-	weights, ok := r.get(r.weights.Name)
+	weights, ok := r.get(r.Weights.Name)
 	if !ok {
-		return graph.BadData(r.path, "has no tensor %q for weight=: it has %s", r.weights.Name, strings.Join(r.keys(), ", "))
+		return graph.BadData(r.path, "has no tensor %q for weight=: it has %s", r.Weights.Name, strings.Join(r.keys(), ", "))
 	}
-	v, shape, err := r.file.Array(weights, r.weights.Name)
+	v, shape, err := r.file.Array(weights, r.Weights.Name)
 	if err != nil {
 		return err
 	}
@@ -295,7 +229,7 @@ func (r *reader) openWeights(e *array.Edges) error {
 		return err
 	}
 	r.EdgeList = weighted
-	r.Note(graph.NoteOf(r.path, "tensor %q has the weights of edges", r.weights.Name))
+	r.Note(graph.NoteOf(r.path, "tensor %q has the weights of edges", r.Weights.Name))
 	return nil
 }
 
