@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"ndls/dataset/array"
@@ -87,17 +86,12 @@ func (d *edgeFiles) openFeatureArchive(ctx context.Context, src *source.Source) 
 	} else if all := a.Names(); len(all) == 1 {
 		names = all
 	}
-	sparse, dense, err := a.Matrix(ctx, names, true)
-	if err != nil {
+	if err := d.SetMatrix(ctx, a, names); err != nil {
 		return err
 	}
 	d.Note(graph.Unread(src.Name, a.Others()))
-	switch {
-	case sparse != nil:
-		return d.SetSparse(sparse)
-	case dense != nil:
-		d.FeatureRows, d.Known.NumFeatures = dense, dense.Width
-		return d.RowsAreNodes(src.Name, dense.Rows())
+	if d.FeatureRows != nil {
+		return nil
 	}
 	return graph.BadData(src.Name, "has no features: a matrix of scipy.sparse.save_npz, one array, or one named %s is needed; it has %s", strings.Join(npz.AttributeNames, ", "), strings.Join(a.Names(), ", "))
 }
@@ -110,20 +104,20 @@ func (d *edgeFiles) openLabelArchive(ctx context.Context, u *edgesURI, src *sour
 		return nil, err
 	}
 	all := a.Names()
-	name := u.label
-	if i := slices.IndexFunc(npz.LabelNames, func(name string) bool { return slices.Contains(all, name) }); name == "" && i >= 0 {
-		name = npz.LabelNames[i]
-	} else if name == "" && len(all) == 1 {
-		name = all[0]
+	names := npz.LabelNames
+	if u.label != "" {
+		names = []string{u.label}
+	} else if len(all) == 1 {
+		names = all
 	}
-	if name == "" || !slices.Contains(all, name) {
-		return nil, graph.BadData(src.Name, "which array has the labels? Say so behind a #: labels=%s#ARRAY; it has %s", graph.EscapePath(filepath.Base(src.Name)), strings.Join(all, ", "))
-	}
-	member, err := a.Member(name)
+	labels, err := a.First(names...)
 	if err != nil {
 		return nil, err
 	}
-	v, shape, err := array.OpenNamed(ctx, member)
+	if labels == nil {
+		return nil, graph.BadData(src.Name, "which array has the labels? Say so behind a #: labels=%s#ARRAY; it has %s", graph.EscapePath(filepath.Base(src.Name)), strings.Join(all, ", "))
+	}
+	v, shape, err := array.OpenNamed(ctx, labels)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,3 @@ func cutDirected(rest string) (left, key string, err error) {
 	}
 	return rest[:at[0]] + behind, key, nil
 }
-
-// withDirections says that edges of ds lead from their first to their second node.
-func withDirections(ds Dataset, key string) {
-	if key == "" {
-		return
-	}
-	ds.(interface{ Direct(key string) }).Direct(key)
-}

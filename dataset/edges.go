@@ -366,7 +366,6 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 	if d.Classes, err = column.OpenLabels(ctx, c); err != nil {
 		return err
 	}
-	d.Known.Classes, d.Known.HasLabels = d.Classes.Classes, true
 	d.Note(d.Classes.Notes()...)
 	if t, ok := c.(*table.Column); ok && !t.HasIDs() {
 		return d.RowsAreNodes(src.Name, d.Classes.Rows)
@@ -375,7 +374,6 @@ func (d *edgeFiles) openLabels(ctx context.Context, u *edgesURI, src *source.Sou
 }
 
 func (d *edgeFiles) openSplits(ctx context.Context, u *edgesURI, src *source.Source, ext string) error {
-	d.Known.HasSplits = true
 	if ext == ".npz" {
 		return d.openSplitArchive(ctx, u, src)
 	}
@@ -444,11 +442,6 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		d.Note(e.Notes...)
 		d.EdgeList, d.Known.EdgeHint, d.Known.EdgeMemory, empty = e, max(e.Rows, 0), e.Memory, e.IsEmpty
 	}
-	return d.refuseEmpty(src, empty)
-}
-
-// refuseEmpty refuses a file without edges where nothing else has nodes.
-func (d *edgeFiles) refuseEmpty(src *source.Source, empty bool) error {
 	if empty && d.Known.NumNodes < 0 && d.FeatureRows == nil && d.Classes == nil && d.Membership == nil {
 		return graph.BadData(src.Name, "holds no edge, and nothing else names a node: is this the file that is meant?")
 	}

@@ -100,8 +100,8 @@ func (s scheme) openDirected(ctx context.Context, rest string, o Options) (Datas
 		return nil, err
 	}
 	ds, err := s.open(ctx, rest, o)
-	if err == nil {
-		withDirections(ds, key)
+	if err == nil && key != "" {
+		ds.(interface{ Direct(key string) }).Direct(key)
 	}
 	return ds, err
 }

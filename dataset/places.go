@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -24,28 +23,31 @@ const (
 // values where it is a label or a split. It reads the part again to name the file and
 // the line of both.
 func Repeated(ctx context.Context, ds Dataset, part Part, id uint32) error {
-	rows, err := openPart(ctx, ds, part)
+	rows, next, err := openRows(ctx, ds, part)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	var first, firstValue string
-	for {
-		node, value, err := rows.next()
+	for row := int64(0); ; row++ {
+		node, value, err := next()
 		if err == io.EOF {
 			return graph.BadData(ds.Info().Name, "node %d has a second %s: keep one of the two", id, part)
 		}
 		if err != nil {
 			return err
 		}
+		if node != id {
+			continue
+		}
+		name, where := NodeName(rows, id), graph.Position(rows, graph.RowOf(ds.Info().Name, row))
 		switch {
-		case node != id:
 		case first == "":
-			first, firstValue = rows.Position(), value
+			first, firstValue = where, value
 		case part == FeatureRows:
-			return graph.BadData(rows.Position(), "node %s has a second feature row, the first is in %s: keep one of the two", rows.nodeName(id), first)
+			return graph.BadData(where, "node %s has a second feature row, the first is in %s: keep one of the two", name, first)
 		case value != firstValue:
-			return graph.BadData(rows.Position(), "node %s has the %s %s, and another one, %s, in %s: keep one of the two", rows.nodeName(id), part, value, firstValue, first)
+			return graph.BadData(where, "node %s has the %s %s, and another one, %s, in %s: keep one of the two", name, part, value, firstValue, first)
 		}
 	}
 }
@@ -72,63 +74,32 @@ func LackingFeatures(ctx context.Context, ds Dataset, id uint32, count int64) er
 	return graph.BadData(name, "node %d has no feature row%s: give each node one, or run without features (--features none)", id, others)
 }
 
-// partRows walks over the rows of a part.
-type partRows struct {
-	io.Closer
-	reader any
-	next   func() (id uint32, value string, err error)
-	name   string // of the dataset
-	row    int64  // rows given
-}
-
-func openPart(ctx context.Context, ds Dataset, part Part) (*partRows, error) {
-	p := &partRows{name: ds.Info().Name}
+// openRows opens the rows of a part. next gives the node of the next one, and its value as text.
+func openRows(ctx context.Context, ds Dataset, part Part) (rows io.Closer, next func() (id uint32, value string, err error), err error) {
 	switch part {
 	case FeatureRows:
 		r, err := ds.Features(ctx, Whole)
-		if err != nil {
-			return nil, err
-		}
-		p.Closer, p.reader = r, r
-		p.next = func() (uint32, string, error) {
+		return r, func() (uint32, string, error) {
 			f, err := r.Next()
-			p.row++
 			return f.ID, "", err
-		}
+		}, err
 	case LabelRows:
 		r, err := ds.Labels(ctx)
-		if err != nil {
-			return nil, err
-		}
 		classes := ds.Info().Classes
-		p.Closer, p.reader = r, r
-		p.next = func() (uint32, string, error) {
+		return r, func() (uint32, string, error) {
 			id, label, err := r.Next()
-			p.row++
 			if err == nil && int(label) < len(classes) {
 				return id, strconv.Quote(classes[label]), nil
 			}
 			return id, strconv.Itoa(int(label)), err
-		}
-	case SplitRows:
-		r, err := ds.Splits(ctx, 0)
-		if err != nil {
-			return nil, err
-		}
-		p.Closer, p.reader = r, r
-		p.next = func() (uint32, string, error) {
-			id, split, err := r.Next()
-			p.row++
-			return id, split.String(), err
-		}
-	default:
-		return nil, errors.New("there is no part " + string(part))
+		}, err
 	}
-	return p, nil
+	r, err := ds.Splits(ctx, 0)
+	return r, func() (uint32, string, error) {
+		id, split, err := r.Next()
+		return id, split.String(), err
+	}, err
 }
-
-// nodeName is the input id of the node of the row that was read last.
-func (p *partRows) nodeName(id uint32) string { return NodeName(p.reader, id) }
 
 // NodeName returns the input id, as messages show it, of the node of the row that a reader of
 // features, labels or splits has read last. id is the value of the row, which is a number if ids
@@ -138,8 +109,4 @@ func NodeName(reader any, id uint32) string {
 		return name
 	}
 	return strconv.FormatUint(uint64(id), 10)
-}
-
-func (p *partRows) Position() string {
-	return graph.Position(p.reader, graph.RowOf(p.name, p.row-1))
 }

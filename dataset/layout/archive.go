@@ -36,3 +36,19 @@ func (g *Graph) SetList(ctx context.Context, a *array.Archive, src *source.Sourc
 	g.EdgeList, err = e.WithWeights(v, shape)
 	return err
 }
+
+// SetMatrix takes the features from a sparse or dense matrix that an archive has under one of the names, if it does.
+func (g *Graph) SetMatrix(ctx context.Context, a *array.Archive, names []string) error {
+	sparse, dense, err := a.Matrix(ctx, names, true)
+	if err != nil {
+		return err
+	}
+	if sparse != nil {
+		return g.SetSparse(sparse)
+	}
+	if g.Known.SparseFeatures = false; dense == nil {
+		return nil
+	}
+	g.FeatureRows, g.Known.NumFeatures = dense, dense.Width
+	return g.RowsAreNodes(dense.Vector.Name, dense.Rows())
+}

@@ -49,6 +49,16 @@ func (g *Graph) SetSparse(m *array.Sparse) error {
 	return m.CheckFeatures()
 }
 
+// AddPart adds nodes of a split.
+func (g *Graph) AddPart(list column.List) {
+	lists, _ := g.Membership.(*column.Lists)
+	if lists == nil {
+		lists = &column.Lists{Limit: g.Limit()}
+		g.Membership = lists
+	}
+	lists.Parts = append(lists.Parts, list)
+}
+
 // The names of the parts of a split in an archive: masks of several splits or of one, and
 // lists of nodes. A part may be missing.
 var (
@@ -181,15 +191,11 @@ func (p Pick) Note(where string, splits int64) (graph.Note, error) {
 // OpenDense takes the features from a file whose row i belongs to node i. The number of
 // nodes is known, or else that of its rows.
 func (g *Graph) OpenDense(ctx context.Context, path string) error {
-	src, _, err := g.Files.Open(path)
+	t, err := OpenTensor(ctx, &g.Files, "numpy", path)
 	if err != nil {
 		return err
 	}
-	v, shape, err := array.Open(ctx, src)
-	if err != nil {
-		return err
-	}
-	return g.SetDense(v, shape)
+	return g.SetDense(t.Vector, t.Shape)
 }
 
 // SetDense takes the features from a matrix whose row i belongs to node i.
@@ -217,15 +223,6 @@ func (g *Graph) RowsAreNodes(name string, rows int64) error {
 		return graph.BadData(name, "has %d rows, one for each node, but there are %d nodes (%s): correct one of the two", rows, g.Known.NumNodes, g.Stated)
 	}
 	return nil
-}
-
-// OpenVectorLabels takes the labels from a file whose entry i belongs to node i.
-func (g *Graph) OpenVectorLabels(ctx context.Context, path string) error {
-	src, _, err := g.Files.Open(path)
-	if err != nil {
-		return err
-	}
-	return g.OpenLabels(ctx, src)
 }
 
 // OpenLabels takes the labels from an array whose entry or row i belongs to node i.

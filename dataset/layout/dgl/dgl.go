@@ -224,18 +224,14 @@ func (r *reader) openData(ctx context.Context, path string, data map[string]file
 			return err
 		}
 	}
-	lists := &column.Lists{Limit: graph.IDLimit{N: r.Known.NumNodes}}
 	for _, name := range slices.Sorted(maps.Keys(maskNames)) {
 		if _, ok := data[name]; !ok {
 			continue
 		}
 		used = append(used, name)
-		if err := r.addMask(ctx, lists, maskNames[name], data[name]); err != nil {
+		if err := r.addMask(ctx, maskNames[name], data[name]); err != nil {
 			return err
 		}
-	}
-	if len(lists.Parts) > 0 {
-		r.Membership = lists
 	}
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -309,7 +305,7 @@ func (r *reader) table(ctx context.Context, f files) (*table.Numbered, error) {
 	return t, r.RowsAreNodes(strings.Join(f.Data, ", "), t.Rows())
 }
 
-func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.Split, f files) error {
+func (r *reader) addMask(ctx context.Context, split graph.Split, f files) error {
 	if f.isTable() {
 		t, err := r.table(ctx, f)
 		if err != nil {
@@ -317,7 +313,7 @@ func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.S
 		}
 		c, err := t.Single()
 		if err == nil {
-			lists.Parts = append(lists.Parts, column.MaskColumn(split, c))
+			r.AddPart(column.MaskColumn(split, c))
 		}
 		return err
 	}
@@ -336,7 +332,7 @@ func (r *reader) addMask(ctx context.Context, lists *column.Lists, split graph.S
 			return err
 		}
 		first += rows
-		lists.Parts = append(lists.Parts, list)
+		r.AddPart(list)
 	}
 	if len(parts) == 0 {
 		return nil

@@ -145,7 +145,7 @@ func (r *reader) openFeatures(ctx context.Context) error {
 
 // openTask takes nodes and labels from the first task that has nodes.
 func (r *reader) openTask(ctx context.Context) error {
-	lists, labels := &column.Lists{Limit: r.Limit()}, column.Chunks{}
+	var labels column.Chunks
 	for i, task := range r.meta.Tasks {
 		if i > 0 {
 			r.Note(graph.WarningOf(r.path, "task %q is not read, the first one is", task.Name))
@@ -156,14 +156,11 @@ func (r *reader) openTask(ctx context.Context) error {
 			split graph.Split
 		}{{task.Train, graph.Train}, {task.Valid, graph.Valid}, {task.Test, graph.Test}} {
 			for _, s := range part.sets {
-				if err := r.addSet(ctx, s, part.split, lists, &labels); err != nil {
+				if err := r.addSet(ctx, s, part.split, &labels); err != nil {
 					return err
 				}
 			}
 		}
-	}
-	if len(lists.Parts) > 0 {
-		r.Membership = lists
 	}
 	if len(labels) == 0 {
 		return nil
@@ -173,7 +170,7 @@ func (r *reader) openTask(ctx context.Context) error {
 	return err
 }
 
-func (r *reader) addSet(ctx context.Context, s set, split graph.Split, lists *column.Lists, labels *column.Chunks) error {
+func (r *reader) addSet(ctx context.Context, s set, split graph.Split, labels *column.Chunks) error {
 	var seeds, classes *layout.Tensor
 	for _, f := range s.Data {
 		var to **layout.Tensor
@@ -198,7 +195,7 @@ func (r *reader) addSet(ctx context.Context, s set, split graph.Split, lists *co
 	if err != nil {
 		return err
 	}
-	lists.Parts = append(lists.Parts, list)
+	r.AddPart(list)
 	if classes == nil {
 		return nil
 	}

@@ -37,7 +37,11 @@ func openMAG240M(ctx context.Context, g *layout.Graph, dir string, o graph.Optio
 		return graph.BadData(dir, "has no processed/paper___cites___paper/edge_index.npy: give the folder that the download of MAG240M unpacks to")
 	}
 	if path := filepath.Join(processed, "paper", "node_label.npy"); source.Exists(path) {
-		if err := g.OpenVectorLabels(ctx, path); err != nil {
+		src, _, err := g.Files.Open(path)
+		if err != nil {
+			return err
+		}
+		if err := g.OpenLabels(ctx, src); err != nil {
 			return err
 		}
 	}
@@ -69,7 +73,6 @@ func openMAGSplit(ctx context.Context, g *layout.Graph, path string) error {
 	if err != nil {
 		return err
 	}
-	lists := &column.Lists{Limit: g.Limit()}
 	add := func(key string, split graph.Split) error {
 		value, ok := torch.Get(f.Value, key)
 		if !ok {
@@ -80,7 +83,7 @@ func openMAGSplit(ctx context.Context, g *layout.Graph, path string) error {
 			return err
 		}
 		list, err := column.VectorList(split, v, shape)
-		lists.Parts = append(lists.Parts, list)
+		g.AddPart(list)
 		return err
 	}
 	tests := []string{"test-dev", "test-challenge"}
@@ -97,9 +100,8 @@ func openMAGSplit(ctx context.Context, g *layout.Graph, path string) error {
 			return err
 		}
 	}
-	if len(lists.Parts) == 0 {
+	if g.Membership == nil {
 		return graph.BadData(path, "has none of the lists train, valid and test-dev: fetch it again")
 	}
-	g.Membership = lists
 	return nil
 }

@@ -63,7 +63,7 @@ func (r *reader) open(ctx context.Context, name string, o graph.Options) (err er
 		return err
 	}
 	if !o.NoFeatures {
-		if err := r.openAttributes(ctx); err != nil {
+		if err := r.SetMatrix(ctx, r.Archive, AttributeNames); err != nil {
 			return err
 		}
 	}
@@ -99,22 +99,6 @@ func (r *reader) openHeterophilous(ctx context.Context, name string) error {
 		return graph.BadData(name, "has no adjacency matrix: adj_data … adj_shape, adj_matrix.data … adj_matrix.shape or adj_matrix is needed, or an array edges, or a matrix of scipy.sparse.save_npz; it has %s", strings.Join(r.Names(), ", "))
 	}
 	return r.SetList(ctx, r.Archive, edges)
-}
-
-func (r *reader) openAttributes(ctx context.Context) error {
-	sparse, dense, err := r.Matrix(ctx, AttributeNames, true)
-	switch {
-	case err != nil:
-		return err
-	case sparse != nil:
-		return r.SetSparse(sparse)
-	case dense != nil:
-		r.Known.SparseFeatures = false
-		r.Known.NumFeatures, r.FeatureRows = dense.Width, dense
-		return r.RowsAreNodes(dense.Vector.Name, dense.Rows())
-	}
-	r.Known.SparseFeatures = false
-	return nil
 }
 
 func (r *reader) openLabels(ctx context.Context) error {

@@ -94,23 +94,17 @@ func (g *folder) openBinary(ctx context.Context, raw string, o graph.Options) er
 		return graph.BadData(index.Name, "holds %d edges, num_edges_list needs shape (2, %d): the arrays do not belong together, fetch the file again", e.M, edges)
 	}
 	g.EdgeList = e
-	if features, err := a.Member("node_feat"); err != nil {
+	features, shape, err := a.Vector(ctx, "node_feat")
+	if err != nil {
 		return err
-	} else if features != nil && !o.NoFeatures {
-		if err := g.openFeatures(ctx, features); err != nil {
+	}
+	if features != nil && !o.NoFeatures {
+		if err := g.SetDense(*features, shape); err != nil {
 			return err
 		}
 	}
 	g.Note(graph.Unread(a.Name, a.Others()))
 	return g.openArrayLabels(ctx, filepath.Join(raw, "node-label.npz"), o)
-}
-
-func (g *folder) openFeatures(ctx context.Context, src *source.Source) error {
-	v, shape, err := array.Open(ctx, src)
-	if err != nil {
-		return err
-	}
-	return g.SetDense(v, shape)
 }
 
 func (g *folder) openArrayLabels(ctx context.Context, path string, o graph.Options) error {
@@ -178,13 +172,12 @@ func (g *folder) openSplits(dir string) error {
 	if len(folders) != 1 {
 		return graph.BadData(dir, "holds %d folders (%s): keep the one split that is meant", len(folders), strings.Join(folders, ", "))
 	}
-	found := &column.Lists{Limit: g.Limit()}
 	for _, s := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
 		src, _, err := g.Open(filepath.Join(dir, folders[0], s.String()+".csv.gz"))
 		if err != nil {
 			return err
 		}
-		found.Parts = append(found.Parts, column.List{Split: s, Open: func(ctx context.Context) (column.IDs, error) {
+		g.AddPart(column.List{Split: s, Open: func(ctx context.Context) (column.IDs, error) {
 			t, err := g.table(ctx, src)
 			if err != nil {
 				return nil, err
@@ -192,6 +185,5 @@ func (g *folder) openSplits(dir string) error {
 			return t.IDs(ctx)
 		}})
 	}
-	g.Membership = found
 	return nil
 }

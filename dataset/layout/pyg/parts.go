@@ -262,7 +262,6 @@ func (p *partition) openLabels(ctx context.Context, folder string) error {
 // openSplits takes the lists of nodes in the files partition0.pt, partition1.pt, … of folders
 // for training, validation and test, where they are there.
 func (p *partition) openSplits(ctx context.Context, beside string) error {
-	lists := &column.Lists{Limit: p.Limit()}
 	for _, part := range []struct {
 		name  string
 		split graph.Split
@@ -280,11 +279,8 @@ func (p *partition) openSplits(ctx context.Context, beside string) error {
 			if err != nil {
 				return err
 			}
-			lists.Parts = append(lists.Parts, list)
+			p.AddPart(list)
 		}
-	}
-	if len(lists.Parts) > 0 {
-		p.Membership = lists
 	}
 	return nil
 }
