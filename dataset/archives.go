@@ -35,7 +35,7 @@ func (d *edgeFiles) statesNodes(u *edgesURI) bool {
 }
 
 // openEdgeArchive takes the edges from a matrix of SciPy, or from an array edge_index or edges.
-func (d *edgeFiles) openEdgeArchive(ctx context.Context, u *edgesURI, src *source.Source) error {
+func (d *edgeFiles) openEdgeArchive(ctx context.Context, src *source.Source) error {
 	a, err := d.openArchive(src)
 	if err != nil {
 		return err

@@ -418,7 +418,7 @@ func (d *edgeFiles) openEdges(ctx context.Context, u *edgesURI, src *source.Sour
 		}
 		empty = d.Known.EdgeHint == 0
 	case ".npz":
-		if err := d.openEdgeArchive(ctx, u, src); err != nil {
+		if err := d.openEdgeArchive(ctx, src); err != nil {
 			return err
 		}
 		empty = d.Known.EdgeHint == 0

@@ -111,7 +111,9 @@ func (g *Graph) SetSplits(ctx context.Context, where string, names [3]string, wh
 	return nil
 }
 
-func (g *Graph) openSplit(ctx context.Context, where string, names [3]string, which Pick, open Arrays) (found *column.Lists, note graph.Note, err error) {
+func (g *Graph) openSplit(ctx context.Context, where string, names [3]string, which Pick, open Arrays) (found *column.Lists, note graph.Note,
+	err error,
+) {
 	found = &column.Lists{}
 	several := int64(0)
 	for i, split := range []graph.Split{graph.Train, graph.Valid, graph.Test} {

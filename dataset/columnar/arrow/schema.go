@@ -274,7 +274,11 @@ func (n *node) isVector() bool {
 	}
 	for i, name := range columnar.VectorParts {
 		c := n.children[i]
-		if t := c.item(); c.name != name || i < columnar.VectorIndices && t.Kind != columnar.Int || i >= columnar.VectorIndices && t.Kind != columnar.List {
+		kind := columnar.List
+		if i < columnar.VectorIndices {
+			kind = columnar.Int
+		}
+		if c.name != name || c.item().Kind != kind {
 			return false
 		}
 	}

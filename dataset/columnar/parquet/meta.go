@@ -289,7 +289,8 @@ var annotated = map[int]columnar.Type{
 	logicalJSON: {Kind: columnar.Text, Name: "json"}, logicalUUID: {Kind: columnar.Text, Name: "uuid"},
 	logicalDate: {Kind: columnar.Time, Name: "date", Unit: "days since 1970"},
 	logicalNull: {Kind: columnar.Null, Name: "null"}, logicalHalf: {Kind: columnar.Float, Name: "float16"},
-	logicalInterval: {Name: "interval"}, logicalBSON: {Name: "bson"}, logicalGeometry: {Name: "geometry"}, logicalGeography: {Name: "geography"},
+	logicalInterval: {Name: "interval"}, logicalBSON: {Name: "bson"},
+	logicalGeometry: {Name: "geometry"}, logicalGeography: {Name: "geography"},
 }
 
 // annotations are names of logical types that say how values are stored.

@@ -202,6 +202,7 @@ func (r *reader) addSet(ctx context.Context, s set, split graph.Split, labels *c
 	if classes.N != seeds.N {
 		return graph.BadData(classes.Name, "has %d labels for the %d nodes of %s: they do not belong together", classes.N, seeds.N, seeds.Name)
 	}
-	*labels = append(*labels, column.Chunk{Column: column.Vector{Values: classes.Vector}, Nodes: column.Nodes{IDs: list.Open, Limit: r.Limit()}})
+	nodes := column.Nodes{IDs: list.Open, Limit: r.Limit()}
+	*labels = append(*labels, column.Chunk{Column: column.Vector{Values: classes.Vector}, Nodes: nodes})
 	return nil
 }

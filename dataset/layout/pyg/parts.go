@@ -241,7 +241,8 @@ func (p *partition) openRows(ctx context.Context, path string) error {
 	}
 	p.Known.NumFeatures = width
 	ids, err := column.VectorList(graph.NoSplit, nodes, []int64{rows})
-	p.rows = append(p.rows, layout.FeatureChunk{Rows: &array.Dense{Vector: v, Width: width}, Nodes: column.Nodes{IDs: ids.Open, Limit: p.Limit()}})
+	of := column.Nodes{IDs: ids.Open, Limit: p.Limit()}
+	p.rows = append(p.rows, layout.FeatureChunk{Rows: &array.Dense{Vector: v, Width: width}, Nodes: of})
 	p.numRows += rows
 	return err
 }

@@ -38,7 +38,8 @@ func Open(ctx context.Context, rest string, o graph.Options) (graph.Dataset, err
 	if err != nil {
 		return nil, err
 	}
-	g := &layout.Graph{Options: opt, Known: graph.Info{Name: graph.Stem(filepath.Base(t.Path)), Identity: "pyg:" + t.Base + opt.Query(), NumNodes: -1}}
+	name := graph.Stem(filepath.Base(t.Path))
+	g := &layout.Graph{Options: opt, Known: graph.Info{Name: name, Identity: "pyg:" + t.Base + opt.Query(), NumNodes: -1}}
 	if st, problem := os.Stat(t.Path); problem == nil && st.IsDir() {
 		if opt.Pick.Given {
 			return nil, graph.BadURI("%s picks one of the splits in a file; %s is a folder of a partitioned graph, which has at most one", opt.Pick.Option(), t.Base)
