@@ -141,23 +141,15 @@ func (u edgesURI) identity(noFeatures bool) string {
 	return text
 }
 
-func openEdges(ctx context.Context, rest string, o Options) (Dataset, error) {
-	u, err := parseEdgesURI(rest)
-	if err != nil {
-		return nil, err
-	}
-	return openFiles(ctx, u, o)
-}
-
-// openForm opens an edge file in a text form of graphs, and files beside it.
-func openForm(kind string) func(ctx context.Context, rest string, o Options) (Dataset, error) {
+// openEdges opens an edge file, where the kind is a text form of graphs in that, and files beside it.
+func openEdges(kind string) func(ctx context.Context, rest string, o Options) (Dataset, error) {
 	return func(ctx context.Context, rest string, o Options) (Dataset, error) {
 		u, err := parseEdgesURI(rest)
 		if err != nil {
 			return nil, err
 		}
 		u.kind = kind
-		if u.Ends[0] != "" {
+		if u.Ends[0] != "" && kind != "edges" {
 			return nil, graph.BadURI("src= and dst= name columns of tables; %s files have none", kind)
 		}
 		return openFiles(ctx, u, o)

@@ -29,12 +29,12 @@ type scheme struct {
 
 // schemes are the known kinds of URI, in the order in which help lists them.
 var schemes = []scheme{
-	{"edges", openEdges, aboutEdges},
+	{"edges", openEdges("edges"), aboutEdges},
 	{"table", table.Open, aboutTable},
-	{"mtx", openForm("mtx"), aboutMatrixMarket},
-	{"metis", openForm("metis"), aboutMETIS},
-	{"dimacs", openForm("dimacs"), aboutDIMACS},
-	{"adjlist", openForm("adjlist"), aboutAdjacencyList},
+	{"mtx", openEdges("mtx"), aboutMatrixMarket},
+	{"metis", openEdges("metis"), aboutMETIS},
+	{"dimacs", openEdges("dimacs"), aboutDIMACS},
+	{"adjlist", openEdges("adjlist"), aboutAdjacencyList},
 	{"npz", npz.Open, aboutNPZ},
 	{"graphsaint", graphsaint.Open, aboutGraphSAINT},
 	{"pyg", pyg.Open, aboutPyG},

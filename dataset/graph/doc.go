@@ -8,8 +8,8 @@
 // are [ErrData], about files, or [ErrURI], about what the user typed; both say what to
 // do. A [Note] says what was read as what, or what was left out.
 //
-// A [Share] of the edges or the features may be read alone. A list that can only be read from
-// its beginning is all in the first share.
+// A [Share] of the edges may be read alone, and of features where [Info] says so. Edges that can
+// only be read from their beginning are all in the first share.
 //
 // # Memory
 //
