@@ -111,9 +111,9 @@ func (g *Graph) SetSplits(ctx context.Context, where string, names [3]string, wh
 	return nil
 }
 
-func (g *Graph) openSplit(ctx context.Context, where string, names [3]string, which Pick, open Arrays) (found *column.Lists, note graph.Note,
-	err error,
-) {
+func (g *Graph) openSplit(ctx context.Context, where string, names [3]string, which Pick,
+	open Arrays,
+) (found *column.Lists, note graph.Note, err error) {
 	found = &column.Lists{}
 	several := int64(0)
 	for i, split := range []graph.Split{graph.Train, graph.Valid, graph.Test} {
@@ -170,13 +170,8 @@ func ParsePick(params []graph.Param) (p Pick, err error) {
 	return p, err
 }
 
-// Option spells the option, "" where it is not given.
-func (p Pick) Option() string {
-	if !p.Given {
-		return ""
-	}
-	return fmt.Sprintf("split=%d", p.Number)
-}
+// Option spells the option.
+func (p Pick) Option() string { return fmt.Sprintf("split=%d", p.Number) }
 
 // Note tells which split of several is read, where the URI does not say it. It refuses a
 // number that a file with one split does not have.
