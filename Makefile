@@ -197,11 +197,11 @@ lint: tools ## the linters and the format of .golangci.yaml, go vet of what othe
 	cd bench && $(TOOLS)/bin/golangci-lint run
 	cd bench && $(GO) test -vet=off ./mutants
 
-GENERATORS := $(wildcard */_gen */*/_gen internal/control/*/_gen)
-GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go internal/control/*/*pb/*.pb.go))
+GENERATORS := $(wildcard */_gen */*/_gen)
+GENERATED = $(sort $(wildcard */*_amd64.s */stubs_*.go */*/*_amd64.s */*/stubs_*.go))
 
 .PHONY: generate
-generate: ## assembly and its declarations, gRPC messages, from the generators in _gen
+generate: ## assembly and its declarations from the generators in _gen
 	for dir in $(GENERATORS); do (cd $$dir && $(GO) generate .); done
 
 .PHONY: generate-check

@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,6 @@ import (
 
 	"ndls/catalog"
 	"ndls/internal/control"
-	"ndls/internal/control/rpc/controlpb"
 	"ndls/internal/retry"
 )
 
@@ -53,7 +53,6 @@ type Options struct {
 // the same time.
 type Client struct {
 	conn     *grpc.ClientConn
-	control  controlpb.ControlClient
 	patience time.Duration
 	log      *slog.Logger
 	cancel   context.CancelFunc
@@ -99,7 +98,7 @@ func Dial(ctx context.Context, locate Locate, s *Security, o Options) (*Client, 
 		cancel()
 		return nil, fmt.Errorf("rpc: a client: %w", err)
 	}
-	c.conn, c.control = conn, controlpb.NewControlClient(conn)
+	c.conn = conn
 	return c, nil
 }
 
@@ -110,128 +109,75 @@ func (c *Client) Close() error {
 }
 
 // Join implements control.Service.
-func (c *Client) Join(ctx context.Context, h control.Hello) (w control.Welcome, err error) {
-	messages := fromHello(h)
-	err = c.try(ctx, "join", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		stream, err := c.control.Join(ctx, o...)
-		if err != nil {
-			return err
-		}
-		m, err := sendAll(stream, messages)
-		if err != nil {
-			return err
-		}
-		if w, err = toWelcome(m); err != nil {
-			return err
-		}
-		c.run.Store(runName(m))
-		return nil
-	})
-	return w, err
+func (c *Client) Join(ctx context.Context, h control.Hello) (control.Welcome, error) {
+	w, err := call[welcomed](ctx, c, "join", c.patience, h)
+	if err == nil {
+		c.run.Store(w.Run)
+	}
+	return w.Welcome, err
 }
 
 // Next implements control.Service. It waits until ctx ends.
-func (c *Client) Next(ctx context.Context, worker string) (l control.Lease, err error) {
-	err = c.try(ctx, "next", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		m, err := c.control.Next(ctx, &controlpb.NextRequest{Worker: worker}, o...)
-		if err == nil {
-			l, err = toLease(m)
-		}
-		return err
-	})
-	return l, err
+func (c *Client) Next(ctx context.Context, worker string) (control.Lease, error) {
+	return call[control.Lease](ctx, c, "next", c.patience, worker)
 }
 
 // Gang implements control.Service. It waits until ctx ends.
-func (c *Client) Gang(ctx context.Context, fencing uint64) (g control.Gang, err error) {
-	err = c.try(ctx, "gang", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		m, err := c.control.Gang(ctx, &controlpb.GangRequest{Fencing: fencing}, o...)
-		if err == nil {
-			g = toGang(m)
-		}
-		return err
-	})
-	return g, err
+func (c *Client) Gang(ctx context.Context, fencing uint64) (control.Gang, error) {
+	return call[control.Gang](ctx, c, "gang", c.patience, fencing)
 }
 
 // Renew implements control.Service.
 func (c *Client) Renew(ctx context.Context, fencing uint64, p control.Progress) error {
-	m := fromRenew(fencing, p)
-	return c.try(ctx, "renew", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		_, err := c.control.Renew(ctx, m, o...)
-		return err
-	})
+	_, err := call[struct{}](ctx, c, "renew", c.patience, renewal{fencing, p})
+	return err
 }
 
 // Commit implements control.Service.
 func (c *Client) Commit(ctx context.Context, fencing uint64, change control.Change) error {
-	messages := fromCommit(fencing, c.numbers.Add(1), change)
-	return c.try(ctx, "commit", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		stream, err := c.control.Commit(ctx, o...)
-		if err == nil {
-			_, err = sendAll(stream, messages)
-		}
-		return err
-	})
+	_, err := call[struct{}](ctx, c, "commit", c.patience, commitment{fencing, c.numbers.Add(1), change})
+	return err
 }
 
 // Finish implements control.Service.
 func (c *Client) Finish(ctx context.Context, fencing uint64, outcome control.Outcome) error {
-	m, err := fromOutcome(fencing, outcome)
-	if err != nil {
-		return fmt.Errorf("rpc: finish: %w", err)
-	}
-	return c.try(ctx, "finish", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		_, err := c.control.Finish(ctx, m, o...)
-		return err
-	})
+	_, err := call[struct{}](ctx, c, "finish", c.patience, ending{fencing, outcome})
+	return err
 }
 
 // Catalog implements control.Service.
-func (c *Client) Catalog(ctx context.Context, since catalog.Version) (l catalog.Listing, err error) {
-	err = c.try(ctx, "catalog", c.patience, func(ctx context.Context, o ...grpc.CallOption) error {
-		l = catalog.Listing{}
-		stream, err := c.control.Catalog(ctx, &controlpb.CatalogRequest{Since: fromVersion(since)}, o...)
-		return receiveAll(stream, err, func(m *controlpb.CatalogReply) { addListing(&l, m) })
-	})
-	return l, err
+func (c *Client) Catalog(ctx context.Context, since catalog.Version) (catalog.Listing, error) {
+	return call[catalog.Listing](ctx, c, "catalog", c.patience, since)
 }
 
 // Status returns the JSON document of the coordinator about the run. It serves people who wait: if
 // no coordinator answers, it fails at once.
-func (c *Client) Status(ctx context.Context) (text []byte, err error) {
-	err = c.try(ctx, "status", 0, func(ctx context.Context, o ...grpc.CallOption) error {
-		stream, err := c.control.Status(ctx, &controlpb.StatusRequest{}, o...)
-		return receiveAll(stream, err, func(m *controlpb.StatusReply) { text = append(text, m.GetJson()...) })
-	})
-	return text, err
+func (c *Client) Status(ctx context.Context) ([]byte, error) {
+	return call[json.RawMessage](ctx, c, "status", 0, struct{}{})
 }
 
-// sendAll sends the pieces of an argument and waits for the answer.
-func sendAll[M, R any](stream grpc.ClientStreamingClient[M, R], messages []*M) (*R, error) {
-	for _, m := range messages {
-		// io.EOF says that the server has answered already.
-		if err := stream.Send(m); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+// call makes a call with its argument.
+func call[R any](ctx context.Context, c *Client, name string, patience time.Duration, argument any) (result R, err error) {
+	text, err := json.Marshal(argument)
+	if err != nil {
+		return result, fmt.Errorf("rpc: %s: %w", name, err)
 	}
-	return stream.CloseAndRecv()
-}
-
-// receiveAll passes on the pieces of an answer, of a stream or the error in its place.
-func receiveAll[M any](stream grpc.ServerStreamingClient[M], err error, add func(*M)) error {
-	for err == nil {
-		var m *M
-		if m, err = stream.Recv(); err == nil {
-			add(m)
+	err = c.try(ctx, name, patience, func(ctx context.Context, o ...grpc.CallOption) error {
+		text, err := ask(ctx, c.conn, name, text, o...)
+		if err != nil {
+			return err
 		}
-	}
-	if errors.Is(err, io.EOF) {
+		var a answer[R]
+		if err := json.Unmarshal(text, &a); err != nil {
+			return fmt.Errorf("the answer makes no sense: %w", err)
+		}
+		if f := a.Failed; f != nil {
+			return &remote{name, f.Text, control.KindsNamed(f.Kinds)}
+		}
+		result = a.Result
 		return nil
-	}
-	return err
+	})
+	return result, err
 }
 
 // try makes a call until it is answered or patience has ended.

@@ -38,9 +38,13 @@
 //
 // # Format
 //
-// controlpb/control.proto defines the messages; its head lists the status codes;
-// plans and reports are their JSON. Text that is for people alone (reasons,
-// progress, errors) has bytes that are not UTF-8 replaced.
+// Each call is a gRPC stream, /ndls.Control/CALL, with the JSON of its argument in pieces, and back
+// that of its answer: {"Result": …} or {"Failed": {"Text", "Kinds"}}, where Kinds are the names by
+// which package control knows errors. What gRPC or the server itself refuses has a status:
+// INVALID_ARGUMENT for a message that makes no sense; ABORTED where the caller belongs to another
+// run, or too much arrives at the same time; UNAVAILABLE while the coordinator stops. JSON
+// carries plans, reports and the journal already, so that no field is written down twice. Bytes of a
+// text that are not UTF-8 are replaced.
 //
 // A folder of keys holds ca.pem, {coordinator,worker}.{pem,key} and gossip.key. The
 // key of the certificate authority is not stored, so nobody can add a certificate. A
@@ -56,9 +60,9 @@
 //
 // # Memory
 //
-// Lists travel in pieces of at most 256 KiB and are collected on arrival: a call
-// takes what its arguments and results take, plus one piece. A server remembers 100
-// bytes for each commit of a lease that has not ended.
+// Arguments and answers travel in pieces of 256 KiB and are collected on arrival: a call takes
+// what its argument and its result take, and their JSON. Arguments of 256 MiB in all arrive at a
+// server at a time. A server remembers 100 bytes for each commit of a lease that has not ended.
 //
 // # Not supported
 //

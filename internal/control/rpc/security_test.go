@@ -24,7 +24,6 @@ import (
 	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/blocks"
-	"ndls/internal/control/rpc/controlpb"
 	"ndls/internal/failure"
 	"ndls/plan"
 )
@@ -160,7 +159,7 @@ func TestNoTokenAtAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{}); err == nil || len(f.notes()) != 0 {
+	if _, err = ask(context.Background(), conn, "renew", []byte("{}")); err == nil || len(f.notes()) != 0 {
 		t.Fatalf("%v, and the service was asked %v", err, f.notes())
 	}
 }
@@ -277,7 +276,7 @@ func TestWorkersServeWorkers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			_, err = controlpb.NewControlClient(conn).Renew(context.Background(), &controlpb.RenewRequest{})
+			_, err = ask(context.Background(), conn, "renew", []byte("{}"))
 			if (err != nil) != tc.fails {
 				t.Fatal(err)
 			}

@@ -4,11 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,11 +18,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
+	"ndls/catalog"
 	"ndls/internal/control"
 	"ndls/internal/control/conns"
-	"ndls/internal/control/rpc/controlpb"
 )
 
 const (
@@ -35,10 +33,10 @@ const (
 	pingTimeout = 10 * time.Second
 	// connectTimeout bounds the handshake of a connection.
 	connectTimeout = 20 * time.Second
-	// arriving bounds the bytes of all joins and commits under way. leastArriving is the least that
-	// each of them counts, so that there are at most 4096.
-	arriving      = 256 << 20
-	leastArriving = 64 << 10
+	// arriving bounds the bytes of the arguments of all calls under way, longestArgument those of one: a commit of
+	// [control.MaxFiles] files has less.
+	arriving        = 256 << 20
+	longestArgument = arriving / 2
 	// mostCalls bounds the calls of one connection that are under way.
 	mostCalls = 256
 	// runHeader names the run to which a caller belongs.
@@ -61,11 +59,12 @@ func Serve(ctx context.Context, l net.Listener, service control.Service, s *Secu
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.MaxConcurrentStreams(mostCalls),
+		grpc.ForceServerCodec(codec{}),
 	)
 	transport := grpc.NewServer(options...)
 	work, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
-	controlpb.RegisterControlServer(transport, &server{service: service, stopping: ctx, work: work, arriving: semaphore.NewWeighted(arriving)})
+	transport.RegisterService(&calls, &server{service: service, stopping: ctx, work: work, arriving: semaphore.NewWeighted(arriving)})
 
 	served := make(chan error, 1)
 	tracked := conns.Track(l)
@@ -91,45 +90,34 @@ func Serve(ctx context.Context, l net.Listener, service control.Service, s *Secu
 
 // server is the gRPC side of a service.
 type server struct {
-	controlpb.UnimplementedControlServer
 	service control.Service
 	// stopping ends when the server is told to stop, work when it stops waiting.
 	stopping, work context.Context
 	// run names the run to which workers were welcomed, "" before the first.
 	run     atomic.Value
 	commits commits
-	// arriving holds the bytes of joins and commits that are under way.
+	// arriving holds the bytes of the arguments of calls that are under way.
 	arriving *semaphore.Weighted
 }
 
-func (s *server) Join(stream grpc.ClientStreamingServer[controlpb.Hello, controlpb.Welcome]) error {
-	hello, release, err := collect(s.arriving, stream, func(all, piece *controlpb.Hello) int {
-		all.Holds = append(all.Holds, piece.Holds...)
-		return len(all.Holds)
-	})
-	defer release()
-	if err != nil {
-		return err
-	}
-	welcome, err := s.service.Join(stream.Context(), toHello(hello))
-	if err != nil {
-		return toStatus(err)
-	}
-	m, err := fromWelcome(welcome)
-	if err != nil {
-		return toStatus(err)
-	}
-	s.run.Store(runName(m))
-	if err := s.checkRun(stream.Context()); err != nil {
-		return err
-	}
-	return stream.SendAndClose(m)
-}
+// calls lists what a server answers.
+var calls = grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{
+	method("join", (*server).join), method("next", (*server).next), method("gang", (*server).gang), method("renew", (*server).renew),
+	method("commit", (*server).commit), method("finish", (*server).finish), method("catalog", (*server).catalog),
+	method("status", (*server).status),
+}}
 
-// runName returns a name that differs between runs.
-func runName(m *controlpb.Welcome) string {
-	sum := sha256.Sum256(slices.Concat(m.GetPlanJson(), []byte(m.GetStore())))
-	return hex.EncodeToString(sum[:16])
+func (s *server) join(ctx context.Context, h control.Hello) (w welcomed, err error) {
+	if len(h.Holds) > control.MaxFiles {
+		return w, status.Errorf(codes.InvalidArgument, "a call names more than %d files", control.MaxFiles)
+	}
+	if w.Welcome, err = s.service.Join(ctx, h); err != nil {
+		return w, err
+	}
+	sum := sha256.Sum256([]byte(w.Welcome.Plan.Hash() + w.Welcome.Store))
+	w.Run = hex.EncodeToString(sum[:16])
+	s.run.Store(w.Run)
+	return w, s.checkRun(ctx)
 }
 
 // checkRun refuses a caller of another run. Such a caller comes when its coordinator's address was
@@ -156,161 +144,79 @@ func (s *server) ended(err error) error {
 	if s.stopping.Err() != nil && errors.Is(err, context.Canceled) {
 		return status.Error(codes.Unavailable, "the coordinator is stopping")
 	}
-	return toStatus(err)
+	return err
 }
 
-func (s *server) Next(ctx context.Context, m *controlpb.NextRequest) (*controlpb.Lease, error) {
-	if err := s.checkRun(ctx); err != nil {
-		return nil, err
-	}
+func (s *server) next(ctx context.Context, worker string) (control.Lease, error) {
 	waiting, cancel := s.untilStop(ctx)
 	defer cancel()
-	lease, err := s.service.Next(waiting, m.GetWorker())
+	lease, err := s.service.Next(waiting, worker)
 	if err != nil {
-		return nil, s.ended(err)
+		return lease, s.ended(err)
 	}
 	if ctx.Err() != nil {
 		o := control.Outcome{Kind: control.Drained, Reason: "the worker had gone before the task reached it"}
-		return nil, toStatus(errors.Join(ctx.Err(), s.service.Finish(s.work, lease.Fencing, o)))
+		return lease, errors.Join(ctx.Err(), s.service.Finish(s.work, lease.Fencing, o))
 	}
-	answer, err := fromLease(lease)
-	return answer, toStatus(err)
+	return lease, nil
 }
 
-func (s *server) Gang(ctx context.Context, m *controlpb.GangRequest) (*controlpb.GangReply, error) {
-	if err := s.checkRun(ctx); err != nil {
-		return nil, err
-	}
+func (s *server) gang(ctx context.Context, fencing uint64) (control.Gang, error) {
 	waiting, cancel := s.untilStop(ctx)
 	defer cancel()
-	g, err := s.service.Gang(waiting, m.GetFencing())
-	if err != nil {
-		return nil, s.ended(err)
-	}
-	return fromGang(g), nil
+	g, err := s.service.Gang(waiting, fencing)
+	return g, s.ended(err)
 }
 
-func (s *server) Renew(ctx context.Context, m *controlpb.RenewRequest) (*controlpb.RenewReply, error) {
-	if err := s.checkRun(ctx); err != nil {
-		return nil, err
-	}
+func (s *server) renew(ctx context.Context, r renewal) (none struct{}, err error) {
 	waiting, cancel := s.untilStop(ctx)
 	defer cancel()
-	return &controlpb.RenewReply{}, s.ended(s.service.Renew(waiting, m.GetFencing(), toProgress(m.GetProgress())))
+	return none, s.ended(s.service.Renew(waiting, r.Fencing, r.Progress))
 }
 
-func (s *server) Commit(stream grpc.ClientStreamingServer[controlpb.CommitRequest, controlpb.CommitReply]) error {
-	if err := s.checkRun(stream.Context()); err != nil {
-		return err
-	}
-	m, release, err := collect(s.arriving, stream, func(all, piece *controlpb.CommitRequest) int {
-		all.Added = append(all.Added, piece.Added...)
-		all.Removed = append(all.Removed, piece.Removed...)
-		return len(all.Added) + len(all.Removed)
+func (s *server) commit(_ context.Context, c commitment) (none struct{}, err error) {
+	return none, s.commits.once(c.Fencing, c.Number, func() error {
+		return s.service.Commit(s.work, c.Fencing, c.Change)
 	})
-	defer release()
-	if err != nil {
-		return err
-	}
-	err = s.commits.once(m.GetFencing(), m.GetNumber(), func() error {
-		return s.service.Commit(s.work, m.GetFencing(), toChange(m))
-	})
-	if err != nil {
-		return toStatus(err)
-	}
-	return stream.SendAndClose(&controlpb.CommitReply{})
 }
 
-func (s *server) Finish(ctx context.Context, m *controlpb.FinishRequest) (*controlpb.FinishReply, error) {
-	if err := s.checkRun(ctx); err != nil {
-		return nil, err
+func (s *server) finish(_ context.Context, e ending) (none struct{}, err error) {
+	if err = s.service.Finish(s.work, e.Fencing, e.Outcome); err == nil || errors.Is(err, control.ErrLeaseLost) {
+		s.commits.forget(e.Fencing)
 	}
-	o, err := toOutcome(m)
-	if err != nil {
-		return nil, status.Error(codes.InvalidArgument, readable(err.Error()))
-	}
-	err = s.service.Finish(s.work, m.GetFencing(), o)
-	if err == nil || errors.Is(err, control.ErrLeaseLost) {
-		s.commits.forget(m.GetFencing())
-	}
-	return &controlpb.FinishReply{}, toStatus(err)
+	return none, err
 }
 
-func (s *server) Catalog(m *controlpb.CatalogRequest, stream grpc.ServerStreamingServer[controlpb.CatalogReply]) error {
-	if err := s.checkRun(stream.Context()); err != nil {
-		return err
-	}
-	l, err := s.service.Catalog(stream.Context(), toVersion(m.GetSince()))
-	if err != nil {
-		return toStatus(err)
-	}
-	for piece := range fromListing(l) {
-		if err := stream.Send(piece); err != nil {
-			return err
-		}
-	}
-	return nil
+func (s *server) catalog(ctx context.Context, since catalog.Version) (catalog.Listing, error) {
+	return s.service.Catalog(ctx, since)
 }
 
-func (s *server) Status(_ *controlpb.StatusRequest, stream grpc.ServerStreamingServer[controlpb.StatusReply]) error {
+func (s *server) status(ctx context.Context, _ struct{}) (json.RawMessage, error) {
 	statuser, ok := s.service.(Statuser)
 	if !ok {
-		return status.Error(codes.Unimplemented, "this coordinator does not tell how the run stands")
+		return nil, status.Error(codes.Unimplemented, "this coordinator does not tell how the run stands")
 	}
-	text, err := statuser.Status(stream.Context())
-	if err != nil {
-		return toStatus(err)
-	}
-	for piece := range slices.Chunk(text, pieceBytes) {
-		if err := stream.Send(&controlpb.StatusReply{Json: piece}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return statuser.Status(ctx)
 }
 
 // errFull is the error for a caller that sends more than there is space for now. The caller repeats
 // the call.
 var errFull = status.Error(codes.Aborted, "more arrives at the coordinator at the same time than it has space for")
 
-// collect receives the pieces of an argument and adds each to the first. add returns the number of
-// files that the argument names so far, at most [control.MaxFiles]. The received bytes count in
-// arriving until release is called, also after an error.
-func collect[M any, P interface {
-	*M
-	proto.Message
-}](arriving *semaphore.Weighted, stream interface{ Recv() (*M, error) }, add func(all,
-	piece *M) (files int),
-) (all *M, release func(), err error) {
+// collect receives the argument of a call. Its bytes count in arriving until release is called, also after an error.
+func (s *server) collect(stream interface{ RecvMsg(m any) error }) (text []byte, release func(), err error) {
 	taken := int64(0)
-	release = func() { arriving.Release(taken) }
-	take := func(n int64) error {
-		if !arriving.TryAcquire(n) {
+	text, err = receive(stream, func(bytes int) error {
+		switch {
+		case taken+int64(bytes) > longestArgument:
+			return status.Errorf(codes.InvalidArgument, "the argument of a call has more than %d bytes", longestArgument)
+		case !s.arriving.TryAcquire(int64(bytes)):
 			return errFull
 		}
-		taken += n
+		taken += int64(bytes)
 		return nil
-	}
-	if err := take(leastArriving); err != nil {
-		return nil, release, err
-	}
-	all, err = stream.Recv()
-	if errors.Is(err, io.EOF) {
-		return nil, release, status.Error(codes.InvalidArgument, "a call without a message")
-	}
-	for err == nil {
-		var piece *M
-		if piece, err = stream.Recv(); err != nil {
-			break
-		}
-		if err = take(int64(proto.Size(P(piece)))); err == nil && add(all, piece) > control.MaxFiles {
-			return nil, release, status.Errorf(codes.InvalidArgument, "a call names more than %d files", control.MaxFiles)
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		return nil, release, err
-	}
-	return all, release, nil
+	})
+	return text, func() { s.arriving.Release(taken) }, err
 }
 
 // commits holds back copies of commits. A copy may arrive long after the first, if its connection
