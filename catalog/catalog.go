@@ -1,12 +1,10 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"maps"
 	"slices"
@@ -139,7 +137,7 @@ func (c *Catalog) Mend(ctx context.Context, least uint64) error {
 	// A damaged snapshot may exist under this name.
 	data, err := encodeCatalog(entries, number)
 	if err == nil {
-		err = replace(ctx, c.store, snapshotName(number), data)
+		err = storage.Put(ctx, c.store.Create, snapshotName(number), data)
 	}
 	if err != nil {
 		return fmt.Errorf("write catalogue: %w", err)
@@ -595,7 +593,7 @@ func (c *Catalog) Publish(ctx context.Context) error {
 	}
 	// The bytes depend on the list, not on its history.
 	if data, err = encodeCatalog(entries, 0); err == nil {
-		err = replace(ctx, c.store, Name, data)
+		err = storage.Put(ctx, c.store.Create, Name, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", Name, err)
@@ -656,19 +654,17 @@ func (e Entry) opened(r storage.Reader, err error) (storage.Reader, error) {
 // Stream reads a listed file from start to end, ahead of its caller. The last Read returns ErrCorrupt in place of io.EOF if the checksum of
 // the entry does not match.
 func (c *Catalog) Stream(ctx context.Context, e Entry) (io.ReadCloser, error) {
-	r, err := c.Open(ctx, e)
+	v, err := c.OpenVerified(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return &stream{ctx: ctx, entry: e, file: r, ahead: direct.NewReader(r, 0, r.Size()), sum: sha256.New()}, nil
+	return &stream{ctx: ctx, Verified: v, ahead: direct.NewReader(v.file, 0, v.Size())}, nil
 }
 
 type stream struct {
+	*Verified
 	ctx   context.Context
-	entry Entry
-	file  storage.Reader
 	ahead *direct.Reader
-	sum   hash.Hash
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -676,12 +672,9 @@ func (s *stream) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	n, err := s.ahead.Read(p)
-	s.sum.Write(p[:n])
+	s.add(p[:n], s.done)
 	if err == io.EOF {
-		if got := "sha256:" + hex.EncodeToString(s.sum.Sum(nil)); got != s.entry.Checksum {
-			return n, seal.Corrupt(s.entry.Path, "its checksum is %s, the catalogue says %s", brief(got), brief(s.entry.Checksum))
-		}
-		return n, io.EOF
+		return n, cmp.Or(s.Finish(), io.EOF)
 	}
 	if err != nil {
 		err = fmt.Errorf("read %s: %w", s.entry.Path, err)

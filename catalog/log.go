@@ -1,13 +1,11 @@
 package catalog
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -134,14 +132,11 @@ func readPublished(ctx context.Context, store storage.Store) (entries []Entry, s
 		return nil, "", fmt.Errorf("open catalogue: %w", err)
 	}
 	defer r.Close()
-	if r.Size() > maxCatalogBytes {
-		return nil, "", damagedLog(Name, "it is not a catalogue")
+	if entries, _, err = readCatalog(r, Name); err != nil {
+		return nil, "", err
 	}
-	data, err := io.ReadAll(io.NewSectionReader(r, 0, r.Size()))
-	if err != nil {
-		return nil, "", fmt.Errorf("read %s: %w", Name, err)
-	}
-	entries, _, err = readCatalog(r, Name)
+	data := make([]byte, r.Size())
+	err = seal.ReadFull(r, Name, data, 0)
 	return entries, sumOf(data), err
 }
 
@@ -218,7 +213,7 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 		if len(text) > maxChangeBytes {
 			return fmt.Errorf("write catalogue: one change takes %d bytes; at most %d are possible: list fewer files at a time", len(text), maxChangeBytes)
 		}
-		err = createNew(ctx, l.store, changeName(c.Number), text)
+		err = storage.Put(ctx, l.store.CreateNew, changeName(c.Number), text)
 		if err == nil {
 			l.number, l.since = c.Number, l.since+1
 			return nil
@@ -244,7 +239,7 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 // snapshot writes the list after change number, then removes the files that it replaces. Files that cannot be removed now are removed after
 // a later snapshot.
 func (l *log) snapshot(ctx context.Context, number uint64, data []byte) error {
-	err := createNew(ctx, l.store, snapshotName(number), data)
+	err := storage.Put(ctx, l.store.CreateNew, snapshotName(number), data)
 	if err != nil && !errors.Is(err, storage.ErrExist) {
 		return fmt.Errorf("write catalogue: %w", err)
 	}
@@ -269,26 +264,4 @@ func (l *log) snapshot(ctx context.Context, number uint64, data []byte) error {
 		}
 	}
 	return nil
-}
-
-func createNew(ctx context.Context, s storage.Store, name string, text []byte) error {
-	w, err := s.CreateNew(ctx, name)
-	return finish(ctx, w, err, text)
-}
-
-func replace(ctx context.Context, s storage.Store, name string, text []byte) error {
-	w, err := s.Create(ctx, name)
-	return finish(ctx, w, err, text)
-}
-
-func finish(ctx context.Context, w storage.Writer, err error, text []byte) error {
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	if _, err := io.Copy(w, bytes.NewReader(text)); err != nil {
-		return err
-	}
-	_, err = w.Commit(ctx)
-	return err
 }

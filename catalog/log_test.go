@@ -115,7 +115,9 @@ func TestDamagedLog(t *testing.T) {
 				return regexp.MustCompile("crc32c:[0-9a-f]{8}").ReplaceAll(b, []byte(seal.Unsealed))
 			})
 		},
-		"another file": func(s *storagetest.Mem) error { return createNew(ctx, s, logPrefix+"notes.txt", []byte("x")) },
+		"another file": func(s *storagetest.Mem) error {
+			return storage.Put(ctx, s.CreateNew, logPrefix+"notes.txt", []byte("x"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			store := storagetest.NewMem()

@@ -80,7 +80,7 @@ func (v *Verified) add(p []byte, off int64) {
 
 // advance reads up to off.
 func (v *Verified) advance(off int64) error {
-	if v.skip == nil {
+	if v.skip == nil && v.done < off {
 		v.skip = make([]byte, min(skipBytes, v.Size()))
 	}
 	for v.done < off {
