@@ -682,8 +682,7 @@ func TestPlanOfAGrid(t *testing.T) {
 	}
 }
 
-// A plan says what float16 rows save: a block has twice as many columns, and so there are
-// half as many passes of smoothing, which read as much each.
+// Of float16 rows a block has twice as many columns, and so there are half as many passes of smoothing, which read as much each.
 func TestPlanOfFloat16(t *testing.T) {
 	if testprogram.Small {
 		t.Skip("planned with the windows of users")
@@ -691,40 +690,32 @@ func TestPlanOfFloat16(t *testing.T) {
 	papers := ndls.PlanConfig{
 		Counts:    ndls.Counts{Nodes: 111059956, Edges: 1553000000, Features: 128, Classes: 172, Half: true, Training: 1207179},
 		Resources: ndls.Resources{Memory: 16 << 30, Threads: 2},
-		Options:   func(o *ndls.Options) { o.Smooth.Targets = "labelled" },
 	}
-	full, err := ndls.Plan(t.Context(), papers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	half := full.Float16
-	if half == nil || half.Option != "--precision float16" {
-		t.Fatalf("float16 saves %+v", half)
-	}
-	passes := func(f ndls.Forecast) int {
+	planned := func(precision string) (total ndls.Figures, passes int) {
+		papers.Options = func(o *ndls.Options) { o.Smooth.Targets, o.Precision = "labelled", precision }
+		f, err := ndls.Plan(t.Context(), papers)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, s := range f.Stages {
 			if s.Stage == ndls.StageSmooth {
-				return s.Passes
+				passes = s.Passes
 			}
 		}
-		return 0
+		return f.Total, passes
 	}
+	full, passes := planned("float32")
+	half, fewer := planned("float16")
 	const finding = 10 // passes that find the rows that stand, of 16 columns in either case
-	papers.Options = func(o *ndls.Options) { o.Smooth.Targets, o.Precision = "labelled", "float16" }
-	narrow, err := ndls.Plan(t.Context(), papers)
-	if err != nil || narrow.Float16 != nil || 2*(passes(narrow)-finding) != passes(full)-finding {
-		t.Errorf("float16 rows take %d passes in place of %d, and are offered float16: %+v, %v", passes(narrow), passes(full), narrow.Float16, err)
-	}
-	if half.Total.Passes >= full.Total.Passes || half.Total.Seconds >= full.Total.Seconds {
-		t.Errorf("%d passes and %.0f s in place of %d and %.0f", half.Total.Passes, half.Total.Seconds, full.Total.Passes, full.Total.Seconds)
+	if 2*(fewer-finding) != passes-finding || half.Seconds >= full.Seconds {
+		t.Errorf("float16 rows take %d passes and %.0f s in place of %d and %.0f", fewer, half.Seconds, passes, full.Seconds)
 	}
 	// 3.1 bytes for each of twice as many directed edges.
-	if edge := float64(full.Total.BytesPerPass) / float64(2*papers.Counts.Edges); edge < 3.05 || edge > 3.25 || half.Total.BytesPerPass != full.Total.BytesPerPass {
-		t.Errorf("a pass reads %.2f bytes an edge; with float16 %d bytes in place of %d", edge, half.Total.BytesPerPass, full.Total.BytesPerPass)
+	if edge := float64(full.BytesPerPass) / float64(2*papers.Counts.Edges); edge < 3.05 || edge > 3.25 || half.BytesPerPass != full.BytesPerPass {
+		t.Errorf("a pass reads %.2f bytes an edge; with float16 %d bytes in place of %d", edge, half.BytesPerPass, full.BytesPerPass)
 	}
-
 	small := ndls.PlanConfig{Counts: ndls.Counts{Nodes: 1000, Edges: 3000, Features: 16, Classes: 3}, Resources: ndls.Resources{Memory: 1 << 30, Threads: 2}}
-	if full, err = ndls.Plan(t.Context(), small); err != nil || full.Float16 != nil || full.Total.BytesPerPass != 0 {
-		t.Errorf("a graph in memory: %d bytes a pass, %+v, %v", full.Total.BytesPerPass, full.Float16, err)
+	if f, err := ndls.Plan(t.Context(), small); err != nil || f.Total.BytesPerPass != 0 {
+		t.Errorf("a graph in memory: %d bytes a pass, %v", f.Total.BytesPerPass, err)
 	}
 }

@@ -181,10 +181,6 @@ type Forecast struct {
 	// Savings are the options that save most time or disk, the best first; none where
 	// nothing saves much.
 	Savings []Saving
-	// Float16 is the same run with float16 rows, of which a column block of the same size
-	// has twice as many columns. It is nil where rows are float16 already, where passes read
-	// no edges from disk, and where there would be no pass less.
-	Float16 *Saving
 	// SameResults is the same run with the options that save disk and leave results as they are.
 	// It is nil where they save little.
 	SameResults *Saving
@@ -250,7 +246,6 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	}
 	if err == nil {
 		f.Savings = savings(opts, f.Total, figures)
-		f.Float16 = float16(opts, f.Total, figures)
 		f.SameResults = sameResults(opts, f.Total, figures)
 	}
 	return f, err
@@ -311,25 +306,6 @@ func total(list []Figures) (t Figures) {
 	return t
 }
 
-// halfOption is the option that setHalf sets.
-const halfOption = "--precision float16"
-
-func setHalf(o *Options) { o.Precision = "float16" }
-
-// float16 is a run that takes full with float16 rows, nil if that is not worth a line.
-func float16(opts Options, full Figures, figures func(Options) ([]Figures, error)) *Saving {
-	setHalf(&opts)
-	list, err := figures(opts)
-	if err != nil {
-		return nil
-	}
-	s := &Saving{halfOption, total(list)}
-	if full.BytesPerPass == 0 || s.Total.Passes >= full.Passes {
-		return nil
-	}
-	return s
-}
-
 // lighter are options that save disk. What a run computes is the same: they leave out, or remove,
 // files that no later stage reads.
 var lighter = []struct {
@@ -368,7 +344,7 @@ var cheaper = []struct {
 }{
 	{"--runs 1", func(o *Options) { o.Train.Runs = 1 }},
 	{"--targets labelled", func(o *Options) { o.Smooth.Targets = plan.LabelledTargets }},
-	{halfOption, setHalf},
+	{"--precision float16", func(o *Options) { o.Precision = "float16" }},
 	{"--smoothed-precision float16", func(o *Options) { o.Smooth.SmoothedPrecision = "float16" }},
 	{"--probabilities best", func(o *Options) { o.Probabilities = plan.BestProbability }},
 	{"--label-kmax 10", func(o *Options) { o.Labels.Kmax = min(o.Labels.Kmax, 10) }},

@@ -104,11 +104,6 @@ func printForecast(r *results, f ndls.Forecast, c ndls.PlanConfig) error {
 		fmt.Fprintf(r.stdout, "measured: a thread passes %.0f M edges/s and multiplies at %.0f GFLOP/s; the disk writes %.2f GB/s and reads %.2f\n",
 			s.Edges/1e6, s.Flops/1e9, s.Write/1e9, s.Read/1e9)
 	}
-	if h := f.Float16; h != nil {
-		fmt.Fprintf(r.stdout, "\n%s halves the bytes of a row, so that a block of the same size has twice as many columns:\n  %d passes in place of %d, %s, %s in place of %s\n",
-			h.Option, h.Total.Passes, f.Total.Passes, passBytes(h.Total.BytesPerPass, f.Total.BytesPerPass), duration(h.Total.Seconds),
-			duration(f.Total.Seconds))
-	}
 	if s := f.SameResults; s != nil {
 		fmt.Fprintf(r.stdout, "\n%s would save disk and leave results as they are:\n  peak disk %s in place of %s\n",
 			s.Option, mem.Bytes(s.Total.PeakDiskBytes), mem.Bytes(f.Total.PeakDiskBytes))
@@ -172,17 +167,6 @@ func bothCounts(cmd *cobra.Command) error {
 		return failure.Of(ndls.ErrOption, "--edges without --nodes: give --nodes, too")
 	}
 	return nil
-}
-
-// passBytes says what a pass reads, and what it would read otherwise if that is not the same.
-func passBytes(bytes, otherwise int64) string {
-	switch bytes {
-	case otherwise:
-		return fmt.Sprintf("each reads %v", mem.Bytes(bytes))
-	case 0:
-		return fmt.Sprintf("edges stay in memory and each reads nothing in place of %v", mem.Bytes(otherwise))
-	}
-	return fmt.Sprintf("each reads %v in place of %v", mem.Bytes(bytes), mem.Bytes(otherwise))
 }
 
 // duration prints seconds, rounded to what an estimate is worth.
