@@ -103,11 +103,11 @@ func isSummary(e catalog.Entry) bool { return e.Path == shards.SummaryPath }
 // verifyRest checks what belongs to no single file.
 func verifyRest(ctx context.Context, cat *catalog.Catalog, rec *Record) (found []error, err error) {
 	found = append(found, verifyCounts(ctx, cat, rec.Plan), rec.Check(cat))
-	journal, err := VerifyJournal(ctx, cat.Store())
+	damaged, err := VerifyJournal(ctx, cat.Store())
 	if err != nil {
 		return nil, err
 	}
-	found = append(found, journal.Damaged...)
+	found = append(found, damaged...)
 	if len(rec.missing()) < len(rec.Wanted) {
 		found = append(found, cat.Check(ctx, rec.State == Complete))
 	}
