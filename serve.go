@@ -234,12 +234,7 @@ func (t *announced) announce(ctx context.Context) error {
 // gossip joins the group that sees workers die.
 func (r *session) gossip(ctx context.Context, at string, security *rpc.Security) (*member.Group, error) {
 	group, err := member.Join(ctx, member.Options{
-		Bind: at, Key: security.GossipKey(), Meta: member.Meta{Role: member.Coordinator}, Log: inner(r.Log, slog.LevelError),
-		Notify: func(e member.Event) {
-			if e.Kind == member.Dead {
-				r.scheduler.Dead(e.Member.Name)
-			}
-		},
+		Bind: at, Key: security.GossipKey(), Log: inner(r.Log, slog.LevelError), Dead: r.scheduler.Dead,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--gossip-listen: %w", err)

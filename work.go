@@ -98,8 +98,7 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 	}
 	defer closeCache()
 	members, err := member.Join(ctx, member.Options{
-		Name: name, Bind: c.Listen, Seeds: address.Seeds(store), Key: security.GossipKey(),
-		Meta: member.Meta{Role: member.Worker}, Log: inner(log, slog.LevelError),
+		Name: name, Bind: c.Listen, Seeds: address.Seeds(store), Key: security.GossipKey(), Log: inner(log, slog.LevelError),
 	})
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)

@@ -1,6 +1,5 @@
-// Package member says who takes part in a run: it gossips names, roles and
-// addresses over hashicorp/memberlist, and reports who came, changed, left and
-// died.
+// Package member sees processes of a run die: it gossips names and addresses over
+// hashicorp/memberlist.
 //
 // # Model
 //
@@ -9,9 +8,7 @@
 // machine makes it look so; two members may disagree. Who may write is decided by
 // leases and their fencing numbers alone. A hint saves time: a coordinator ends a
 // dead worker's lease early, a worker finds a coordinator that was restarted.
-// Nothing here fails a run: after [Join] no call returns an error, and a nil
-// [Group] is a group without members, for a program that goes on after Join
-// failed.
+// Nothing here fails a run: after [Join] no call returns an error.
 //
 // Every process start is a new member with a new name ([NewName]): gossip orders
 // news of one name by a counter that a restart would begin again, so that old news
@@ -19,8 +16,8 @@
 //
 // memberlist does not tell a member that says goodbye from one that fell silent.
 // The metadata does: [Group.Drain] announces that the member is about to go, and
-// one that vanishes after that has [Left], any other is [Dead]. A member that dies
-// while it drains is reported as having left.
+// of one that vanishes after that nobody is told. A member that dies while it
+// drains counts as one that has left.
 //
 // A group looks for its seeds until they are among the members, and again when
 // they no longer are, asking anew where they are each time: the coordinator may

@@ -3,13 +3,10 @@ package member
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,52 +18,8 @@ import (
 // keySize is the key size of AES-256, in bytes.
 const keySize = 32
 
-// Role names what a member does in the run.
-type Role string
-
-// These are the roles.
-const (
-	Coordinator Role = "coordinator"
-	Worker      Role = "worker"
-)
-
-// Meta holds what a member tells of itself: at most 512 bytes of JSON.
-type Meta struct {
-	Role Role `json:"role"`
-	// Draining is true for a member that is about to leave.
-	Draining bool `json:"draining,omitempty"`
-	// Blocks is the address at which it serves rows, "" if it does not.
-	Blocks string `json:"blocks,omitempty"`
-}
-
-// Member describes another member of the group, as last heard.
-type Member struct {
-	Name string
-	// Address is host:port of its gossip.
-	Address string
-	Meta
-}
-
-// Kind names what happened to a member.
-type Kind string
-
-// These are the kinds of events.
-const (
-	// Joined says that it is present, for the first time or again after it was dead.
-	Joined Kind = "joined"
-	// Changed says that its Meta has changed.
-	Changed Kind = "changed"
-	// Left says that it is gone, as it had announced.
-	Left Kind = "left"
-	// Dead says that it fell silent.
-	Dead Kind = "dead"
-)
-
-// Event is news of a member. Member describes it as last heard.
-type Event struct {
-	Kind   Kind
-	Member Member
-}
+// draining is told by a member that is about to leave; others tell nothing of themselves.
+const draining = "draining"
 
 // Options says who joins and how the others are found.
 type Options struct {
@@ -80,20 +33,18 @@ type Options struct {
 	// called again whenever they are not among the members.
 	Seeds func(ctx context.Context) ([]string, error)
 	// Key is 32 bytes that all members share, or nil for plain text.
-	Key  []byte
-	Meta Meta
-	// Notify is called with each event in order, one at a time, until Leave or Close. It
-	// may call the group, but not Leave or Close.
-	Notify func(Event)
-	Log    *slog.Logger
+	Key []byte
+	// Dead is called with the name of each member that fell silent without saying that it leaves, in order, one at a time,
+	// until Leave or Close. It may call the group, but not Leave or Close.
+	Dead func(name string)
+	Log  *slog.Logger
 
 	// The other fields serve tests: the pace of seeking, and changes to the calm settings.
 	seekEvery time.Duration
 	configure func(*memberlist.Config)
 }
 
-// Group is one process's view of all members. The nil Group has no members, and its methods do
-// nothing.
+// Group is one process's view of all members.
 type Group struct {
 	name, address string
 	list          *memberlist.Memberlist
@@ -101,13 +52,12 @@ type Group struct {
 	cancel        context.CancelFunc
 	owned         sync.WaitGroup
 
-	mu      sync.Mutex
-	meta    Meta
-	left    bool
-	members map[string]Member
-	// news holds the events that Notify has not received. Callbacks of memberlist run under its
+	mu       sync.Mutex
+	draining bool
+	left     bool
+	// dead holds the members of which Dead was not told yet. Callbacks of memberlist run under its
 	// locks, so they only queue.
-	news []Event
+	dead []string
 	wake chan struct{}
 }
 
@@ -138,13 +88,10 @@ func NamedHere(name string) bool {
 
 // Join listens for gossip and begins to look for the seeds, without waiting for them. It fails for
 // invalid options, and if it cannot listen. When ctx ends, it stops looking for seeds and calling
-// Notify; the process remains a member until Leave or Close.
+// Dead; the process remains a member until Leave or Close.
 func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.Key != nil && len(o.Key) != keySize {
 		return nil, fmt.Errorf("member: the gossip key has %d bytes, not %d", len(o.Key), keySize)
-	}
-	if text := encode(Meta{Role: o.Meta.Role, Draining: true, Blocks: o.Meta.Blocks}); len(text) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("member: role and address take %d bytes, the limit is %d", len(text), memberlist.MetaMaxSize)
 	}
 	bind, err := net.ResolveTCPAddr("tcp", o.Bind)
 	if err != nil {
@@ -159,7 +106,7 @@ func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.seekEvery == 0 {
 		o.seekEvery = seekEvery
 	}
-	g := &Group{name: o.Name, log: o.Log, meta: o.Meta, members: map[string]Member{}, wake: make(chan struct{}, 1)}
+	g := &Group{name: o.Name, log: o.Log, wake: make(chan struct{}, 1)}
 	c := calm()
 	c.Name, c.SecretKey = o.Name, o.Key
 	c.BindAddr, c.BindPort = "0.0.0.0", bind.Port
@@ -180,47 +127,21 @@ func Join(ctx context.Context, o Options) (*Group, error) {
 	if o.Seeds != nil {
 		g.owned.Go(func() { g.seek(ctx, o.Seeds, o.seekEvery) })
 	}
-	if o.Notify != nil {
-		g.owned.Go(func() { g.deliver(ctx, o.Notify) })
+	if o.Dead != nil {
+		g.owned.Go(func() { g.deliver(ctx, o.Dead) })
 	}
 	return g, nil
 }
 
-// Name returns the name by which the others know this process.
-func (g *Group) Name() string {
-	if g == nil {
-		return ""
-	}
-	return g.name
-}
-
 // Address returns host:port for the Seeds of others.
-func (g *Group) Address() string {
-	if g == nil {
-		return ""
-	}
-	return g.address
-}
-
-// Members lists the other known members, sorted by name.
-func (g *Group) Members() []Member {
-	if g == nil {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.SortedFunc(maps.Values(g.members), func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
-}
+func (g *Group) Address() string { return g.address }
 
 // Drain announces that this member is about to leave, and waits at most a few seconds for the news
 // to be sent.
 func (g *Group) Drain() {
-	if g == nil {
-		return
-	}
 	g.mu.Lock()
-	announced := g.meta.Draining || g.left
-	g.meta.Draining = true
+	announced := g.draining || g.left
+	g.draining = true
 	g.mu.Unlock()
 	if announced {
 		return
@@ -234,9 +155,6 @@ func (g *Group) Drain() {
 // takes a second or two, and twice leaveTimeout if the others leave at the same time and receive
 // nothing any more.
 func (g *Group) Leave() {
-	if g == nil {
-		return
-	}
 	g.Drain()
 	if !g.leaves() {
 		return
@@ -247,11 +165,11 @@ func (g *Group) Leave() {
 	g.shutdown()
 }
 
-// Close ends the group without a message, for use when the others end too. Notify is not called
+// Close ends the group without a message, for use when the others end too. Dead is not called
 // after it returns. It takes up to ten seconds if it is connecting to a seed that does not answer.
 // After Leave or Close, both do nothing.
 func (g *Group) Close() {
-	if g != nil && g.leaves() {
+	if g.leaves() {
 		g.shutdown()
 	}
 }
@@ -274,8 +192,8 @@ func (g *Group) shutdown() {
 	g.owned.Wait()
 }
 
-// deliver passes the news to notify until ctx ends.
-func (g *Group) deliver(ctx context.Context, notify func(Event)) {
+// deliver tells of dead members until ctx ends.
+func (g *Group) deliver(ctx context.Context, tell func(name string)) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -283,24 +201,16 @@ func (g *Group) deliver(ctx context.Context, notify func(Event)) {
 		case <-g.wake:
 		}
 		g.mu.Lock()
-		news := g.news
-		g.news = nil
+		dead := g.dead
+		g.dead = nil
 		g.mu.Unlock()
-		for _, e := range news {
+		for _, name := range dead {
 			if ctx.Err() != nil {
 				return
 			}
-			notify(e)
+			tell(name)
 		}
 	}
-}
-
-func encode(m Meta) []byte {
-	text, err := json.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("member: metadata are strings and a bool: %v", err))
-	}
-	return text
 }
 
 // delegate is the part of a group that memberlist calls. Its events come one at a time.
@@ -309,44 +219,32 @@ type delegate struct{ g *Group }
 func (d delegate) NodeMeta(int) []byte {
 	d.g.mu.Lock()
 	defer d.g.mu.Unlock()
-	return encode(d.g.meta)
+	if d.g.draining {
+		return []byte(draining)
+	}
+	return nil
 }
 
 // Members exchange no messages, and no state except who they are.
-
 func (delegate) NotifyMsg([]byte)                {}
 func (delegate) GetBroadcasts(_, _ int) [][]byte { return nil }
 func (delegate) LocalState(bool) []byte          { return nil }
 func (delegate) MergeRemoteState([]byte, bool)   {}
 
-func (d delegate) NotifyJoin(n *memberlist.Node)   { d.g.heard(Joined, n) }
-func (d delegate) NotifyUpdate(n *memberlist.Node) { d.g.heard(Changed, n) }
-func (d delegate) NotifyLeave(n *memberlist.Node)  { d.g.heard(Dead, n) }
+// Of those who come and change, memberlist has the list.
+func (delegate) NotifyJoin(*memberlist.Node)   {}
+func (delegate) NotifyUpdate(*memberlist.Node) {}
 
-// heard records an event and queues it for Notify.
-func (g *Group) heard(kind Kind, n *memberlist.Node) {
-	if n.Name == g.name {
+// NotifyLeave queues a member that is gone for Dead, unless it had announced that.
+func (d delegate) NotifyLeave(n *memberlist.Node) {
+	if n.Name == d.g.name || string(n.Meta) == draining {
 		return
 	}
-	m := Member{Name: n.Name, Address: n.Address()}
-	// A member with unreadable metadata is still a member.
-	if err := json.Unmarshal(n.Meta, &m.Meta); err != nil {
-		g.log.Info("metadata of a member are not legible", "member", n.Name, "reason", err)
-		m.Meta = Meta{}
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if kind == Dead {
-		delete(g.members, m.Name)
-		if m.Draining {
-			kind = Left
-		}
-	} else {
-		g.members[m.Name] = m
-	}
-	g.news = append(g.news, Event{Kind: kind, Member: m})
+	d.g.mu.Lock()
+	defer d.g.mu.Unlock()
+	d.g.dead = append(d.g.dead, n.Name)
 	select {
-	case g.wake <- struct{}{}:
+	case d.g.wake <- struct{}{}:
 	default:
 	}
 }

@@ -45,39 +45,44 @@ func quick(c *memberlist.Config) {
 	c.TCPTimeout = 2 * time.Second
 }
 
-// diary remembers events.
+// diary remembers who died.
 type diary struct {
-	mu     sync.Mutex
-	events []Event
+	mu   sync.Mutex
+	dead []string
 }
 
-func (d *diary) note(e Event) {
+func (d *diary) note(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.events = append(d.events, e)
+	d.dead = append(d.dead, name)
 }
 
-// of lists the kinds of events of a member in order.
-func (d *diary) of(name string) []Kind {
+// has reports whether a member was said to be dead.
+func (d *diary) has(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var kinds []Kind
-	for _, e := range d.events {
-		if e.Member.Name == name {
-			kinds = append(kinds, e.Kind)
+	return slices.Contains(d.dead, name)
+}
+
+// forget begins the diary anew.
+func (d *diary) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = nil
+}
+
+// others are the names of the other members that a group sees.
+func others(g *Group) (names []string) {
+	for _, m := range g.list.Members() {
+		if m.Name != g.name {
+			names = append(names, m.Name)
 		}
 	}
-	return kinds
+	return names
 }
 
-// last is the newest event of a member, "" before any.
-func (d *diary) last(name string) Kind {
-	kinds := d.of(name)
-	if len(kinds) == 0 {
-		return ""
-	}
-	return kinds[len(kinds)-1]
-}
+// sees reports whether a group sees another member.
+func sees(g, other *Group) bool { return slices.Contains(others(g), other.name) }
 
 func seedsOf(groups ...*Group) func(context.Context) ([]string, error) {
 	var addresses []string
@@ -94,7 +99,7 @@ func join(t *testing.T, o Options) (*Group, *diary) {
 	if o.Bind == "" {
 		o.Bind = "127.0.0.1:0"
 	}
-	o.seekEvery, o.Notify = 100*time.Millisecond, d.note
+	o.seekEvery, o.Dead = 100*time.Millisecond, d.note
 	if o.configure == nil {
 		o.configure = quick
 	}
@@ -110,15 +115,12 @@ func join(t *testing.T, o Options) (*Group, *diary) {
 func four(t *testing.T) ([]*Group, []*diary) {
 	t.Helper()
 	groups, diaries := make([]*Group, 4), make([]*diary, 4)
-	groups[0], diaries[0] = join(t, Options{Meta: Meta{Role: Coordinator}})
+	groups[0], diaries[0] = join(t, Options{})
 	for i := 1; i < 4; i++ {
-		groups[i], diaries[i] = join(t, Options{
-			Seeds: seedsOf(groups[0]),
-			Meta:  Meta{Role: Worker, Blocks: fmt.Sprintf("127.0.0.1:%d", 7000+i)},
-		})
+		groups[i], diaries[i] = join(t, Options{Seeds: seedsOf(groups[0])})
 	}
 	for i, g := range groups {
-		eventually(t, fmt.Sprintf("member %d sees three others", i), func() bool { return len(g.Members()) == 3 })
+		eventually(t, fmt.Sprintf("member %d sees three others", i), func() bool { return len(others(g)) == 3 })
 	}
 	return groups, diaries
 }
@@ -132,50 +134,20 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestJoinAndMetadata(t *testing.T) {
-	t.Parallel()
-	groups, diaries := four(t)
-	for i, g := range groups {
-		want := map[string]Meta{}
-		for j, other := range groups {
-			if j != i {
-				want[other.Name()] = other.meta
-			}
-		}
-		for _, m := range g.Members() {
-			if m.Meta != want[m.Name] {
-				t.Errorf("member %d sees %q as %+v, want %+v", i, m.Name, m.Meta, want[m.Name])
-			}
-		}
-	}
-	groups[2].Drain()
-	for i, g := range groups {
-		if i == 2 {
-			continue
-		}
-		eventually(t, fmt.Sprintf("member %d sees the draining one", i), func() bool {
-			return slices.ContainsFunc(g.Members(), func(m Member) bool {
-				return m.Name == groups[2].Name() && m.Draining && m.Blocks == "127.0.0.1:7002" && m.Role == Worker
-			})
-		})
-		eventually(t, "the change is an event", func() bool { return diaries[i].last(groups[2].Name()) == Changed })
-	}
-	groups[2].Drain() // the second time is nothing new
-}
-
 func TestLeavingIsToldFromDeath(t *testing.T) {
 	t.Parallel()
 	groups, diaries := four(t)
+	groups[1].Drain()
+	groups[1].Drain() // the second time is nothing new
 	groups[1].Leave()
 	groups[1].Leave() // nothing more happens
 	groups[1].Drain()
 	groups[2].shutdown()
 	for _, i := range []int{0, 3} {
-		eventually(t, "the one is gone", func() bool { return diaries[i].last(groups[1].Name()) == Left })
-		eventually(t, "the other is dead", func() bool { return diaries[i].last(groups[2].Name()) == Dead })
-		eventually(t, "one other is left", func() bool { return len(groups[i].Members()) == 1 })
-		if kinds := diaries[i].of(groups[1].Name()); !slices.Contains(kinds, Changed) {
-			t.Errorf("member %d heard %v of the one that left", i, kinds)
+		eventually(t, "the one that fell silent is dead", func() bool { return diaries[i].has(groups[2].name) })
+		eventually(t, "one other is left", func() bool { return len(others(groups[i])) == 1 })
+		if diaries[i].has(groups[1].name) {
+			t.Errorf("member %d takes the one that left for dead", i)
 		}
 	}
 }
@@ -190,7 +162,7 @@ func TestCloseWaitsForNobody(t *testing.T) {
 	}
 	coordinator, news := join(t, Options{configure: mute})
 	worker, _ := join(t, Options{configure: mute, Seeds: seedsOf(coordinator)})
-	eventually(t, "the worker is there", func() bool { return news.last(worker.Name()) == Joined })
+	eventually(t, "the worker is there", func() bool { return sees(coordinator, worker) })
 	begun := time.Now()
 	worker.Close()
 	worker.Close() // nothing more happens
@@ -199,7 +171,7 @@ func TestCloseWaitsForNobody(t *testing.T) {
 	if took := time.Since(begun); took >= leaveTimeout {
 		t.Errorf("it took %v to close", took)
 	}
-	eventually(t, "it is dead", func() bool { return news.last(worker.Name()) == Dead })
+	eventually(t, "it is dead", func() bool { return news.has(worker.name) })
 }
 
 // lines is a log that can be read while it is written.
@@ -228,13 +200,13 @@ func TestWrongKeyIsRefused(t *testing.T) {
 		log := &lines{}
 		stranger, _ := join(t, Options{Key: key, Seeds: seedsOf(coordinator), Log: slog.New(slog.NewTextHandler(log, nil))})
 		eventually(t, name+" is told why", func() bool { return log.contain("no seed of the group answers") })
-		if got := stranger.Members(); len(got) != 0 {
+		if got := others(stranger); len(got) != 0 {
 			t.Errorf("with %s: members %v", name, got)
 		}
 	}
 	friend, _ := join(t, Options{Key: right, Seeds: seedsOf(coordinator)})
-	eventually(t, "the right key is admitted", func() bool { return len(friend.Members()) == 1 })
-	if got := coordinator.Members(); len(got) != 1 || got[0].Name != friend.Name() {
+	eventually(t, "the right key is admitted", func() bool { return len(others(friend)) == 1 })
+	if got := others(coordinator); len(got) != 1 || got[0] != friend.name {
 		t.Errorf("members %v, want the friend alone", got)
 	}
 }
@@ -257,16 +229,14 @@ func TestSeedRestartedElsewhere(t *testing.T) {
 	eventually(t, "seeds are asked for again", func() bool { return asked.Load() > 2 })
 	first, _ := join(t, Options{})
 	seed.Store(first)
-	eventually(t, "the seed is found", func() bool { return d.last(first.Name()) == Joined })
+	eventually(t, "the seed is found", func() bool { return sees(worker, first) })
 	settled := asked.Load()
 	first.shutdown()
 	second, _ := join(t, Options{})
 	seed.Store(second)
-	eventually(t, "the new seed is found", func() bool { return d.last(second.Name()) == Joined })
-	eventually(t, "the old one is dead", func() bool { return d.last(first.Name()) == Dead })
-	eventually(t, "the new seed sees the worker", func() bool {
-		return slices.ContainsFunc(second.Members(), func(m Member) bool { return m.Name == worker.Name() })
-	})
+	eventually(t, "the new seed is found", func() bool { return sees(worker, second) })
+	eventually(t, "the old one is dead", func() bool { return d.has(first.name) })
+	eventually(t, "the new seed sees the worker", func() bool { return sees(second, worker) })
 	if asked.Load() == settled {
 		t.Error("the new seed was found without asking")
 	}
@@ -327,22 +297,14 @@ func TestFlappingMember(t *testing.T) {
 	coordinator, news := join(t, Options{configure: wired})
 	worker, _ := join(t, Options{configure: wired, Seeds: seedsOf(coordinator)})
 	for range 2 {
-		eventually(t, "the worker is there", func() bool { return news.last(worker.Name()) == Joined })
+		eventually(t, "the worker is there", func() bool { return sees(coordinator, worker) })
 		pulled.Store(true)
-		eventually(t, "the worker is dead", func() bool { return news.last(worker.Name()) == Dead })
-		if got := coordinator.Members(); len(got) != 0 {
-			t.Errorf("members %v after the death", got)
-		}
+		eventually(t, "the worker is dead", func() bool { return news.has(worker.name) })
+		eventually(t, "nobody is left", func() bool { return len(others(coordinator)) == 0 })
+		news.forget()
 		pulled.Store(false)
 	}
-	eventually(t, "the worker is back", func() bool { return news.last(worker.Name()) == Joined })
-	// Deaths beyond those that were made can come from a loaded machine alone; they
-	// alternate with returns all the same.
-	for i, kind := range news.of(worker.Name()) {
-		if want := []Kind{Joined, Dead}[i%2]; kind != want {
-			t.Errorf("event %d is %s, want %s", i, kind, want)
-		}
-	}
+	eventually(t, "the worker is back", func() bool { return sees(coordinator, worker) })
 }
 
 func TestJoinRefuses(t *testing.T) {
@@ -358,20 +320,13 @@ func TestJoinRefuses(t *testing.T) {
 		want string
 	}{
 		{"short key", Options{Bind: "127.0.0.1:0", Key: []byte("secret")}, "6 bytes, not 32"},
-		{"long metadata", Options{Bind: "127.0.0.1:0", Meta: Meta{Blocks: strings.Repeat("x", 500)}}, "the limit is 512"},
 		{"no port", Options{Bind: "127.0.0.1"}, `address "127.0.0.1"`},
 		{"port in use", Options{Bind: taken.Addr().String()}, "in use"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			g, err := Join(t.Context(), tc.o)
+			_, err := Join(t.Context(), tc.o)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error = %v, want one with %q", err, tc.want)
-			}
-			// The program goes on with what it got.
-			g.Drain()
-			g.Leave()
-			if got := g.Members(); got != nil || g.Name() != "" || g.Address() != "" {
-				t.Errorf("members %v, name %q, address %q", got, g.Name(), g.Address())
 			}
 		})
 	}

@@ -59,8 +59,8 @@ func (g *Group) find(ctx context.Context, seeds func(context.Context) ([]string,
 // missing lists the seeds that are neither members nor this process.
 func (g *Group) missing(ctx context.Context, seeds []string) []string {
 	there := map[string]bool{g.address: true}
-	for _, m := range g.Members() {
-		there[m.Address] = true
+	for _, m := range g.list.Members() {
+		there[m.Address()] = true
 	}
 	var missing []string
 	for _, seed := range seeds {

@@ -13,7 +13,7 @@ import (
 // TestStrangersAtGossip: strangers hold few connections, for little memory, and keep no member out.
 func TestStrangersAtGossip(t *testing.T) {
 	key := make([]byte, keySize)
-	coordinator, news := join(t, Options{Key: key})
+	coordinator, _ := join(t, Options{Key: key})
 	var strangers []net.Conn
 	for range 100 {
 		c, err := net.Dial("tcp", coordinator.Address())
@@ -24,11 +24,7 @@ func TestStrangersAtGossip(t *testing.T) {
 		strangers = append(strangers, c)
 	}
 	worker, _ := join(t, Options{Key: key, Seeds: seedsOf(coordinator)})
-	for end := time.Now().Add(patience); news.last(worker.Name()) != Joined; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the worker does not get in")
-		}
-	}
+	eventually(t, "the worker gets in", func() bool { return sees(coordinator, worker) })
 	open := len(strangers)
 	for end := time.Now().Add(patience); open > mostStreams && time.Now().Before(end); {
 		open = 0
