@@ -17,10 +17,7 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 	inputs, err := dataset.Inputs(ctx, j.Dataset, imports.DatasetOptions(plan))
 	var files []coordinator.InputFile
 	for _, in := range inputs {
-		files = append(files, coordinator.InputFile{
-			Path: in.Path, Size: in.Size, Modified: in.Modified, Device: in.Device,
-			Inode: in.Inode, Changed: in.Changed, Version: in.Version,
-		})
+		files = append(files, coordinator.InputFile(in))
 	}
 	return files, err
 }
@@ -29,17 +26,13 @@ func (j job) inputFiles(ctx context.Context, plan Options) ([]coordinator.InputF
 func digestInputs(ctx context.Context, files []coordinator.InputFile) error {
 	inputs := make([]dataset.Input, len(files))
 	for i, f := range files {
-		inputs[i] = dataset.Input{
-			Path: f.Path, Size: f.Size, Modified: f.Modified, Device: f.Device, Inode: f.Inode, Changed: f.Changed,
-			Version: f.Version,
-		}
+		inputs[i] = dataset.Input(f)
 	}
 	if err := dataset.Digest(ctx, inputs); err != nil {
 		return err
 	}
-	for i := range files {
-		in := inputs[i]
-		files[i].SHA256, files[i].Device, files[i].Inode, files[i].Changed = in.SHA256, in.Device, in.Inode, in.Changed
+	for i, in := range inputs {
+		files[i] = coordinator.InputFile(in)
 	}
 	return nil
 }
