@@ -62,31 +62,24 @@ func (h readable) WithAttrs(attrs []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h readable) WithGroup(name string) slog.Handler { return readable{h.Handler.WithGroup(name)} }
 
-// keeping is a handler that also keeps lines for the page of a run: those of level info and above, whatever the next
-// handler takes.
+// keeping is a handler that keeps lines of level info and above for the page of a run.
 type keeping struct {
-	next slog.Handler
 	to   *watch.Log
 	text string // of attributes that all lines have
 }
 
 // Enabled implements slog.Handler.
-func (h keeping) Enabled(ctx context.Context, level slog.Level) bool {
-	return level >= slog.LevelInfo || h.next.Enabled(ctx, level)
-}
+func (h keeping) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
 
 // Handle implements slog.Handler.
-func (h keeping) Handle(ctx context.Context, r slog.Record) error {
+func (h keeping) Handle(_ context.Context, r slog.Record) error {
 	text := h.text
 	r.Attrs(func(a slog.Attr) bool {
 		text += attribute(a)
 		return true
 	})
 	h.to.Add(watch.Line{Time: r.Time, Level: r.Level.String(), Text: r.Message + text})
-	if !h.next.Enabled(ctx, r.Level) {
-		return nil
-	}
-	return h.next.Handle(ctx, r)
+	return nil
 }
 
 // WithAttrs implements slog.Handler.
@@ -94,15 +87,11 @@ func (h keeping) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		h.text += attribute(a)
 	}
-	h.next = h.next.WithAttrs(attrs)
 	return h
 }
 
-// WithGroup implements slog.Handler.
-func (h keeping) WithGroup(name string) slog.Handler {
-	h.next = h.next.WithGroup(name)
-	return h
-}
+// WithGroup implements slog.Handler: names of groups are not shown.
+func (h keeping) WithGroup(string) slog.Handler { return h }
 
 // attribute returns the text of a line for an attribute.
 func attribute(a slog.Attr) string {

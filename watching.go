@@ -77,7 +77,7 @@ func (c *Config) logged() *watch.Log {
 		return nil
 	}
 	kept := &watch.Log{}
-	c.Log = slog.New(keeping{next: logger(c.Log).Handler(), to: kept})
+	c.Log = slog.New(slog.NewMultiHandler(logger(c.Log).Handler(), keeping{to: kept}))
 	if c.Workers.Output == nil {
 		c.Workers.Output = kept
 	} else {
