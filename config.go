@@ -20,7 +20,6 @@ import (
 	"ndls/report"
 	"ndls/shards"
 	"ndls/stage/depth"
-	"ndls/stage/evaluate"
 	"ndls/stage/imports"
 	"ndls/stage/registry"
 )
@@ -146,7 +145,7 @@ type (
 
 // SpreadOf is the mean of figures x and their deviation: those of the models of so many splits,
 // split by split, and as many of each.
-func SpreadOf(x []float64, splits int) *Spread { return evaluate.Spread(x, splits) }
+func SpreadOf(x []float64, splits int) *Spread { return control.SpreadOf(x, splits) }
 
 // The states of a run and of a stage. A run that was killed without warning stays
 // RUNNING.

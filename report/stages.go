@@ -1,10 +1,6 @@
 package report
 
-import (
-	"math"
-
-	"ndls/internal/control"
-)
+import "ndls/internal/control"
 
 // passed holds the cost of the passes of a stage: edges, seconds, bytes of rows, and bytes of files
 // that were read and written.
@@ -71,34 +67,7 @@ func (r Named) Splits() (list []splitAccuracy) {
 				base, smoothed = append(base, m.Base), append(smoothed, m.Smoothed)
 			}
 		}
-		list = append(list, splitAccuracy{split, spreads(base), spreads(smoothed)})
+		list = append(list, splitAccuracy{split, control.Spreads(base, 1), control.Spreads(smoothed, 1)})
 	}
 	return list
-}
-
-// spreads are mean and sample standard deviation of the accuracies of some models.
-func spreads(models []control.OfSplits[*float64]) control.SplitAccuracy {
-	of := func(part func(control.OfSplits[*float64]) *float64) *control.Spread {
-		var sum, squares, n float64
-		for _, m := range models {
-			if x := part(m); x != nil {
-				sum, n = sum+*x, n+1
-			}
-		}
-		if n == 0 {
-			return nil
-		}
-		mean := sum / n
-		for _, m := range models {
-			if x := part(m); x != nil {
-				squares += (*x - mean) * (*x - mean)
-			}
-		}
-		return &control.Spread{Mean: mean, Std: math.Sqrt(squares / max(n-1, 1))}
-	}
-	return control.SplitAccuracy{
-		Train: of(func(x control.OfSplits[*float64]) *float64 { return x.Train }),
-		Valid: of(func(x control.OfSplits[*float64]) *float64 { return x.Valid }),
-		Test:  of(func(x control.OfSplits[*float64]) *float64 { return x.Test }),
-	}
 }

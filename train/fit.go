@@ -82,15 +82,6 @@ type Result struct {
 	Histories []History
 }
 
-// Valid summarises the validation accuracy over the runs.
-func (r *Result) Valid() Stat {
-	var x []float64
-	for _, h := range r.Histories {
-		x = append(x, h.ValidAccuracy())
-	}
-	return Summarize(x)
-}
-
 // Free returns the memory of the models. It may be called on nil.
 func (r *Result) Free() {
 	if r == nil {

@@ -433,8 +433,8 @@ func ExampleFitRuns() {
 		share, _ := t.Accuracy(Test)
 		test = append(test, share)
 	}
-	fmt.Println(result.Valid(), Summarize(test))
-	// Output: {1 0} {1 0}
+	fmt.Println(result.Histories[0].ValidAccuracy(), result.Histories[1].ValidAccuracy(), test)
+	// Output: 1 1 [1 1]
 }
 
 // Models that are trained one call at a time, in any order, equal those of one call; an

@@ -4,8 +4,6 @@ import (
 	"math"
 	"unsafe"
 
-	"gonum.org/v1/gonum/stat"
-
 	"ndls/internal/mem"
 )
 
@@ -280,19 +278,4 @@ func (t *Tally) Accuracy(split uint8) (share float64, rows int64) {
 		share = float64(t.Right[split]) / float64(rows)
 	}
 	return share, rows
-}
-
-// Stat holds a mean over runs and the sample standard deviation, which is 0 for a single run.
-type Stat struct{ Mean, Std float64 }
-
-// Summarize returns the Stat of x, the zero value without numbers.
-func Summarize(x []float64) Stat {
-	switch len(x) {
-	case 0:
-		return Stat{}
-	case 1:
-		return Stat{Mean: x[0]}
-	}
-	mean, std := stat.MeanStdDev(x, nil)
-	return Stat{Mean: mean, Std: std}
 }

@@ -2,7 +2,6 @@ package train
 
 import (
 	"encoding/json"
-	"math"
 	"testing"
 
 	"ndls/internal/mem"
@@ -70,23 +69,6 @@ func TestArgmax(t *testing.T) {
 	for want, p := range [][]float32{{0.5, 0.5, 0}, {0.1, 0.8, 0.1}, {0, 0.4, 0.6}} {
 		if got := Argmax(p); got != int32(want) {
 			t.Errorf("Argmax(%v) = %d, want %d", p, got, want)
-		}
-	}
-}
-
-func TestSummarize(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		x    []float64
-		want Stat
-	}{
-		{"none", nil, Stat{}},
-		{"one", []float64{0.8}, Stat{0.8, 0}},
-		{"sample deviation", []float64{2, 4, 4, 4, 5, 5, 7, 9}, Stat{5, math.Sqrt(32.0 / 7)}},
-	} {
-		got := Summarize(c.x)
-		if math.Abs(got.Mean-c.want.Mean) > 1e-15 || math.Abs(got.Std-c.want.Std) > 1e-15 {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

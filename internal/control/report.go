@@ -3,9 +3,12 @@ package control
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"ndls/internal/byhop"
 	"ndls/plan"
@@ -325,18 +328,12 @@ func (p *PredictionsReport) String() string {
 			}
 		}
 	}
-	put := func(before string, x OfSplits[*float64]) { write(before, "%.2f %%", 100, x) }
-	put(", ", p.Accuracy)
-	switch p.Measure {
-	case plan.MacroF1:
-		put("; "+MeasureName(p.Measure)+" ", p.Metrics.MacroF1)
-	case plan.AUC:
-		put("; "+MeasureName(p.Measure)+" ", p.Metrics.AUC)
-	case plan.Precision:
-		put("; "+MeasureName(p.Measure)+" ", p.Metrics.Precision)
-	case plan.Determination:
-		write("; "+MeasureName(p.Measure)+" ", "%.4f", 1, p.Metrics.Determination)
+	write(", ", "%.2f %%", 100, p.Accuracy)
+	format, factor := "%.2f %%", 100.0
+	if p.Measure == plan.Determination {
+		format, factor = "%.4f", 1
 	}
+	write("; "+MeasureName(p.Measure)+" ", format, factor, p.Metrics.Of(p.Measure))
 	return text
 }
 
@@ -385,6 +382,21 @@ type Measures[T any] struct {
 	// columns.
 	Determination OfSplits[T] `json:"r2,omitzero"`
 	MeanError     OfSplits[T] `json:"mean_absolute_error,omitzero"`
+}
+
+// Of returns a measure by its name in a plan, the zero value for accuracy.
+func (m Measures[T]) Of(measure string) OfSplits[T] {
+	switch measure {
+	case plan.MacroF1:
+		return m.MacroF1
+	case plan.AUC:
+		return m.AUC
+	case plan.Precision:
+		return m.Precision
+	case plan.Determination:
+		return m.Determination
+	}
+	return OfSplits[T]{}
 }
 
 // MeanErrorName is the name of the measure of which less is better.
@@ -491,6 +503,55 @@ type Spread struct {
 	// splits' means.
 	BetweenModels float64 `json:"std_between_models,omitempty"`
 	BetweenSplits float64 `json:"std_between_splits,omitempty"`
+}
+
+// SpreadOf returns the spread of a figure of models that are ordered by split, as many of each split; 0 without models.
+func SpreadOf(x []float64, splits int) *Spread {
+	s := &Spread{}
+	s.Mean, s.Std = meanStd(x)
+	if splits == 1 {
+		return s
+	}
+	var means []float64
+	variance := 0.0
+	for of := range slices.Chunk(x, len(x)/splits) {
+		mean, std := meanStd(of)
+		means = append(means, mean)
+		variance += float64(std * std)
+	}
+	s.BetweenModels = math.Sqrt(variance / float64(splits))
+	_, s.BetweenSplits = meanStd(means)
+	return s
+}
+
+func meanStd(x []float64) (mean, std float64) {
+	switch len(x) {
+	case 0:
+		return 0, 0
+	case 1:
+		return x[0], 0
+	}
+	return stat.MeanStdDev(x, nil)
+}
+
+// Spreads returns the spread of a figure over models, by part; nil if a model lacks it.
+func Spreads(models []OfSplits[*float64], splits int) SplitAccuracy {
+	of := func(part func(OfSplits[*float64]) *float64) *Spread {
+		var x []float64
+		for _, m := range models {
+			figure := part(m)
+			if figure == nil {
+				return nil
+			}
+			x = append(x, *figure)
+		}
+		return SpreadOf(x, splits)
+	}
+	return SplitAccuracy{
+		Train: of(func(x OfSplits[*float64]) *float64 { return x.Train }),
+		Valid: of(func(x OfSplits[*float64]) *float64 { return x.Valid }),
+		Test:  of(func(x OfSplits[*float64]) *float64 { return x.Test }),
+	}
 }
 
 // MemoryReport compares the budget with the measured memory of the process.

@@ -3,7 +3,6 @@ package evaluate
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"ndls/catalog"
@@ -153,17 +152,18 @@ func (env evaluation) models() int { return stage.LabelRuns(env.Plan) }
 func (env evaluation) report(index models.Index, base, smoothed figures, w labels.Written, depths []int) *control.AccuracyReport {
 	r := &control.AccuracyReport{
 		Runs: env.models() / env.Plan.NumSplits(), Warnings: underfitted(env.Plan, index.Runs),
-		Base: env.spreads(base.accuracy), Smoothed: env.spreads(smoothed.accuracy),
+		Base: env.accuracy(base), Smoothed: env.accuracy(smoothed),
 		Metrics: control.Metrics[*control.Spread]{Base: env.measured(base), Smoothed: env.measured(smoothed)},
 	}
 	if n := env.Plan.NumSplits(); n > 1 {
 		r.Splits = n
 	}
 	for m := range env.models() {
+		before, after := base.of(m), smoothed.of(m)
 		x := control.ModelAccuracy{
 			Split: stage.SplitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,
-			Base: shares(m, base.accuracy), Smoothed: shares(m, smoothed.accuracy),
-			Metrics: control.Metrics[*float64]{Base: measuresOf(m, base), Smoothed: measuresOf(m, smoothed)},
+			Base: before.accuracy, Smoothed: after.accuracy,
+			Metrics: control.Metrics[*float64]{Base: before.Measures, Smoothed: after.Measures},
 		}
 		if m < len(index.Runs) {
 			x.Epochs, x.BestEpoch = index.Runs[m].Epochs, index.Runs[m].BestEpoch
@@ -211,7 +211,7 @@ func (env evaluation) predictionsReport(final figures, w labels.Written, depths 
 			p.Depth = &depths[w.Model]
 		}
 	}
-	p.Accuracy, p.Metrics = shares(set, final.accuracy), measuresOf(set, final)
+	p.Accuracy, p.Metrics = final.of(set).accuracy, final.of(set).Measures
 	return p
 }
 
@@ -282,38 +282,55 @@ type figures struct {
 	classes []train.ClassTally
 	// breakdown counts the test nodes by degree, K and class.
 	breakdown measures.Breakdown
-	areas     measures.Areas
-	// labels says that areas are of labels, whose average precision is reported beside.
-	labels bool
 }
 
 // modelFigures holds the measures of a model by split; nil if a split has no rows.
 type modelFigures struct {
-	accuracy, macroF1, determination, meanError [train.Test + 1]*float64
+	accuracy control.OfSplits[*float64]
+	control.Measures[*float64]
 	// only is the class, counted from 1, that is predicted for all labelled nodes; 0 if there are several.
 	only int
 }
 
-// add adds the counts of the next model. If chosen, it also takes its classes, which belong to the predictions.
-func (f *figures) add(t *train.Tally, chosen bool) {
-	var m modelFigures
-	for split := range m.accuracy {
-		if r2, ok := t.Determination(uint8(split)); ok {
-			m.determination[split] = &r2
-		}
-		if mae, ok := t.MeanError(uint8(split)); ok {
-			m.meanError[split] = &mae
-			continue // numbers are not right or wrong
-		}
-		if share, rows := t.Accuracy(uint8(split)); rows > 0 {
-			f1 := t.MacroF1(uint8(split))
-			m.accuracy[split], m.macroF1[split] = &share, &f1
-		}
+// add adds the counts and the areas of the next model. If chosen, it also takes its classes, which belong to the predictions.
+func (f *figures) add(task train.Task, t *train.Tally, areas measures.Areas, chosen bool) {
+	model := len(f.models)
+	m := modelFigures{only: onlyClass(t), Measures: control.Measures[*float64]{
+		AUC:           bySplit(func(split uint8) (float64, bool) { return areas.Of(model, split) }),
+		Determination: bySplit(t.Determination), MeanError: bySplit(t.MeanError),
+	}}
+	if task != train.Regress { // numbers are not right or wrong
+		m.accuracy = bySplit(func(split uint8) (float64, bool) {
+			share, rows := t.Accuracy(split)
+			return share, rows > 0
+		})
+		m.MacroF1 = bySplit(func(split uint8) (float64, bool) { return t.MacroF1(split), t.Rows[split] > 0 })
 	}
-	m.only = onlyClass(t)
+	if task == train.Label {
+		m.Precision = bySplit(func(split uint8) (float64, bool) { return areas.Precision(model, split) })
+	}
 	if f.models = append(f.models, m); chosen {
 		f.classes = slices.Clone(t.Classes[train.Test])
 	}
+}
+
+// bySplit returns a measure of each split, nil if it is undefined there.
+func bySplit(measure func(split uint8) (x float64, ok bool)) control.OfSplits[*float64] {
+	of := func(split uint8) *float64 {
+		if x, ok := measure(split); ok {
+			return &x
+		}
+		return nil
+	}
+	return control.OfSplits[*float64]{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
+}
+
+// of returns the figures of a model, without values where there are none.
+func (f figures) of(model int) (m modelFigures) {
+	if model < len(f.models) {
+		return f.models[model]
+	}
+	return m
 }
 
 // onlyClass returns the class, counted from 1, that is predicted for all rows; 0 if there are several or none.
@@ -332,105 +349,29 @@ func onlyClass(t *train.Tally) (only int) {
 	return only
 }
 
-// figure returns a measure of a model in a split; ok is false if it is undefined.
-type figure func(model int, split uint8) (x float64, ok bool)
-
-func (f figures) accuracy(model int, split uint8) (float64, bool) {
-	return f.measure(model, func(m modelFigures) *float64 { return m.accuracy[split] })
-}
-
-func (f figures) macroF1(model int, split uint8) (float64, bool) {
-	return f.measure(model, func(m modelFigures) *float64 { return m.macroF1[split] })
-}
-
-func (f figures) measure(model int, of func(modelFigures) *float64) (float64, bool) {
-	if len(f.models) == 0 {
-		return 0, false
+// spreads returns the spread of a measure over all models, by split; nil if a model lacks the measure.
+func (env evaluation) spreads(measure func(model int) control.OfSplits[*float64]) control.SplitAccuracy {
+	models := make([]control.OfSplits[*float64], env.models())
+	for m := range models {
+		models[m] = measure(m)
 	}
-	if x := of(f.models[model]); x != nil {
-		return *x, true
-	}
-	return 0, false
+	return control.Spreads(models, env.Plan.NumSplits())
 }
 
-func (f figures) auc(model int, split uint8) (float64, bool) { return f.areas.Of(model, split) }
-
-func (f figures) determination(model int, split uint8) (float64, bool) {
-	return f.measure(model, func(m modelFigures) *float64 { return m.determination[split] })
-}
-
-func (f figures) meanError(model int, split uint8) (float64, bool) {
-	return f.measure(model, func(m modelFigures) *float64 { return m.meanError[split] })
-}
-
-// precision returns the average precision of labels.
-func (f figures) precision(model int, split uint8) (float64, bool) {
-	if !f.labels {
-		return 0, false
-	}
-	return f.areas.Precision(model, split)
-}
-
-// shares returns a measure of one model by split.
-func shares(model int, f figure) control.OfSplits[*float64] {
-	of := func(split uint8) *float64 {
-		if x, ok := f(model, split); ok {
-			return &x
-		}
-		return nil
-	}
-	return control.OfSplits[*float64]{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
-}
-
-// measuresOf returns the further measures of one model.
-func measuresOf(model int, f figures) control.Measures[*float64] {
-	return control.Measures[*float64]{
-		MacroF1: shares(model, f.macroF1), AUC: shares(model, f.auc), Precision: shares(model, f.precision),
-		Determination: shares(model, f.determination), MeanError: shares(model, f.meanError),
-	}
+// accuracy returns the accuracy over all models.
+func (env evaluation) accuracy(f figures) control.SplitAccuracy {
+	return env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).accuracy })
 }
 
 // measured returns the further measures over all models.
 func (env evaluation) measured(f figures) control.Measures[*control.Spread] {
 	return control.Measures[*control.Spread]{
-		MacroF1: env.spreads(f.macroF1), AUC: env.spreads(f.auc), Precision: env.spreads(f.precision),
-		Determination: env.spreads(f.determination), MeanError: env.spreads(f.meanError),
+		MacroF1:       env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).MacroF1 }),
+		AUC:           env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).AUC }),
+		Precision:     env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).Precision }),
+		Determination: env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).Determination }),
+		MeanError:     env.spreads(func(m int) control.OfSplits[*float64] { return f.of(m).MeanError }),
 	}
-}
-
-// spreads returns the spread of a measure over all models, by split; nil if a model lacks the measure.
-func (env evaluation) spreads(f figure) control.SplitAccuracy {
-	of := func(split uint8) *control.Spread {
-		x := make([]float64, env.models())
-		for m := range x {
-			var ok bool
-			if x[m], ok = f(m, split); !ok {
-				return nil
-			}
-		}
-		return Spread(x, env.Plan.NumSplits())
-	}
-	return control.SplitAccuracy{Train: of(train.Train), Valid: of(train.Valid), Test: of(train.Test)}
-}
-
-// Spread returns the mean and the sample standard deviation over models that are ordered by split, and the deviations between models of a
-// split and between splits.
-func Spread(x []float64, splits int) *control.Spread {
-	all := train.Summarize(x)
-	s := &control.Spread{Mean: all.Mean, Std: all.Std}
-	if splits == 1 {
-		return s
-	}
-	var means []float64
-	variance := 0.0
-	for of := range slices.Chunk(x, len(x)/splits) {
-		one := train.Summarize(of)
-		means = append(means, one.Mean)
-		variance += one.Std * one.Std
-	}
-	s.BetweenModels = math.Sqrt(variance / float64(splits))
-	s.BetweenSplits = train.Summarize(means).Std
-	return s
 }
 
 // base counts the soft labels. Predict has counted the run's own, interval by interval.
@@ -463,11 +404,11 @@ func (env evaluation) counted(ctx context.Context, tallies, scores string, sets,
 		return f, err
 	}
 	defer sums.Free()
-	f.breakdown, f.labels = sums.Breakdown, measures.TaskOf(env.Plan) == train.Label
+	areas, err := measures.ScoresOf(env.Env).StoredAreas(ctx, scores)
+	f.breakdown = sums.Breakdown
 	for set := range sums.Of[:sums.Sets] {
-		f.add(&sums.Of[set], set == chosen)
+		f.add(measures.TaskOf(env.Plan), &sums.Of[set], areas, set == chosen)
 	}
-	f.areas, err = measures.ScoresOf(env.Env).StoredAreas(ctx, scores)
 	return f, err
 }
 
@@ -502,12 +443,13 @@ func (env evaluation) givenFigures(ctx context.Context, t *tiles.Matrix) (f figu
 		}
 		return scores.Flush()
 	}
+	var areas measures.Areas
 	if env.Plan.WantsAUC() {
-		f.areas, err = measures.ScoresOf(env.Env).SortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
+		areas, err = measures.ScoresOf(env.Env).SortScores(ctx, env.Summary.Labelled*int64(len(env.Summary.Classes)), count)
 	} else {
 		err = count(nil)
 	}
-	f.add(tally, true)
+	f.add(measures.TaskOf(env.Plan), tally, areas, true)
 	if b != nil {
 		f.breakdown = b.Breakdown
 	}
@@ -550,23 +492,24 @@ func Validated(ctx context.Context, of *stage.Env, smoothed bool) (*control.Accu
 			return nil, err
 		}
 	}
-	measured := map[string]figure{
-		plan.Accuracy: after.accuracy, plan.MacroF1: after.macroF1, plan.AUC: after.auc, plan.Precision: after.precision,
-		plan.Determination: after.determination,
-	}[env.Plan.Measure()]
-	before := func(model int, split uint8) (float64, bool) { return index.Runs[model].Measured, split == train.Valid }
-	afterwards := func(model int, split uint8) (float64, bool) {
-		x, ok := measured(model, split)
-		return x, ok && split == train.Valid
+	base := func(model int) control.OfSplits[*float64] {
+		return control.OfSplits[*float64]{Valid: &index.Runs[model].Measured}
+	}
+	afterwards := func(model int) control.OfSplits[*float64] {
+		m := after.of(model)
+		if env.Plan.Measure() == plan.Accuracy {
+			return control.OfSplits[*float64]{Valid: m.accuracy.Valid}
+		}
+		return control.OfSplits[*float64]{Valid: m.Of(env.Plan.Measure()).Valid}
 	}
 	r := &control.AccuracyReport{
-		Runs: env.Plan.NumRuns(), Splits: env.Plan.Partition.Splits, Base: env.spreads(before),
+		Runs: env.Plan.NumRuns(), Splits: env.Plan.Partition.Splits, Base: env.spreads(base),
 		Smoothed: env.spreads(afterwards),
 	}
 	for m, x := range index.Runs {
 		r.Models = append(r.Models, control.ModelAccuracy{
 			Split: stage.SplitOf(env.Plan, m), Run: m % r.Runs, Seed: env.Plan.Seed,
-			Base: shares(m, before), Smoothed: shares(m, afterwards), Epochs: x.Epochs, BestEpoch: x.BestEpoch, ValidLoss: &x.Loss,
+			Base: base(m), Smoothed: afterwards(m), Epochs: x.Epochs, BestEpoch: x.BestEpoch, ValidLoss: &x.Loss,
 		})
 	}
 	return r, nil
