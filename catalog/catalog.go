@@ -629,7 +629,7 @@ func (c *Catalog) Open(ctx context.Context, e Entry) (storage.Reader, error) {
 
 // OpenOnce is Open for a file that is read once, or in part: it makes no local copy.
 func (c *Catalog) OpenOnce(ctx context.Context, e Entry) (storage.Reader, error) {
-	r, err := storage.OpenOnce(ctx, c.store, e.Path)
+	r, err := c.store.Open(ctx, e.Path)
 	return e.opened(r, err)
 }
 

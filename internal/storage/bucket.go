@@ -248,7 +248,7 @@ type bucketReader struct {
 
 func (r *bucketReader) Size() int64 { return r.size }
 
-// Version returns Info.Version of the opened version.
+// Version implements Versioned.
 func (r *bucketReader) Version() string { return r.version }
 
 func (r *bucketReader) Close() error { return nil }
@@ -344,7 +344,7 @@ func (b *Bucket) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: o.size, Version: o.version}, nil
+	return Info{Name: name, Size: o.size}, nil
 }
 
 // List implements Store.

@@ -30,8 +30,8 @@ const (
 	lockName   = "ndls-cache.lock"
 )
 
-// Cached passes everything on to a remote store and keeps whole files that were
-// opened in a local folder. It is safe for concurrent use.
+// Cached passes everything on to a remote store and keeps whole files whose bytes
+// are known in a local folder. It is safe for concurrent use.
 type Cached struct {
 	Store
 	dir   string
@@ -47,11 +47,9 @@ type Cached struct {
 
 // note says what a copy holds.
 type note struct {
-	Store   string `json:"store"`
-	Name    string `json:"name"`
-	Bytes   int64  `json:"bytes"`
-	Version string `json:"version"`
-	SHA256  string `json:"sha256"`
+	Store string `json:"store"`
+	Name  string `json:"name"`
+	Digest
 }
 
 type localCopy struct {
@@ -146,52 +144,21 @@ func (c *Cached) Holds() []string {
 	return slices.Sorted(maps.Keys(c.copies))
 }
 
-// Open implements Store. A copy is used if it is of the version that is in the
-// store now.
-func (c *Cached) Open(ctx context.Context, name string) (Reader, error) {
-	for range 3 {
-		info, err := c.Store.Stat(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if info.Version == "" {
-			break
-		}
-		r, err := c.open(ctx, name, info.Size, func(n note) bool { return n.Bytes == info.Size && n.Version == info.Version })
-		if !errors.Is(err, ErrDigest) {
-			return r, err
-		}
-		// It was replaced since Stat.
-	}
-	return c.Store.Open(ctx, name)
-}
-
 // OpenDigest is Open for a file whose bytes the caller knows, as a catalogue
-// does: a copy is used without asking the store, and a file with other bytes
-// fails with ErrDigest, unless there is no room for a copy.
+// does: a copy is used without asking the store, or made, once for all who wait.
+// Other bytes fail with ErrDigest. Files for which there is no room are read
+// where they are.
 func (c *Cached) OpenDigest(ctx context.Context, name string, want Digest) (Reader, error) {
-	return c.open(ctx, name, want.Bytes, func(n note) bool { return n.Bytes == want.Bytes && n.SHA256 == want.SHA256 })
-}
-
-// OpenOnce reads a file where it is.
-func (c *Cached) OpenOnce(ctx context.Context, name string) (Reader, error) {
-	return c.Store.Open(ctx, name)
-}
-
-// open returns a reader of the copy that is right, which it downloads if need
-// be, once for all who wait. Files for which there is no room are read where
-// they are.
-func (c *Cached) open(ctx context.Context, name string, size int64, right func(note) bool) (Reader, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
 		if copied := c.copies[name]; copied != nil {
-			if right(copied.note) {
+			if copied.Digest == want {
 				if r, err := c.reader(copied); err == nil {
 					return r, nil
 				}
 			}
-			c.drop(name) // of another version, or damaged
+			c.drop(name) // of other bytes, or damaged
 		}
 		others := c.loading[name]
 		if others == nil {
@@ -207,21 +174,21 @@ func (c *Cached) open(ctx context.Context, name string, size int64, right func(n
 			return nil, err
 		}
 	}
-	if !c.makeRoom(size) {
+	if !c.makeRoom(want.Bytes) {
 		c.mu.Unlock()
 		defer c.mu.Lock()
 		return c.Store.Open(ctx, name)
 	}
-	c.used += size
+	c.used += want.Bytes
 	ended := make(chan struct{})
 	c.loading[name] = ended
 	c.mu.Unlock()
-	copied, err := c.download(ctx, name, size, right)
+	copied, err := c.download(ctx, name, want)
 	c.mu.Lock()
 	delete(c.loading, name)
 	close(ended)
 	if err != nil {
-		c.used -= size
+		c.used -= want.Bytes
 		return nil, err
 	}
 	c.copies[name] = copied
@@ -274,39 +241,28 @@ func removeCopy(path string) {
 	_ = vfs.Remove(path + dataSuffix)
 }
 
-// download copies a file of size bytes into the folder. It fails with ErrDigest
-// if that is not right.
-func (c *Cached) download(ctx context.Context, name string, size int64, right func(note) bool) (_ *localCopy, err error) {
-	before, err := c.Store.Stat(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+// download copies a file into the folder. It fails with ErrDigest if its bytes are others.
+func (c *Cached) download(ctx context.Context, name string, want Digest) (_ *localCopy, err error) {
 	r, err := c.Store.Open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	if r.Size() != size {
-		return nil, fmt.Errorf("storage: open %s in %s: it has %d bytes, not %d: %w", name, c.URI(), r.Size(), size, ErrDigest)
+	if r.Size() != want.Bytes {
+		return nil, fmt.Errorf("storage: open %s in %s: it has %d bytes, not %d: %w", name, c.URI(), r.Size(), want.Bytes, ErrDigest)
 	}
-	copied := &localCopy{path: filepath.Join(c.dir, newAttempt()), note: note{Store: c.URI(), Name: name, Bytes: size}}
+	copied := &localCopy{path: filepath.Join(c.dir, newAttempt()), note: note{Store: c.URI(), Name: name, Digest: want}}
 	defer func() {
 		if err != nil {
 			removeCopy(copied.path)
 		}
 	}()
-	if copied.SHA256, err = copyFile(r, copied.path+dataSuffix); err != nil {
-		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(size), c.dir, missing(err))
-	}
-	after, err := c.Store.Stat(ctx, name)
+	sum, err := copyFile(r, copied.path+dataSuffix)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("storage: copying %s, %s, to cache %s: %w", name, mem.Bytes(want.Bytes), c.dir, missing(err))
 	}
-	if before.Version == after.Version {
-		copied.Version = before.Version
-	}
-	if !right(copied.note) {
-		return nil, fmt.Errorf("storage: open %s in %s: its SHA-256 is %s: %w", name, c.URI(), copied.SHA256, ErrDigest)
+	if sum != want.SHA256 {
+		return nil, fmt.Errorf("storage: open %s in %s: its SHA-256 is %s: %w", name, c.URI(), sum, ErrDigest)
 	}
 	text, err := json.Marshal(copied.note)
 	if err == nil {

@@ -48,6 +48,25 @@ func wantHolds(t *testing.T, c *storage.Cached, want ...string) {
 	}
 }
 
+func digestOf(data []byte) storage.Digest {
+	sum := sha256.Sum256(data)
+	return storage.Digest{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}
+}
+
+// readCopy reads a file with these bytes through a cache.
+func readCopy(t *testing.T, c *storage.Cached, name string, want []byte) {
+	t.Helper()
+	r, err := c.OpenDigest(context.Background(), name, digestOf(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got := make([]byte, len(want))
+	if _, err := r.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s has other bytes, %v", name, err)
+	}
+}
+
 // TestCachedDownloadsOnce: however many open a file at once, however often.
 func TestCachedDownloadsOnce(t *testing.T) {
 	remote := storage.NewCounting(storagetest.NewMem())
@@ -58,7 +77,7 @@ func TestCachedDownloadsOnce(t *testing.T) {
 		var g errgroup.Group
 		for range 8 {
 			g.Go(func() error {
-				r, err := c.Open(context.Background(), "f")
+				r, err := c.OpenDigest(context.Background(), "f", digestOf(data))
 				if err != nil {
 					return err
 				}
@@ -88,9 +107,10 @@ func TestCachedStaysWithinItsLimit(t *testing.T) {
 	storagetest.Write(t, remote, "large", random(3*cachedFile+1))
 	dir := t.TempDir()
 	c := newCached(t, remote, dir, 3*cachedFile)
+	file := random(cachedFile)
 	open := func(name string) storage.Reader {
 		t.Helper()
-		r, err := c.Open(context.Background(), name)
+		r, err := c.OpenDigest(context.Background(), name, digestOf(file))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,17 +118,15 @@ func TestCachedStaysWithinItsLimit(t *testing.T) {
 	}
 	inUse := open("a")
 	for _, name := range []string{"b", "c", "b"} {
-		storagetest.Read(t, c, name)
+		readCopy(t, c, name, file)
 	}
 	wantHolds(t, c, "a", "b", "c")
-	storagetest.Read(t, c, "d") // a is open and b was used after c
+	readCopy(t, c, "d", file) // a is open and b was used after c
 	wantHolds(t, c, "a", "b", "d")
-	storagetest.Read(t, c, "large")
+	readCopy(t, c, "large", random(3*cachedFile+1))
 	wantHolds(t, c, "a", "b", "d")
 	readers := []storage.Reader{inUse, open("b"), open("d")}
-	if got := storagetest.Read(t, c, "c"); !bytes.Equal(got, random(cachedFile)) {
-		t.Error("with every copy in use other bytes come back")
-	}
+	readCopy(t, c, "c", file) // with every copy in use
 	wantHolds(t, c, "a", "b", "d")
 	if got := folderBytes(t, dir); got > 3*cachedFile {
 		t.Errorf("copies take %d bytes, more than the limit", got)
@@ -120,7 +138,7 @@ func TestCachedStaysWithinItsLimit(t *testing.T) {
 		_ = r.Close() // must not count twice
 	}
 	for _, name := range []string{"c", "a", "b", "d", "c"} {
-		storagetest.Read(t, c, name)
+		readCopy(t, c, name, file)
 	}
 	wantHolds(t, c, "b", "c", "d")
 	if got := folderBytes(t, dir); got != 3*cachedFile {
@@ -133,9 +151,9 @@ func TestCachedStaysWithinItsLimit(t *testing.T) {
 func TestCachedIsNeverStale(t *testing.T) {
 	ctx := context.Background()
 	remote := storagetest.NewMem()
-	storagetest.Write(t, remote, "f", []byte("old"))
+	was := storagetest.Write(t, remote, "f", []byte("old"))
 	c := newCached(t, remote, t.TempDir(), 100)
-	old, err := c.Open(ctx, "f")
+	old, err := c.OpenDigest(ctx, "f", was)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,24 +162,20 @@ func TestCachedIsNeverStale(t *testing.T) {
 	if got := storagetest.Read(t, c, "f"); string(got) != "new" {
 		t.Errorf("got %q", got)
 	}
+	readCopy(t, c, "f", []byte("new"))
 	got := make([]byte, 3)
 	if _, err := old.ReadAt(got, 0); err != nil || string(got) != "old" {
 		t.Errorf("the open reader gives %q, %v", got, err)
 	}
-	storagetest.Write(t, c, "f", []byte("ours"))
-	if got := storagetest.Read(t, c, "f"); string(got) != "ours" {
-		t.Errorf("got %q", got)
-	}
-	if err := remote.Remove(ctx, "f"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Open(ctx, "f"); !errors.Is(err, storage.ErrNotExist) {
-		t.Errorf("a removed file: %v, want ErrNotExist", err)
-	}
+	ours := storagetest.Write(t, c, "f", []byte("ours"))
+	readCopy(t, c, "f", []byte("ours"))
 	if err := c.Remove(ctx, "f"); err != nil {
 		t.Error(err)
 	}
 	wantHolds(t, c)
+	if _, err := c.OpenDigest(ctx, "f", ours); !errors.Is(err, storage.ErrNotExist) {
+		t.Errorf("a removed file: %v, want ErrNotExist", err)
+	}
 }
 
 func TestCachedSurvivesRestarts(t *testing.T) {
@@ -180,10 +194,10 @@ func TestCachedSurvivesRestarts(t *testing.T) {
 		t.Errorf("a second cache in the folder: %v", err)
 	}
 	for _, name := range []string{"a", "b", "c", "cut", "unnoted", "garbled"} {
-		storagetest.Read(t, c, name)
+		readCopy(t, c, name, random(cachedFile))
 		time.Sleep(2 * time.Millisecond) // the folder remembers the order by time
 	}
-	storagetest.Read(t, c, "a")
+	readCopy(t, c, "a", random(cachedFile))
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,16 +211,12 @@ func TestCachedSurvivesRestarts(t *testing.T) {
 		t.Errorf("copies take %d bytes after damage, want 3 files", got)
 	}
 	for _, name := range []string{"a", "c"} {
-		if got := storagetest.Read(t, c, name); !bytes.Equal(got, random(cachedFile)) {
-			t.Errorf("%s has other bytes", name)
-		}
+		readCopy(t, c, name, random(cachedFile))
 	}
 	if got := remote.BytesRead() - before; got != 0 {
 		t.Errorf("%d bytes were read from the store again", got)
 	}
-	if got := storagetest.Read(t, c, "b"); !bytes.Equal(got, random(cachedFile+1)) {
-		t.Error("b, replaced since, is stale")
-	}
+	readCopy(t, c, "b", random(cachedFile+1)) // replaced since
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -285,8 +295,7 @@ func TestCachedOpenDigest(t *testing.T) {
 	if got, err := open(c, want); err != nil || string(got) != "bytes" {
 		t.Errorf("the copy of the right bytes gives %q, %v", got, err)
 	}
-	sum := sha256.Sum256([]byte("other"))
-	other := storage.Digest{Bytes: 5, SHA256: hex.EncodeToString(sum[:])}
+	other := digestOf([]byte("other"))
 	longer := storage.Digest{Bytes: 6, SHA256: want.SHA256}
 	for _, d := range []storage.Digest{other, longer, want} {
 		if _, err := open(c, d); !errors.Is(err, storage.ErrDigest) || !strings.Contains(err.Error(), "f") {
@@ -305,10 +314,10 @@ func TestCachedFailsCleanly(t *testing.T) {
 		dir := t.TempDir()
 		faulty := storagetest.NewFaulty(mem, at)
 		c := newCached(t, faulty, dir, cachedFile)
-		r, err := c.Open(context.Background(), "f")
+		r, err := c.OpenDigest(context.Background(), "f", digestOf(random(cachedFile)))
 		if err == nil {
 			_ = r.Close()
-			if at <= 4 {
+			if at <= 2 {
 				t.Errorf("only %d operations", faulty.Ops())
 			}
 			return
@@ -319,7 +328,7 @@ func TestCachedFailsCleanly(t *testing.T) {
 		if left := folderBytes(t, dir); left != 0 {
 			t.Errorf("failure %d leaves %d bytes", at, left)
 		}
-		storagetest.Read(t, c, "f")
+		readCopy(t, c, "f", random(cachedFile))
 		wantHolds(t, c, "f") // so its space was free
 	}
 }
@@ -340,9 +349,7 @@ func TestCachedCopiesFromS3(t *testing.T) {
 		return choose(r)
 	})
 	c := newCached(t, openBucket(t, u, "p"), t.TempDir(), 10<<20)
-	if got := storagetest.Read(t, c, "f"); !bytes.Equal(got, data) {
-		t.Error("other bytes come back")
-	}
+	readCopy(t, c, "f", data)
 	before := ranges
 	r, err := storage.OpenDigest(context.Background(), c, "f", digest)
 	if err != nil {

@@ -62,11 +62,6 @@ func (c *Counting) OpenDigest(ctx context.Context, name string, want Digest) (Re
 	return c.countReads(OpenDigest(ctx, c.Store, name, want))
 }
 
-// OpenOnce is Open for a file that is read once, or in part.
-func (c *Counting) OpenOnce(ctx context.Context, name string) (Reader, error) {
-	return c.countReads(OpenOnce(ctx, c.Store, name))
-}
-
 func (c *Counting) countReads(r Reader, err error) (Reader, error) {
 	if err != nil {
 		return nil, err

@@ -16,8 +16,8 @@
 // [vfs.PublishNew] stands in place of the rename, which would replace. [Bucket] is a
 // prefix of a bucket of S3: an attempt is an upload, which the server publishes at its end, under the condition
 // If-None-Match if the file must be new. [Counting] counts the bytes
-// that pass. [Cached] keeps whole files of a remote store in a local folder;
-// [OpenDigest] lets a catalogue say which bytes it expects, so that a copy is
+// that pass. [Cached] keeps whole files of a remote store in a local folder: those
+// that are opened with [OpenDigest], by which a catalogue says which bytes it expects, so that a copy is
 // used without a question to the store. [OpenURI] opens a folder or a bucket.
 // Package storagetest has the contract as tests, a store in memory, and one that fails an operation.
 //
@@ -37,8 +37,7 @@
 // its own file for another's, even when two attempts have the same bytes.
 //
 // A copy of Cached is the file N.ndls-copy and the note N.ndls-copy.json, written
-// last, with the store, name, size, version and SHA-256. [Cached.Open] asks the
-// store for the version and uses the copy if it is the same. Copies that nobody
+// last, with the store, name, size and SHA-256. Copies that nobody
 // has open are dropped, the longest unused first, until a new one fits.
 //
 // # Memory

@@ -304,13 +304,7 @@ func (l *Local) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("storage: stat %s in %s: %w", name, l.dir, missing(err))
 	}
-	return Info{Name: name, Size: st.Size(), Version: version(st)}, nil
-}
-
-// version tells a file from the one that replaces it: a new inode, or the same
-// number again at a later time.
-func version(st fs.FileInfo) string {
-	return fmt.Sprintf("%d-%d", vfs.Inode(st), st.ModTime().UnixNano())
+	return Info{Name: name, Size: st.Size()}, nil
 }
 
 // List implements Store.

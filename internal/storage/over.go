@@ -27,11 +27,6 @@ func (o *Over) OpenDigest(ctx context.Context, name string, want Digest) (Reader
 	return either(func(s Store) (Reader, error) { return OpenDigest(ctx, s, name, want) }, o)
 }
 
-// OpenOnce is Open for a file that is read once, or in part.
-func (o *Over) OpenOnce(ctx context.Context, name string) (Reader, error) {
-	return either(func(s Store) (Reader, error) { return OpenOnce(ctx, s, name) }, o)
-}
-
 // Stat implements Store.
 func (o *Over) Stat(ctx context.Context, name string) (Info, error) {
 	return either(func(s Store) (Info, error) { return s.Stat(ctx, name) }, o)

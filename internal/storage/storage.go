@@ -59,15 +59,12 @@ type Info struct {
 	Size int64
 	// Attempt is true for an unfinished or abandoned write.
 	Attempt bool
-	// Version changes when the file is replaced by other bytes. Only Stat sets
-	// it; it is empty where the store cannot tell.
-	Version string
 }
 
 // Digest holds what Commit knows about the bytes it made visible.
 type Digest struct {
-	Bytes  int64
-	SHA256 string // lower-case hex
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"` // lower-case hex
 }
 
 // Writer is one attempt at a file. Exactly one of Commit and Abort ends it;
@@ -92,17 +89,6 @@ func OpenDigest(ctx context.Context, s Store, name string, want Digest) (Reader,
 		OpenDigest(ctx context.Context, name string, want Digest) (Reader, error)
 	}); ok {
 		return keeper.OpenDigest(ctx, name, want)
-	}
-	return s.Open(ctx, name)
-}
-
-// OpenOnce opens a file that is read once, or in part: a store that keeps copies
-// keeps none of it, and its bytes are not checked.
-func OpenOnce(ctx context.Context, s Store, name string) (Reader, error) {
-	if keeper, ok := s.(interface {
-		OpenOnce(ctx context.Context, name string) (Reader, error)
-	}); ok {
-		return keeper.OpenOnce(ctx, name)
 	}
 	return s.Open(ctx, name)
 }
@@ -138,8 +124,9 @@ type Reader interface {
 	Size() int64
 }
 
-// Versioned is a Reader that knows the version of the file that it reads, as Info has it.
+// Versioned is a Reader that knows the version of the file that it reads.
 type Versioned interface {
 	Reader
+	// Version differs between a file and one that replaces it by other bytes.
 	Version() string
 }

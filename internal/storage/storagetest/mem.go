@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -21,14 +20,13 @@ import (
 type Mem struct {
 	mu       sync.Mutex
 	files    map[string][]byte
-	versions map[string]int // serial of the commit, by name
 	attempts map[string]*memWriter
 	serial   int
 }
 
 // NewMem returns an empty store.
 func NewMem() *Mem {
-	return &Mem{files: map[string][]byte{}, versions: map[string]int{}, attempts: map[string]*memWriter{}}
+	return &Mem{files: map[string][]byte{}, attempts: map[string]*memWriter{}}
 }
 
 // URI implements Store.
@@ -42,7 +40,7 @@ func (m *Mem) CrashClone() *Mem {
 	c := NewMem()
 	c.serial = m.serial
 	for name, data := range m.files {
-		c.files[name], c.versions[name] = slices.Clone(data), m.versions[name]
+		c.files[name] = slices.Clone(data)
 	}
 	for name, w := range m.attempts {
 		kept := &memWriter{store: c, name: w.name, attempt: name, done: true}
@@ -61,14 +59,8 @@ func (m *Mem) Corrupt(name string, change func([]byte) []byte) error {
 	if !ok {
 		return fmt.Errorf("storage: corrupt %s: %w", name, storage.ErrNotExist)
 	}
-	m.put(name, change(slices.Clone(data)))
+	m.files[name] = change(slices.Clone(data))
 	return nil
-}
-
-// put gives a file new bytes; mu is held.
-func (m *Mem) put(name string, data []byte) {
-	m.serial++
-	m.files[name], m.versions[name] = data, m.serial
 }
 
 // FlipByte inverts one byte of a committed file.
@@ -140,7 +132,7 @@ func (w *memWriter) Commit(ctx context.Context) (storage.Digest, error) {
 		return storage.Digest{}, fmt.Errorf("storage: commit %s: %w", w.name, storage.ErrExist)
 	}
 	data := w.buf.Bytes()
-	w.store.put(w.name, data)
+	w.store.files[w.name] = data
 	sum := sha256.Sum256(data)
 	return storage.Digest{Bytes: int64(len(data)), SHA256: hex.EncodeToString(sum[:])}, nil
 }
@@ -186,7 +178,7 @@ func (m *Mem) Stat(ctx context.Context, name string) (storage.Info, error) {
 	if !ok {
 		return storage.Info{}, fmt.Errorf("storage: stat %s: %w", name, storage.ErrNotExist)
 	}
-	return storage.Info{Name: name, Size: int64(len(data)), Version: strconv.Itoa(m.versions[name])}, nil
+	return storage.Info{Name: name, Size: int64(len(data))}, nil
 }
 
 // List implements Store.
@@ -216,7 +208,6 @@ func (m *Mem) Remove(ctx context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.files, name)
-	delete(m.versions, name)
 	if w, ok := m.attempts[name]; ok {
 		w.done = true
 		delete(m.attempts, name)

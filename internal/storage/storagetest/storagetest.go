@@ -34,7 +34,6 @@ func run(t *testing.T, open func(t *testing.T) storage.Store, remote bool) {
 		"uncommitted is invisible": func(t *testing.T, s storage.Store) { uncommittedIsInvisible(t, s, remote) },
 		"abort leaves nothing":     abortLeavesNothing,
 		"replace is atomic":        func(t *testing.T, s storage.Store) { replaceIsAtomic(t, s, remote) },
-		"versions":                 versions,
 		"create new":               createNew,
 		"create new races":         createNewRaces,
 		"sizes and offsets":        sizesAndOffsets,
@@ -130,7 +129,6 @@ func commitPublishes(t *testing.T, s storage.Store) {
 		t.Errorf("read %q, want %q", got, data)
 	}
 	info, err := s.Stat(context.Background(), "a/b/file")
-	info.Version = ""
 	if want := (storage.Info{Name: "a/b/file", Size: 10}); err != nil || info != want {
 		t.Errorf("stat %+v, %v, want %+v", info, err, want)
 	}
@@ -209,25 +207,6 @@ func replaceIsAtomic(t *testing.T, s storage.Store, remote bool) {
 	_, err = old.ReadAt(got, 0)
 	if failed := err != nil && err != io.EOF; failed && !remote || !failed && string(got) != "old" {
 		t.Errorf("open reader sees %q, %v, want the old bytes", got, err)
-	}
-}
-
-func versions(t *testing.T, s storage.Store) {
-	stat := func(name string) string {
-		info, err := s.Stat(context.Background(), name)
-		if err != nil || info.Version == "" {
-			t.Fatalf("stat gives %+v, %v, want a version", info, err)
-		}
-		return info.Version
-	}
-	Write(t, s, "f", []byte("one"))
-	before := stat("f")
-	if again := stat("f"); again != before {
-		t.Errorf("version goes from %q to %q by itself", before, again)
-	}
-	Write(t, s, "f", []byte("two"))
-	if after := stat("f"); after == before {
-		t.Errorf("version %q stays with other bytes", after)
 	}
 }
 
