@@ -116,7 +116,7 @@ func TestManualPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{".SH NAME\nndls\\-run", ".SH SYNOPSIS", ".SS DATASET URIS", `\fB\-\-epsilon\fR \fIfloat\fR`, "(default 0.03)", ".SH ENVIRONMENT", ".SH EXIT STATUS", "ndls\\-datasets(7)"} {
+	for _, want := range []string{".SH NAME\nndls\\-run", ".SH USAGE", ".SH DATASET URIS", `\fB\-\-epsilon\fR float`, "(default 0.03)", ".SH ENVIRONMENT", ".SH EXIT STATUS", "ndls\\-datasets(7)"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("ndls-run.1 has no %q", want)
 		}

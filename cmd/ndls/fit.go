@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 	"unicode/utf8"
-
-	"ndls/cmd/ndls/man"
 )
 
 // fold breaks a line that is longer than so many columns at blanks, and indents what follows. A command that the user
@@ -297,7 +296,7 @@ func paragraphs(text string, columns int) string {
 	}
 	for _, line := range strings.Split(text, "\n") {
 		switch {
-		case strings.TrimSpace(line) == "" || man.IsHeading(line):
+		case strings.TrimSpace(line) == "" || isHeading(line):
 			end()
 			out.WriteString(line + "\n")
 		case strings.HasPrefix(line, " "):
@@ -309,6 +308,20 @@ func paragraphs(text string, columns int) string {
 	}
 	end()
 	return out.String()
+}
+
+// isHeading reports whether a line is a heading: capitals and spaces.
+func isHeading(l string) bool {
+	letters := 0
+	for _, r := range l {
+		switch {
+		case unicode.IsUpper(r):
+			letters++
+		case r != ' ':
+			return false
+		}
+	}
+	return letters > 2 && !strings.HasPrefix(l, " ")
 }
 
 // markdown returns a text in Markdown with lines of so many columns. Paragraphs and items of lists are folded anew; code

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"ndls"
-	"ndls/cmd/ndls/man"
 	"ndls/internal/vfs"
 )
 
@@ -27,14 +25,20 @@ ndls-datasets.7. make install puts them where man finds them.`,
 			if err := os.MkdirAll(out, 0o777); err != nil {
 				return fmt.Errorf("--out: %w", err)
 			}
-			pages := manPages(cmd.Root())
-			for _, p := range pages {
-				var text bytes.Buffer
-				if err := p.Write(&text); err != nil {
-					return err
+			pages := map[string][]byte{} // by name
+			root := cmd.Root()
+			visitCommands(root, func(cmd *cobra.Command) {
+				topic := cmd.IsAdditionalHelpTopicCommand() && cmd.Parent() == root // its parts are on the same page
+				if topic || cmd.IsAvailableCommand() || cmd == root {
+					section := commandSection
+					if topic {
+						section = topicSection
+					}
+					pages[fmt.Sprintf("%s.%d", pageName(cmd), section)] = manPage(cmd, section)
 				}
-				name := fmt.Sprintf("%s.%d", p.Name, p.Section)
-				if err := vfs.ReplaceFile(filepath.Join(out, name), text.Bytes(), 0o666); err != nil {
+			})
+			for name, text := range pages {
+				if err := vfs.ReplaceFile(filepath.Join(out, name), text, 0o666); err != nil {
 					return fmt.Errorf("--out: %w", err)
 				}
 			}
@@ -51,93 +55,39 @@ const (
 	topicSection   = 7
 )
 
-// manPages returns the pages of a command and of all below it.
-func manPages(root *cobra.Command) (pages []man.Page) {
-	visitCommands(root, func(cmd *cobra.Command) {
-		switch {
-		case cmd.IsAdditionalHelpTopicCommand():
-			if cmd.Parent() == root { // its parts are on the same page
-				pages = append(pages, topicPage(cmd))
-			}
-		case cmd.IsAvailableCommand() || cmd == root:
-			pages = append(pages, commandPage(cmd))
-		}
-	})
-	return pages
-}
-
-// pageName is the name of the page of a command.
+// pageName returns the name of the page of a command.
 func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// reference is a command as other pages name it.
-func reference(cmd *cobra.Command) string {
-	section := commandSection
-	if cmd.IsAdditionalHelpTopicCommand() {
-		section = topicSection
-	}
-	return fmt.Sprintf("%s(%d)", pageName(cmd), section)
-}
+// roff escapes text for a page.
+var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, `"`, `\(dq`)
 
-// topicPage is the page of what the help says beside verbs. It is in Markdown, and stays as it is.
-func topicPage(cmd *cobra.Command) man.Page {
-	lines := strings.Split(strings.TrimSpace(cmd.Long), "\n")
-	for i, l := range lines {
-		if l != "" {
-			lines[i] = " " + l
-		}
-	}
-	return man.Page{
-		Name: pageName(cmd), Section: topicSection, Title: cmd.Short, Source: "ndls " + ndls.Version,
-		Description: strings.Join(lines, "\n"), SeeAlso: []string{reference(cmd.Root())},
-	}
-}
+// optionName finds the name of an option at the beginning of a line of the help, as roff escapes it.
+var optionName = regexp.MustCompile(`^( +)((?:\\-\w, )?\\-\\-[\w\\-]+)`)
 
-func commandPage(cmd *cobra.Command) man.Page {
-	p := man.Page{
-		Name: pageName(cmd), Section: commandSection, Title: cmd.Short, Source: "ndls " + ndls.Version,
-		Synopsis: cmd.UseLine(), Description: cmd.Long, Examples: cmd.Example,
-	}
-	for _, g := range commandGroups(cmd) {
-		part := man.Part{Heading: g.heading}
-		for _, c := range g.commands {
-			part.Items = append(part.Items, man.Item{Word: reference(c), Text: c.Short})
+// manPage returns what the help of a command says in the macros of man(7): line by line, with headings and options in bold.
+func manPage(cmd *cobra.Command, section int) []byte {
+	var help, page bytes.Buffer
+	cmd.SetOut(&help)
+	cmd.HelpFunc()(cmd, nil)
+	cmd.SetOut(nil)
+	const asIs = ".nf\n.in 0\n"
+	fmt.Fprintf(&page, ".TH %s %d \"\" \"ndls %s\" \"Manual of ndls\"\n", roff.Replace(strings.ToUpper(pageName(cmd))), section, roff.Replace(ndls.Version))
+	fmt.Fprintf(&page, ".SH NAME\n%s \\- %s\n.SH DESCRIPTION\n%s", roff.Replace(pageName(cmd)), roff.Replace(cmd.Short), asIs)
+	for text := range strings.Lines(help.String()) {
+		line := roff.Replace(text)
+		heading, _, _ := strings.Cut(strings.TrimSpace(text), ":")
+		switch {
+		case !strings.HasPrefix(text, " ") && isHeading(heading):
+			line = ".SH " + line + asIs
+		case strings.HasPrefix(line, "."), strings.HasPrefix(line, "'"): // which would be a request
+			line = `\&` + line
+		default:
+			line = optionName.ReplaceAllString(line, `$1\fB$2\fR`)
 		}
-		p.Commands = append(p.Commands, part)
+		page.WriteString(line)
 	}
-	for _, g := range optionGroups(cmd) {
-		group := man.Group{Heading: g.heading}
-		if g.heading == groupVerb { // the section is called so
-			if group.Heading = ""; len(p.Groups) > 0 {
-				group.Heading = "OF THIS COMMAND"
-			}
-		}
-		g.set.VisitAll(func(f *pflag.Flag) { group.Options = append(group.Options, manOption(f)) })
-		p.Groups = append(p.Groups, group)
+	if cmd.HasParent() {
+		fmt.Fprintf(&page, ".SH SEE ALSO\nndls(%d), ndls\\-datasets(%d)\n", commandSection, topicSection)
 	}
-	p.Parts = []man.Part{{Heading: "ENVIRONMENT", Text: strings.ReplaceAll(aboutVariables, "  ", "")}}
-	statuses := man.Part{Heading: "EXIT STATUS"}
-	for _, x := range ndls.Exits {
-		statuses.Items = append(statuses.Items, man.Item{Word: strconv.Itoa(x.Status), Text: x.Meaning})
-	}
-	p.Parts = append(p.Parts, statuses)
-	if parent := cmd.Parent(); parent != nil {
-		p.SeeAlso = append(p.SeeAlso, reference(parent))
-	}
-	if cmd.Flags().Lookup("dataset") != nil {
-		if topic, _, err := cmd.Root().Find([]string{"datasets"}); err == nil {
-			p.SeeAlso = append(p.SeeAlso, reference(topic))
-		}
-	}
-	return p
-}
-
-// manOption is an option with its default.
-func manOption(f *pflag.Flag) man.Option {
-	value, text := pflag.UnquoteUsage(f)
-	switch f.DefValue {
-	case "", "0", "0s", "false", "[]":
-	default:
-		text += fmt.Sprintf(" (default %s)", f.DefValue)
-	}
-	return man.Option{Name: f.Name, Value: value, Text: text}
+	return page.Bytes()
 }
