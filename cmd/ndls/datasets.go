@@ -22,7 +22,7 @@ func datasetsTopic() *cobra.Command {
 	topic.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		w, text := cmd.OutOrStdout(), cmd.Long
 		if columns(w) != nil {
-			text = markdown(text, helpColumns(w))
+			text = paragraphs(text, helpColumns(w))
 		}
 		fmt.Fprint(w, text)
 	})

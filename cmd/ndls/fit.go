@@ -281,29 +281,34 @@ func helpColumns(w io.Writer) int {
 	return defaultColumns
 }
 
-// paragraphs returns text with lines of so many columns: lines that follow each other are one paragraph, but for
-// headings and lines that are indented.
+// paragraphs returns a text, of the help or in Markdown, with lines of so many columns. Lines that follow each other are one paragraph, or
+// one item of a list; headings, code, tables and lines that are indented stay as they are, as far as they fit.
 func paragraphs(text string, columns int) string {
 	var out strings.Builder
+	head := ""
 	var open []string
 	end := func() {
 		if len(open) > 0 {
-			for _, l := range hanging("", 0, strings.Join(open, " "), columns) {
-				out.WriteString(l + "\n")
-			}
+			out.WriteString(strings.Join(hanging(head, len(head), strings.Join(open, " "), columns), "\n") + "\n")
 		}
-		open = nil
+		head, open = "", nil
 	}
-	for _, line := range strings.Split(text, "\n") {
+	code := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		fence := strings.HasPrefix(line, "```")
+		code = code != fence
+		indented := strings.HasPrefix(line, " ") && (head == "" || strings.HasPrefix(line, "    "))
 		switch {
-		case strings.TrimSpace(line) == "" || isHeading(line):
-			end()
-			out.WriteString(line + "\n")
-		case strings.HasPrefix(line, " "):
+		case code || fence || indented || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") || isHeading(line) ||
+			strings.TrimSpace(line) == "":
 			end()
 			out.WriteString(strings.Join(fold(line, columns), "\n") + "\n")
+		case strings.HasPrefix(line, "- "):
+			end()
+			head, open = "- ", []string{line[2:]}
 		default:
-			open = append(open, line)
+			open = append(open, strings.TrimSpace(line))
 		}
 	}
 	end()
@@ -322,41 +327,6 @@ func isHeading(l string) bool {
 		}
 	}
 	return letters > 2 && !strings.HasPrefix(l, " ")
-}
-
-// markdown returns a text in Markdown with lines of so many columns. Paragraphs and items of lists are folded anew; code
-// and tables stay as they are, as far as they fit.
-func markdown(text string, columns int) string {
-	var out strings.Builder
-	head, indent := "", 0
-	var open []string
-	end := func() {
-		if len(open) > 0 {
-			for _, l := range hanging(head, indent, strings.Join(open, " "), columns) {
-				out.WriteString(l + "\n")
-			}
-		}
-		head, indent, open = "", 0, nil
-	}
-	code := false
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		fence := strings.HasPrefix(line, "```")
-		code = code != fence
-		switch {
-		case code || fence || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") ||
-			strings.TrimSpace(line) == "":
-			end()
-			out.WriteString(strings.Join(fold(line, columns), "\n") + "\n")
-		case strings.HasPrefix(line, "- "):
-			end()
-			head, indent, open = "- ", 2, []string{line[2:]}
-		default:
-			open = append(open, strings.TrimSpace(line))
-		}
-	}
-	end()
-	return out.String()
 }
 
 // hanging returns lines of which the first begins with a head, and the others are indented.
