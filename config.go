@@ -15,7 +15,6 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/rundir"
-	"ndls/placement"
 	"ndls/plan"
 	"ndls/report"
 	"ndls/shards"
@@ -345,12 +344,4 @@ func (r Resources) control(dir string) (c control.Resources, err error) {
 	}
 	c.Memory, err = r.memory()
 	return c, err
-}
-
-// parseParallel reads how workers share stages.
-func parseParallel(text string) (placement.Parallel, error) {
-	if text == "" {
-		return placement.Auto, nil
-	}
-	return placement.ParseParallel(text)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -20,6 +19,7 @@ import (
 	"ndls/internal/direct"
 	"ndls/internal/failure"
 	"ndls/internal/rundir"
+	"ndls/placement"
 	"ndls/plan"
 	"ndls/stage"
 	"ndls/stage/models"
@@ -215,8 +215,8 @@ func Plan(ctx context.Context, c PlanConfig) (_ Forecast, err error) {
 	if err != nil {
 		return Forecast{}, err
 	}
-	parallel, err := parseParallel(c.Parallel)
-	if err := errors.Join(err, parallel.CheckGroupSize(c.GroupSize)); err != nil {
+	parallel, err := placement.ParseParallel(c.Parallel, c.GroupSize)
+	if err != nil {
 		return Forecast{}, err
 	}
 	counts, err := c.counts(ctx, opts)

@@ -19,6 +19,7 @@ import (
 	"ndls/internal/failure"
 	"ndls/internal/mem"
 	"ndls/internal/supervise"
+	"ndls/placement"
 )
 
 // processes runs the stages with worker processes on this host, which share the
@@ -28,7 +29,7 @@ func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := j.checkParallel(); err != nil {
+	if _, err := placement.ParseParallel(j.Parallel, j.GroupSize); err != nil {
 		return nil, err
 	}
 	// The coordinator computes nothing; it has what every process of Go takes.
@@ -57,9 +58,6 @@ func (j job) processes(ctx context.Context, onlooker onlooker) (*Directory, erro
 	}
 	defer r.close()
 	r.onlooker = onlooker
-	if err := r.share(j.Workers.Processes); err != nil {
-		return nil, err
-	}
 	each := j.Resources
 	each.Memory, each.Threads = share, max(threads(each.Threads)/j.Workers.Processes, 1)
 	r.work.Resources.Memory, r.work.Resources.Threads, r.work.Resources.BlockColumns = share, each.Threads, each.BlockColumns

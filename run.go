@@ -23,6 +23,7 @@ import (
 	"ndls/internal/vfs"
 	"ndls/machine"
 	"ndls/partition"
+	"ndls/placement"
 	"ndls/shards"
 	"ndls/stage"
 	"ndls/stage/imports"
@@ -66,7 +67,7 @@ func (j job) run(ctx context.Context, onlooker onlooker) (*Directory, error) {
 	case c.GroupSize != 0:
 		return nil, failure.Of(ErrOption, "--group-size says how workers share stages: give --workers, too")
 	case c.Parallel != "":
-		if _, err := parseParallel(c.Parallel); err != nil {
+		if _, err := placement.ParseParallel(c.Parallel, 0); err != nil {
 			return nil, err
 		}
 		return nil, failure.Of(ErrOption, "--parallel %s says how workers share stages: give --workers, too", c.Parallel)
@@ -130,6 +131,10 @@ func (r *session) directory(rec *coordinator.Record) *Directory {
 func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err error) {
 	// What can be wrong about the options is found before anything is made.
 	resources, err := j.Resources.control(j.Run)
+	if err != nil {
+		return nil, err
+	}
+	parallel, err := placement.ParseParallel(j.Parallel, j.GroupSize)
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +237,9 @@ func (j job) begin(ctx context.Context, o coordinator.Options) (_ *session, err 
 		Versions: Versions(), Host: machine.Host(), Log: j.Log,
 		Standing: standing, Lonely: o.Alone && !rundir.Remote(j.Run), Local: !rundir.Remote(j.Run),
 	}
-	if o.Alone {
+	if !o.Alone {
+		r.work.Workers, r.work.Parallel, r.work.GroupSize = o.Workers, parallel, j.GroupSize
+	} else {
 		r.work.Measure = func(ctx context.Context) (control.Speeds, error) {
 			speeds, err := measure(ctx, resources)
 			if err == nil {
@@ -363,23 +370,4 @@ func (j job) identity(ctx context.Context, base Options) (_ string, c estimate.C
 		dropEdges(plan, &c)
 	}
 	return ds.Info().Identity, c, err
-}
-
-// share sets how workers share stages.
-func (r *session) share(workers int) (err error) {
-	if r.work.Parallel, err = parseParallel(r.Parallel); err != nil {
-		return err
-	}
-	r.work.Workers, r.work.GroupSize = workers, r.GroupSize
-	return r.work.Parallel.CheckGroupSize(r.GroupSize)
-}
-
-// checkParallel refuses a way to share stages that there is not, before the run directory
-// is opened.
-func (j job) checkParallel() error {
-	p, err := parseParallel(j.Parallel)
-	if err != nil {
-		return err
-	}
-	return p.CheckGroupSize(j.GroupSize)
 }

@@ -104,9 +104,6 @@ func Serve(ctx context.Context, c Config, s ServeConfig) (_ *Directory, err erro
 
 // lead does the work of Serve.
 func (j job) lead(ctx context.Context, onlooker onlooker, s ServeConfig, security *rpc.Security) (*Directory, error) {
-	if err := j.checkParallel(); err != nil {
-		return nil, err
-	}
 	s.Workers = max(s.Workers, 1)
 	r, err := j.begin(ctx, coordinator.Options{Lease: s.Lease, Checkpoint: s.Checkpoint, Workers: s.Workers, Log: j.Log})
 	if err != nil {
@@ -114,9 +111,6 @@ func (j job) lead(ctx context.Context, onlooker onlooker, s ServeConfig, securit
 	}
 	defer r.close()
 	r.onlooker = onlooker
-	if err := r.share(s.Workers); err != nil {
-		return nil, err
-	}
 	rec, err := r.serve(ctx, s, security, nil)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 package placement
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 
 	"ndls/estimate"
@@ -26,12 +26,19 @@ const (
 	Grid Parallel = "grid"
 )
 
-// ParseParallel reads the value of an option.
-func ParseParallel(text string) (Parallel, error) {
-	if p := Parallel(text); slices.Contains([]Parallel{Auto, Columns, Intervals, Grid}, p) {
-		return p, nil
+// ParseParallel reads the value of an option, which is Auto if it is left out, and refuses sizes of groups that are impossible in this way.
+// Size 0 lets the plan choose.
+func ParseParallel(text string, size int) (Parallel, error) {
+	p := cmp.Or(Parallel(text), Auto)
+	switch {
+	case !slices.Contains([]Parallel{Auto, Columns, Intervals, Grid}, p):
+		return "", failure.Of(failure.ErrOption, "placement: --parallel %q is none of auto, columns, intervals, grid", text)
+	case size < 0:
+		return "", failure.Of(failure.ErrOption, "--group-size %d is negative", size)
+	case size > 0 && p != Grid:
+		return "", failure.Of(failure.ErrOption, "--group-size %d applies only to --parallel grid, not to --parallel %s", size, p)
 	}
-	return "", fmt.Errorf("placement: --parallel %q is none of auto, columns, intervals, grid: %w", text, failure.ErrOption)
+	return p, nil
 }
 
 // Figures returns the figures of stages that so many workers with the resources r share in this way. Groups of a grid have the given size;
@@ -58,15 +65,4 @@ func (p Parallel) sizes(size, workers int) (list []int) {
 		list = append(list, n)
 	}
 	return append(list, workers)
-}
-
-// CheckGroupSize refuses sizes of groups that are impossible in this way; 0 lets the plan choose.
-func (p Parallel) CheckGroupSize(size int) error {
-	switch {
-	case size < 0:
-		return fmt.Errorf("--group-size %d is negative: %w", size, failure.ErrOption)
-	case size > 0 && p != Grid:
-		return fmt.Errorf("--group-size %d applies only to --parallel grid, not to --parallel %s: %w", size, p, failure.ErrOption)
-	}
-	return nil
 }
