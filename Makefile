@@ -190,7 +190,7 @@ s3-server: ## pinned S3 server for tests in .tools/bin; takes minutes
 lint: tools ## the linters and the format of .golangci.yaml, go vet of what other build tags add, and whether make mutants fits the code
 	@$(TOOLS)/bin/golangci-lint fmt --diff || { echo "run .tools/bin/golangci-lint fmt"; exit 1; }
 	$(GO) vet -tags=$(TAGS),noasm $(TWINS)
-	$(GO) vet -tags=$(TAGS),small,hooks . ./internal/packed
+	$(GO) vet -tags=$(TAGS),small,hooks . ./internal/control/rpc ./internal/packed
 	$(GO) vet -tags=$(TAGS),invariants ./internal/invariants
 	cd bench && $(GO) vet -tags=$(TAGS),noasm ./pass
 	$(TOOLS)/bin/golangci-lint run

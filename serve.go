@@ -124,10 +124,6 @@ func (j job) lead(ctx context.Context, onlooker onlooker, s ServeConfig, securit
 func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Security,
 	beside func(ctx context.Context, address string) error,
 ) (rec *coordinator.Record, err error) {
-	hooked, err := withHooks(r.scheduler)
-	if err != nil {
-		return nil, err
-	}
 	listener, err := net.Listen("tcp", orLoopback(s.Listen))
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -164,8 +160,7 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 			return err
 		})
 	}
-	service := &served{hooked, r.scheduler}
-	start(func() error { return rpc.Serve(serving, listener, service, security) })
+	start(func() error { return rpc.Serve(serving, listener, &served{r.scheduler}, security) })
 	defer r.watched(serving)()
 	r.work.Tasks = &announced{
 		Scheduler: r.scheduler, store: r.store,
@@ -190,6 +185,12 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	}
 	return rec, err
 }
+
+// served is a scheduler as workers and ndls status see it from elsewhere.
+type served struct{ *coordinator.Scheduler }
+
+// Status implements rpc.Statuser.
+func (s *served) Status(context.Context) ([]byte, error) { return json.Marshal(s.Scheduler.Status()) }
 
 // announced is a scheduler that says where it is once there is work: by then the
 // run directory is known to be one.

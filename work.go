@@ -130,11 +130,7 @@ func Work(ctx context.Context, c WorkConfig) (err error) {
 		return err
 	}
 	defer client.Close()
-	service, err := withHooks(client)
-	if err != nil {
-		return err
-	}
-	err = worker.Serve(serving, service, storage.NewCounting(copies), worker.Options{
+	err = worker.Serve(serving, client, storage.NewCounting(copies), worker.Options{
 		Hello:     control.Hello{Worker: name, Version: build(), Blocks: at, Holds: holds(copies)},
 		Blocks:    shared,
 		Resources: resources,

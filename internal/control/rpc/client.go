@@ -162,6 +162,7 @@ func call[R any](ctx context.Context, c *Client, name string, patience time.Dura
 	if err != nil {
 		return result, fmt.Errorf("rpc: %s: %w", name, err)
 	}
+	pass(name)
 	err = c.try(ctx, name, patience, func(ctx context.Context, o ...grpc.CallOption) error {
 		text, err := ask(ctx, c.conn, name, text, o...)
 		if err != nil {
@@ -177,6 +178,9 @@ func call[R any](ctx context.Context, c *Client, name string, patience time.Dura
 		result = a.Result
 		return nil
 	})
+	if err == nil {
+		pass(name + "-done")
+	}
 	return result, err
 }
 

@@ -160,12 +160,15 @@ func method[A, R any](call string, do func(s *server, ctx context.Context, argum
 			return status.Errorf(codes.InvalidArgument, "a message that makes no sense: %v", err)
 		}
 		var a answer[R]
+		pass(call)
 		a.Result, err = do(s, stream.Context(), argument)
 		if own, ok := errors.AsType[refusing](err); ok {
 			return own
 		}
 		if err != nil {
 			a.Failed = &failed{err.Error(), control.KindNames(err)}
+		} else {
+			pass(call + "-done")
 		}
 		if text, err = json.Marshal(a); err != nil {
 			return err
