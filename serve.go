@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ndls/coordinator"
-	"ndls/internal/control"
 	"ndls/internal/control/address"
 	"ndls/internal/control/member"
 	"ndls/internal/control/rpc"
@@ -162,9 +161,13 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 	}
 	start(func() error { return rpc.Serve(serving, listener, &served{r.scheduler}, security) })
 	defer r.watched(serving)()
-	r.work.Tasks = &announced{
-		Scheduler: r.scheduler, store: r.store,
-		at: address.Address{RPC: where, Gossip: group.Address(), Started: time.Now().UTC()},
+	at, begun := address.Address{RPC: where, Gossip: group.Address(), Started: time.Now().UTC()}, false
+	r.work.Begin = func(ctx context.Context) (err error) {
+		if !begun {
+			err = at.Write(ctx, r.store)
+			begun = err == nil
+		}
+		return err
 	}
 	defer func() { _ = r.store.Remove(context.WithoutCancel(ctx), address.Name) }()
 	r.Log.Info("waiting for workers", "at", where)
@@ -189,42 +192,8 @@ func (r *session) serve(ctx context.Context, s ServeConfig, security *rpc.Securi
 // served is a scheduler as workers and ndls status see it from elsewhere.
 type served struct{ *coordinator.Scheduler }
 
-// Status implements rpc.Statuser.
+// Status implements rpc.Service.
 func (s *served) Status(context.Context) ([]byte, error) { return json.Marshal(s.Scheduler.Status()) }
-
-// announced is a scheduler that says where it is once there is work: by then the
-// run directory is known to be one.
-type announced struct {
-	*coordinator.Scheduler
-	store storage.Store
-	at    address.Address
-	done  bool
-}
-
-// Run implements coordinator.Tasks.
-func (t *announced) Run(ctx context.Context, tasks []control.Task) ([]control.StageReport, error) {
-	if err := t.announce(ctx); err != nil {
-		return nil, err
-	}
-	return t.Scheduler.Run(ctx, tasks)
-}
-
-// Sharers implements coordinator.Tasks.
-func (t *announced) Sharers(ctx context.Context, all bool) (coordinator.Sharers, error) {
-	if err := t.announce(ctx); err != nil {
-		return coordinator.Sharers{}, err
-	}
-	return t.Scheduler.Sharers(ctx, all)
-}
-
-func (t *announced) announce(ctx context.Context) error {
-	if t.done {
-		return nil
-	}
-	err := t.at.Write(ctx, t.store)
-	t.done = err == nil
-	return err
-}
 
 // gossip joins the group that sees workers die.
 func (r *session) gossip(ctx context.Context, at string, security *rpc.Security) (*member.Group, error) {

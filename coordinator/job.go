@@ -268,6 +268,11 @@ func (j *Job) step(ctx context.Context, rec *Record, s control.Stage, later []co
 			return err
 		}
 	}
+	if j.Begin != nil {
+		if err := j.Begin(ctx); err != nil {
+			return err
+		}
+	}
 	planned, err := j.forecast().figures(ctx, rec, s)
 	if err != nil {
 		return err

@@ -55,6 +55,8 @@ type Job struct {
 	// Measure measures the speeds of the machine. It is called once, if the coming stages are planned to take longer than measureFrom. If it
 	// is nil, nothing is measured.
 	Measure func(context.Context) (control.Speeds, error)
+	// Begin, if not nil, is called before a stage waits for workers: by then the run directory is known to be one.
+	Begin func(context.Context) error
 	// Alone says that the only worker shares this host and measures the run directory together with its scratch folder. Several workers
 	// measure their own scratch folders, and the sizes in the catalogue are added.
 	Alone bool
