@@ -80,7 +80,7 @@ func (t *timings) of(what string, call func() error) error {
 // told is a scheduler that also answers people.
 type told struct{ *coordinator.Scheduler }
 
-// Status implements rpc.Statuser.
+// Status implements rpc.Service.
 func (t told) Status(context.Context) ([]byte, error) {
 	s := t.Scheduler.Status()
 	return fmt.Appendf(nil, "%d", len(s.Workers)), nil

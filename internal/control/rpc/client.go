@@ -64,10 +64,7 @@ type Client struct {
 	numbers atomic.Uint64
 }
 
-var (
-	_ control.Service = (*Client)(nil)
-	_ Statuser        = (*Client)(nil)
-)
+var _ Service = (*Client)(nil)
 
 // Dial returns a client of the coordinator that locate finds. It makes no connection: the first
 // call does. locate receives ctx until the client is closed.

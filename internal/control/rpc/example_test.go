@@ -10,7 +10,7 @@ import (
 )
 
 // ended is a coordinator whose run is over.
-type ended struct{ control.Service }
+type ended struct{ rpc.Service }
 
 func (ended) Next(context.Context, string) (control.Lease, error) {
 	return control.Lease{}, control.ErrEnded

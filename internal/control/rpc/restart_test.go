@@ -131,7 +131,7 @@ func (s *stalling) Renew(ctx context.Context, _ uint64, _ control.Progress) erro
 
 // serveUntil is start for a server whose listener may be closed under it, and
 // that does not wait for its calls.
-func serveUntil(t *testing.T, l net.Listener, service control.Service, s *Security) (stop func()) {
+func serveUntil(t *testing.T, l net.Listener, service Service, s *Security) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

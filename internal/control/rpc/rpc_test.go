@@ -34,6 +34,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a coordinator that does what its fields say and notes what it was asked.
 type fake struct {
+	status  []byte
 	welcome control.Welcome
 	next    func(ctx context.Context) (control.Lease, error)
 	gang    func(ctx context.Context) (control.Gang, error)
@@ -102,13 +103,7 @@ func (f *fake) Catalog(_ context.Context, since catalog.Version) (catalog.Listin
 	return catalog.Listing{Version: since, Whole: since.Owner == 0, Added: f.entries, Removed: f.removed}, f.err
 }
 
-// telling is a fake that has a status.
-type telling struct {
-	*fake
-	status []byte
-}
-
-func (t telling) Status(context.Context) ([]byte, error) { return t.status, t.err }
+func (f *fake) Status(context.Context) ([]byte, error) { return f.status, f.err }
 
 func token(t testing.TB) *Security {
 	t.Helper()
@@ -129,7 +124,7 @@ func listen(t testing.TB, address string) net.Listener {
 }
 
 // start serves until stop is called, or the test ends.
-func start(t testing.TB, l net.Listener, service control.Service, s *Security) (stop func()) {
+func start(t testing.TB, l net.Listener, service Service, s *Security) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -155,7 +150,7 @@ func dial(t testing.TB, locate Locate, s *Security, patience time.Duration) *Cli
 }
 
 // pair is a client of the service.
-func pair(t testing.TB, service control.Service) *Client {
+func pair(t testing.TB, service Service) *Client {
 	t.Helper()
 	s := token(t)
 	l := listen(t, "127.0.0.1:0")
@@ -190,7 +185,8 @@ func TestCallsArriveAsTheyWereMade(t *testing.T) {
 		entries: change.Added,
 	}
 	text := slices.Concat([]byte(`[1`), bytes.Repeat([]byte(`,1`), 4*pieceBytes), []byte(`]`))
-	c := pair(t, telling{f, text})
+	f.status = text
+	c := pair(t, f)
 
 	hello := control.Hello{Worker: "w-1", Version: "1.2", Memory: 1 << 40, Threads: 8, Blocks: "10.0.0.1:70", Holds: []string{"x", "y"}}
 	progress := control.Progress{What: "hops", Done: 3, Total: 10, Unit: "hops", Saved: 2}
@@ -253,7 +249,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := &fake{err: tc.err}
-			c := pair(t, telling{f, nil})
+			c := pair(t, f)
 			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 			defer cancel()
 			join := func() error { _, err := c.Join(ctx, control.Hello{}); return err }
@@ -436,13 +432,6 @@ func TestCommitGoesOnWithoutItsCaller(t *testing.T) {
 	stop()
 	if err := <-result; err != nil {
 		t.Fatalf("the commit was ended by %v", err)
-	}
-}
-
-func TestNoStatus(t *testing.T) {
-	c := pair(t, &fake{})
-	if _, err := c.Status(context.Background()); err == nil || !strings.Contains(err.Error(), "does not tell") {
-		t.Fatal(err)
 	}
 }
 

@@ -78,8 +78,8 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := listen(t, "127.0.0.1:0")
-			f := &fake{welcome: control.Welcome{Plan: plan.Default()}}
-			start(t, l, telling{f, []byte("{}")}, tc.server)
+			f := &fake{welcome: control.Welcome{Plan: plan.Default()}, status: []byte("{}")}
+			start(t, l, f, tc.server)
 			c := dial(t, At(l.Addr().String()), tc.client, time.Hour)
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
@@ -109,7 +109,7 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 func TestStrangersDoNotKeepMembersOut(t *testing.T) {
 	us := token(t)
 	l := listen(t, "127.0.0.1:0")
-	start(t, l, telling{&fake{welcome: control.Welcome{Plan: plan.Default()}}, []byte("{}")}, us)
+	start(t, l, &fake{welcome: control.Welcome{Plan: plan.Default()}, status: []byte("{}")}, us)
 	var strangers []net.Conn
 	flood := func() {
 		for i := range 500 {

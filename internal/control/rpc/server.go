@@ -43,16 +43,16 @@ const (
 	runHeader = "ndls-run"
 )
 
-// Statuser is a service that reports the state of the run.
-type Statuser interface {
+// Service is a service that also reports the state of the run.
+type Service interface {
+	control.Service
 	// Status returns a JSON document.
 	Status(ctx context.Context) ([]byte, error)
 }
 
 // Serve serves the service on l until ctx ends, and closes l. Calls of Next and Renew then end at
-// once, others within ten seconds; Serve returns nil after the last of them. If the service is a
-// [Statuser], Serve answers Client.Status too.
-func Serve(ctx context.Context, l net.Listener, service control.Service, s *Security) error {
+// once, others within ten seconds; Serve returns nil after the last of them.
+func Serve(ctx context.Context, l net.Listener, service Service, s *Security) error {
 	options := append(s.ServerOptions(),
 		grpc.ConnectionTimeout(connectTimeout),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout}),
@@ -90,7 +90,7 @@ func Serve(ctx context.Context, l net.Listener, service control.Service, s *Secu
 
 // server is the gRPC side of a service.
 type server struct {
-	service control.Service
+	service Service
 	// stopping ends when the server is told to stop, work when it stops waiting.
 	stopping, work context.Context
 	// run names the run to which workers were welcomed, "" before the first.
@@ -192,11 +192,7 @@ func (s *server) catalog(ctx context.Context, since catalog.Version) (catalog.Li
 }
 
 func (s *server) status(ctx context.Context, _ struct{}) (json.RawMessage, error) {
-	statuser, ok := s.service.(Statuser)
-	if !ok {
-		return nil, status.Error(codes.Unimplemented, "this coordinator does not tell how the run stands")
-	}
-	return statuser.Status(ctx)
+	return s.service.Status(ctx)
 }
 
 // errFull is the error for a caller that sends more than there is space for now. The caller repeats
