@@ -90,7 +90,7 @@ type Dataset interface {
 	Features(ctx context.Context, s Share) (FeatureReader, error)
 	// Labels streams the labelled nodes; a node without a label is absent.
 	Labels(ctx context.Context) (LabelReader, error)
-	// Splits streams the nodes that belong to a published split, which count from 0. It refuses a number that is none.
+	// Splits streams the nodes of a published split. Splits are numbered from 0; Splits refuses a number that no split has.
 	Splits(ctx context.Context, number int) (SplitReader, error)
 	Close() error
 }

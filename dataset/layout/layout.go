@@ -36,8 +36,8 @@ type Graph struct {
 	Another func(ctx context.Context, number int64) (SplitSource, error)
 }
 
-// Opened returns the graph once err says that all of its sources are there, and notes what follows from them. Otherwise it
-// closes the files.
+// Opened is called with the error of opening the sources. Without one it notes what follows from the sources and returns the
+// graph; with one it closes the files and returns that error.
 func (g *Graph) Opened(err error) (graph.Dataset, error) {
 	if err != nil {
 		return nil, errors.Join(err, g.Close())

@@ -112,12 +112,12 @@ class Product(torch.autograd.Function):
 
 
 def tensor(matrix):
-    """A matrix of SciPy as a sparse one of PyTorch, with what [times] takes."""
+    """A matrix of SciPy as a sparse one of PyTorch, which `times` multiplies."""
     return rows_of(Sparse(matrix))
 
 
 def rows_of(sparse, values=None):
-    """The tensor of a Sparse, or one of the same places with other values. It carries its origin, and its transpose."""
+    """The tensor of a Sparse, or one that has other values in the same places. Its attributes are the Sparse and the transpose."""
     x, t = sparse.matrix, sparse.transposed
     if values is not None:
         x = torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), values, x.shape)

@@ -42,9 +42,8 @@
 // that of its answer: {"Result": …} or {"Failed": {"Text", "Kinds"}}, where Kinds are the names by
 // which package control knows errors. What gRPC or the server itself refuses has a status:
 // INVALID_ARGUMENT for a message that makes no sense; ABORTED where the caller belongs to another
-// run, or too much arrives at the same time; UNAVAILABLE while the coordinator stops. JSON
-// carries plans, reports and the journal already, so that no field is written down twice. Bytes of a
-// text that are not UTF-8 are replaced.
+// run, or too much arrives at the same time; UNAVAILABLE while the coordinator stops. Plans,
+// reports and the journal have the same JSON. A byte of a text that is not UTF-8 arrives as U+FFFD.
 //
 // A folder of keys holds ca.pem, {coordinator,worker}.{pem,key} and gossip.key. The
 // key of the certificate authority is not stored, so nobody can add a certificate. A

@@ -49,7 +49,7 @@ func send(stream interface{ SendMsg(m any) error }, text []byte) error {
 	return nil
 }
 
-// receive collects a text. came gets the number of bytes of each piece, and may refuse them.
+// receive collects a text. It calls came with the number of bytes of each piece, and stops at an error of came.
 func receive(stream interface{ RecvMsg(m any) error }, came func(bytes int) error) (text []byte, err error) {
 	for err == nil {
 		before := len(text)
@@ -102,7 +102,7 @@ type (
 	}
 )
 
-// answer holds the return of a call: a result, or the error of the service.
+// answer holds the result of a call, or the error of the service.
 type answer[R any] struct {
 	Result R
 	Failed *failed `json:",omitempty"`
@@ -143,7 +143,7 @@ func fromStatus(call string, err error) error {
 	return r
 }
 
-// method makes a call of the service of what a server does for it.
+// method describes a call to gRPC. A server answers it with do, which gets the argument of the call and returns its result.
 func method[A, R any](call string, do func(s *server, ctx context.Context, argument A) (R, error)) grpc.StreamDesc {
 	return grpc.StreamDesc{StreamName: call, ClientStreams: true, ServerStreams: true, Handler: func(of any, stream grpc.ServerStream) error {
 		s := of.(*server)
