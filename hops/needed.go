@@ -22,8 +22,6 @@ type Needed struct {
 	early *mem.Array[uint8]
 	// EdgesRead counts the edges that FindNeeded has read.
 	EdgesRead int64
-	// into[e] is the number of edges of the whole group that end in rows which at least e of the last hops do not need.
-	into []int64
 }
 
 // MostEarly bounds the number of last hops that leave rows out. A few hops before the last, most graphs are needed whole.
@@ -62,16 +60,15 @@ func (g Graph) FindNeeded(ctx context.Context, last int, counted func(i int64) i
 	})
 	s := &spread{Graph: g, early: x.early.S, from: from.S, first: first}
 	for step := 0; ; step++ {
-		counts, err := s.into(ctx, most)
+		into, err := s.into(ctx, most)
 		if err != nil {
 			return nil, err
 		}
-		if x.into = counts; step == most || float64(counts[0]-counts[step+1]) > shrinkAt*float64(counts[0]) {
+		if step == most || float64(into[0]-into[step+1]) > shrinkAt*float64(into[0]) {
 			if step == 0 {
 				x.Free()
 				return nil, nil
 			}
-			x.into = counts[:step+1]
 			g.sum(func(lo, hi int64) int64 {
 				for i := lo; i < hi; i++ {
 					x.early.S[i] = min(x.early.S[i], uint8(step))
@@ -96,14 +93,6 @@ func (x *Needed) Free() {
 
 // Until returns the last hop at which row i is needed, or a later one.
 func (x *Needed) Until(i int64) int { return x.last - int(x.early.S[i]) }
-
-// Edges returns the number of edges of the whole group that lead into rows which a hop needs.
-func (x *Needed) Edges(hop int) int64 {
-	if early := x.last - hop + 1; early < len(x.into) {
-		return x.into[0] - x.into[early]
-	}
-	return x.into[0]
-}
 
 // spread steps from row to row.
 type spread struct {

@@ -128,17 +128,6 @@ func (s *Streams) fits(edges int64) bool {
 	return s.g.Room == 0 || edges <= s.g.Room
 }
 
-// Prepare makes the copies that pay for hops first to last, before any of these hops. It returns the number of edges that it read.
-func (s *Streams) Prepare(ctx context.Context, first, last int) (edges int64, err error) {
-	for hop := first; hop <= last; hop++ {
-		_, copying, err := s.at(ctx, hop, last-hop+1)
-		if edges += copying; err != nil {
-			return edges, err
-		}
-	}
-	return edges, nil
-}
-
 // shrinkAt is the largest share of its edges that a copy may keep to pay. For a copy that stays beside the stream it is half of that.
 const shrinkAt = 0.9
 

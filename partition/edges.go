@@ -313,7 +313,7 @@ func (w *edgesWriter) write(p *shards.EdgePage) error {
 			return err
 		}
 	}
-	return w.stream.WriteWeighted(p.Src, p.Dst, p.Weights)
+	return w.stream.Write(p.Src, p.Dst, p.Weights)
 }
 
 // finish completes the files without committing them.

@@ -85,7 +85,7 @@ func buildHops(ctx context.Context, f *catalog.File, r *shards.EdgeReader, shard
 			break
 		}
 		if err == nil {
-			err = w.WriteWeighted(src[:n], dst[:n], weights[:min(n, len(weights))])
+			err = w.Write(src[:n], dst[:n], weights[:min(n, len(weights))])
 		}
 		if err == nil {
 			err = ctx.Err()

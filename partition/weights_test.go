@@ -101,7 +101,7 @@ func checkWeights(t *testing.T, cat *catalog.Catalog, s shards.Summary, f *fake,
 		must(t, err)
 		r, err := shards.OpenEdges(file, e.Path)
 		must(t, err)
-		src, dst, weights := make([]uint32, r.NumEdges()), make([]uint32, r.NumEdges()), make([]float32, r.NumEdges())
+		src, dst, weights := make([]uint32, e.Rows), make([]uint32, e.Rows), make([]float32, e.Rows)
 		for at := 0; at < len(src); {
 			n, err := r.ReadWeighted(src[at:], dst[at:], weights[at:])
 			must(t, err)

@@ -387,9 +387,6 @@ func OpenEdges(r storage.Reader, name string) (*EdgeReader, error) {
 // Meta returns the part of the matrix that the shard holds.
 func (e *EdgeReader) Meta() EdgeMeta { return e.meta }
 
-// NumEdges returns the number of edges in the shard.
-func (e *EdgeReader) NumEdges() int64 { return e.in.rows }
-
 // Read fills src and dst, which have the same length, from the front and
 // returns the number of edges; io.EOF comes alone, with 0. A damaged row group
 // gives seal.ErrCorrupt before any of its edges.

@@ -78,11 +78,8 @@ func NewHopWriter(w io.Writer, m EdgeMeta) (*HopWriter, error) {
 	return h, nil
 }
 
-// Write appends edges, sorted by (block of dst, src, dst) over all calls.
-func (h *HopWriter) Write(src, dst []uint32) error { return h.WriteWeighted(src, dst, nil) }
-
-// WriteWeighted is [HopWriter.Write] for edges with weights.
-func (h *HopWriter) WriteWeighted(src, dst []uint32, weights []float32) error {
+// Write appends edges, sorted by (block of dst, src, dst) over all calls, with the weights of edges that have some.
+func (h *HopWriter) Write(src, dst []uint32, weights []float32) error {
 	if h.meta.Weighted && len(weights) != len(dst) {
 		return fmt.Errorf("%d edges with %d weights", len(dst), len(weights))
 	}

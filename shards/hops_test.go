@@ -48,7 +48,7 @@ func hopFile(t testing.TB, m EdgeMeta, src, dst []uint32) []byte {
 	}
 	for len(dst) > 0 {
 		n := min(1000, len(dst))
-		if err := w.Write(src[:n], dst[:n]); err != nil {
+		if err := w.Write(src[:n], dst[:n], nil); err != nil {
 			t.Fatal(err)
 		}
 		src, dst = src[n:], dst[n:]
@@ -304,7 +304,7 @@ func TestHopBytesDependOnTheEdgesAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Write(src, dst); err != nil {
+	if err := w.Write(src, dst, nil); err != nil {
 		t.Fatal(err)
 	}
 	if edges, err := w.Close(""); err != nil || edges != int64(len(src)) {
@@ -437,7 +437,7 @@ func TestHopWriterRefuses(t *testing.T) {
 		}
 		err = nil
 		for _, e := range edges {
-			err = errors.Join(err, w.Write([]uint32{e[0]}, []uint32{e[1]}))
+			err = errors.Join(err, w.Write([]uint32{e[0]}, []uint32{e[1]}, nil))
 		}
 		if err == nil {
 			t.Errorf("%s was accepted", name)
@@ -515,7 +515,7 @@ func TestFilterHopsKeepsWeights(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewHopWriter(&file, m)
 	if err == nil {
-		err = w.WriteWeighted(src, dst, weights)
+		err = w.Write(src, dst, weights)
 	}
 	if err == nil {
 		_, err = w.Close("")

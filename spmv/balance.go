@@ -59,7 +59,7 @@ func (p *Pass) sumOf(b *Block, read func(t *thread, strip int) (Rows, error)) ([
 				rows = buf[:len(part.H)]
 				p.Kernel.Widen(rows, part.H)
 			}
-			p.addSent(&t.totals, rows, lo+at, lo+at+part.Len())
+			p.Kernel.WeightedSums(&t.totals, rows, t.uses(p, lo+at, lo+at+part.Len()))
 		}
 		return nil
 	})

@@ -55,6 +55,8 @@ type thread struct {
 	roles  []Role    // of the rows of a strip, where a part of the rows is computed
 	least  Role      // of these
 	before []float32 // rows before a hop that are not stored as float32
+
+	weights [visitRows]float64
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the

@@ -34,20 +34,15 @@ type Kernel struct {
 	narrow      func(dst *uint16, src *float32, n uintptr)
 	squareNorms func(out *float64, rows *float32, n, bytes uintptr)
 	copyRows    func(to, from *float32, roles *byte, n, bytes uintptr)
-	divideSome  func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)
+	divideSome  func(rows *float32, divisors *float64, roles *byte, n, bytes uintptr, share float32)
 
 	accumulateWeighted [2][3][2]accumulateWeightedFunc // for edges with weights
 
-	divideRows   func(rows *float32, degree *uint32, n, bytes uintptr, share float32)
-	startRows    func(rows, self *float32, degree *uint32, n, bytes uintptr, share float32)
+	divideRows   func(rows *float32, divisors *float64, n, bytes uintptr, share float32)
+	startRows    func(rows, self *float32, divisors *float64, n, bytes uintptr, share float32)
 	addRows      func(sum, rows *float32, hops *uint16, n, bytes uintptr, hop uint16, weight float32)
 	addWeighed   func(sum, rows *float32, counts *uint16, weights *float32, n, bytes uintptr)
-	weightedSums func(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr)
-
-	// For edges with weights, divideRows, startRows and weightedSums.
-	divideRowsByStrength func(rows, strength1 *float32, n, bytes uintptr, share float32)
-	startRowsByStrength  func(rows, self, strength1 *float32, n, bytes uintptr, share float32)
-	strengthSums         func(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr)
+	weightedSums func(sums *[32]float64, rows *float32, weights *float64, n, bytes uintptr)
 }
 
 // Strides are in bytes; z is row base, the row of source id base.
@@ -81,14 +76,11 @@ var goKernel = &Kernel{
 		{accumulateWeightedGo(16, addFloatsTimes), accumulateWeightedGo(32, addFloatsTimes), accumulateWeightedGo(64, addFloatsTimes)},
 		{accumulateWeightedGo(16, addHalvesTimes), accumulateWeightedGo(32, addHalvesTimes), accumulateWeightedGo(64, addHalvesTimes)},
 	},
-	divideRows:           divideRowsGo,
-	startRows:            startRowsGo,
-	addRows:              addRowsGo,
-	addWeighed:           addWeighedGo,
-	weightedSums:         weightedSumsGo,
-	divideRowsByStrength: divideRowsByStrengthGo,
-	startRowsByStrength:  startRowsByStrengthGo,
-	strengthSums:         strengthSumsGo,
+	divideRows:   divideRowsGo,
+	startRows:    startRowsGo,
+	addRows:      addRowsGo,
+	addWeighed:   addWeighedGo,
+	weightedSums: weightedSumsGo,
 }
 
 // addFloats adds cols values at from, a row of float32, to those at to.
@@ -193,47 +185,25 @@ func narrowGo(dst *uint16, src *float32, n uintptr) {
 	}
 }
 
-func divideRowsGo(rows *float32, degree *uint32, n, bytes uintptr, share float32) {
+func divideRowsGo(rows *float32, divisors *float64, n, bytes uintptr, share float32) {
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
-	for i, d := range unsafe.Slice(degree, int(n)) {
-		divideGo(all[i*width:(i+1)*width], share*float32(int64(d)+1))
+	for i, d := range unsafe.Slice(divisors, int(n)) {
+		by := share * float32(d)
+		for c := i * width; c < (i+1)*width; c++ {
+			all[c] /= by
+		}
 	}
 }
 
-func divideRowsByStrengthGo(rows, strength1 *float32, n, bytes uintptr, share float32) {
-	width := int(bytes / 4)
-	all := unsafe.Slice(rows, int(n)*width)
-	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		divideGo(all[i*width:(i+1)*width], share*d1)
-	}
-}
-
-func divideGo(row []float32, by float32) {
-	for c := range row {
-		row[c] /= by
-	}
-}
-
-func startRowsGo(rows, self *float32, degree *uint32, n, bytes uintptr, share float32) {
+func startRowsGo(rows, self *float32, divisors *float64, n, bytes uintptr, share float32) {
 	width := int(bytes / 4)
 	all, from := unsafe.Slice(rows, int(n)*width), unsafe.Slice(self, int(n)*width)
-	for i, d := range unsafe.Slice(degree, int(n)) {
-		startGo(all[i*width:(i+1)*width], from[i*width:], share*float32(int64(d)+1))
-	}
-}
-
-func startRowsByStrengthGo(rows, self, strength1 *float32, n, bytes uintptr, share float32) {
-	width := int(bytes / 4)
-	all, from := unsafe.Slice(rows, int(n)*width), unsafe.Slice(self, int(n)*width)
-	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		startGo(all[i*width:(i+1)*width], from[i*width:], share*d1)
-	}
-}
-
-func startGo(row, self []float32, by float32) {
-	for c := range row {
-		row[c] = self[c] - float32(by*row[c])
+	for i, d := range unsafe.Slice(divisors, int(n)) {
+		by := share * float32(d)
+		for c := i * width; c < (i+1)*width; c++ {
+			all[c] = from[c] - float32(by*all[c])
+		}
 	}
 }
 
@@ -281,25 +251,12 @@ func squareNormsGo(out *float64, rows *float32, n, bytes uintptr) {
 	}
 }
 
-func weightedSumsGo(sums *[32]float64, rows *float32, degree *uint32, n, bytes uintptr) {
+func weightedSumsGo(sums *[32]float64, rows *float32, weights *float64, n, bytes uintptr) {
 	width := int(bytes / 4)
 	all := unsafe.Slice(rows, int(n)*width)
-	for i, d := range unsafe.Slice(degree, int(n)) {
-		d1 := float64(int64(d) + 1)
+	for i, w := range unsafe.Slice(weights, int(n)) {
 		for c, x := range all[i*width : i*width+packed.PanelColumns] {
-			y := float64(d1 * float64(x))
-			sums[c] += y
-			sums[16+c] += math.Abs(y)
-		}
-	}
-}
-
-func strengthSumsGo(sums *[32]float64, rows, strength1 *float32, n, bytes uintptr) {
-	width := int(bytes / 4)
-	all := unsafe.Slice(rows, int(n)*width)
-	for i, d1 := range unsafe.Slice(strength1, int(n)) {
-		for c, x := range all[i*width : i*width+packed.PanelColumns] {
-			y := float64(float64(d1) * float64(x))
+			y := float64(w * float64(x))
 			sums[c] += y
 			sums[16+c] += math.Abs(y)
 		}
@@ -388,33 +345,19 @@ func (k *Kernel) Narrow(dst []uint16, src []float32) {
 	}
 }
 
-// Divide divides each row by share times its degree plus one. rows holds len(degree) rows.
-func (k *Kernel) Divide(rows []float32, degree []uint32, share float32) {
-	if n := len(degree); n > 0 {
-		k.divideRows(&rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4), share)
+// Divide divides each row by share times its divisor as float32. rows holds len(divisors) rows.
+func (k *Kernel) Divide(rows []float32, divisors []float64, share float32) {
+	if n := len(divisors); n > 0 {
+		k.divideRows(&rows[0], &divisors[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
-// DivideByStrength divides each row by share times its strength plus one. rows holds len(strength1) rows.
-func (k *Kernel) DivideByStrength(rows, strength1 []float32, share float32) {
-	if n := len(strength1); n > 0 {
-		k.divideRowsByStrength(&rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4), share)
-	}
-}
-
-// Start replaces each row by that of self minus the row times share times its degree plus one. rows and self hold len(degree) rows.
-func (k *Kernel) Start(rows, self []float32, degree []uint32, share float32) {
-	if n := len(degree); n > 0 {
+// Start replaces each row by that of self minus the row times share times its divisor as float32. rows and self hold
+// len(divisors) rows.
+func (k *Kernel) Start(rows, self []float32, divisors []float64, share float32) {
+	if n := len(divisors); n > 0 {
 		_ = self[len(rows)-1]
-		k.startRows(&rows[0], &self[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4), share)
-	}
-}
-
-// StartByStrength is Start with the strength plus one in place of the degree plus one.
-func (k *Kernel) StartByStrength(rows, self, strength1 []float32, share float32) {
-	if n := len(strength1); n > 0 {
-		_ = self[len(rows)-1]
-		k.startRowsByStrength(&rows[0], &self[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4), share)
+		k.startRows(&rows[0], &self[0], &divisors[0], uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
@@ -443,17 +386,10 @@ func (k *Kernel) SquareNorms(out []float64, rows []float32) {
 	}
 }
 
-// WeightedSums adds Σ (degree+1)·x of the first 16 columns to sums[0:16], and
-// the same of |x| to sums[16:32]. rows holds len(degree) rows.
-func (k *Kernel) WeightedSums(sums *[32]float64, rows []float32, degree []uint32) {
-	if n := len(degree); n > 0 {
-		k.weightedSums(sums, &rows[0], &degree[0], uintptr(n), uintptr(len(rows)/n*4))
-	}
-}
-
-// StrengthSums is WeightedSums with the strength plus one in place of the degree plus one.
-func (k *Kernel) StrengthSums(sums *[32]float64, rows, strength1 []float32) {
-	if n := len(strength1); n > 0 {
-		k.strengthSums(sums, &rows[0], &strength1[0], uintptr(n), uintptr(len(rows)/n*4))
+// WeightedSums adds Σ weight·x of the first 16 columns to sums[0:16], and
+// the same of |x| to sums[16:32]. rows holds len(weights) rows.
+func (k *Kernel) WeightedSums(sums *[32]float64, rows []float32, weights []float64) {
+	if n := len(weights); n > 0 {
+		k.weightedSums(sums, &rows[0], &weights[0], uintptr(n), uintptr(len(rows)/n*4))
 	}
 }

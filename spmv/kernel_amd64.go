@@ -35,14 +35,11 @@ var avx512Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX512, accumulateWeightedHalf64WideAVX512},
 		},
 	},
-	divideRows:           divideRowsAVX512,
-	startRows:            startRowsAVX512,
-	addRows:              addRowsAVX512,
-	addWeighed:           addWeighedAVX512,
-	weightedSums:         weightedSumsAVX512,
-	divideRowsByStrength: divideRowsByStrengthAVX512,
-	startRowsByStrength:  startRowsByStrengthAVX512,
-	strengthSums:         strengthSumsAVX512,
+	divideRows:   divideRowsAVX512,
+	startRows:    startRowsAVX512,
+	addRows:      addRowsAVX512,
+	addWeighed:   addWeighedAVX512,
+	weightedSums: weightedSumsAVX512,
 }
 
 var avx2Kernel = &Kernel{
@@ -76,14 +73,11 @@ var avx2Kernel = &Kernel{
 			{accumulateWeightedHalf64NarrowAVX2, accumulateWeightedHalf64WideAVX2},
 		},
 	},
-	divideRows:           divideRowsAVX2,
-	startRows:            startRowsAVX2,
-	addRows:              addRowsAVX2,
-	addWeighed:           addWeighedAVX2,
-	weightedSums:         weightedSumsAVX2,
-	divideRowsByStrength: divideRowsByStrengthAVX2,
-	startRowsByStrength:  startRowsByStrengthAVX2,
-	strengthSums:         strengthSumsAVX2,
+	divideRows:   divideRowsAVX2,
+	startRows:    startRowsAVX2,
+	addRows:      addRowsAVX2,
+	addWeighed:   addWeighedAVX2,
+	weightedSums: weightedSumsAVX2,
 }
 
 // available lists the kernels this processor runs, fastest first.

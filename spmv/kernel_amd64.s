@@ -1913,11 +1913,11 @@ panel:
 	VZEROUPPER
 	RET
 
-// func divideRowsAVX512(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// func divideRowsAVX512(rows *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 // Requires: AVX, AVX512F, SSE
 TEXT ·divideRowsAVX512(SB), NOSPLIT, $0-36
 	MOVQ         rows+0(FP), AX
-	MOVQ         degree+8(FP), CX
+	MOVQ         divisors+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVQ         bytes+24(FP), BX
 	MOVSS        share+32(FP), X0
@@ -1926,10 +1926,8 @@ TEXT ·divideRowsAVX512(SB), NOSPLIT, $0-36
 row:
 	TESTQ        DX, DX
 	JZ           done
-	MOVL         (CX), SI
-	INCQ         SI
 	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   SI, X1, X1
+	VCVTSD2SS    (CX), X1, X1
 	VBROADCASTSS X1, Z1
 	VMULPS       Z0, Z1, Z1
 	XORQ         SI, SI
@@ -1942,7 +1940,7 @@ column:
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
-	ADDQ    $0x04, CX
+	ADDQ    $0x08, CX
 	DECQ    DX
 	JMP     row
 
@@ -1950,12 +1948,12 @@ done:
 	VZEROUPPER
 	RET
 
-// func startRowsAVX512(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// func startRowsAVX512(rows *float32, self *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 // Requires: AVX, AVX512F, SSE
 TEXT ·startRowsAVX512(SB), NOSPLIT, $0-44
 	MOVQ         rows+0(FP), AX
 	MOVQ         self+8(FP), CX
-	MOVQ         degree+16(FP), DX
+	MOVQ         divisors+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVQ         bytes+32(FP), SI
 	MOVSS        share+40(FP), X0
@@ -1964,10 +1962,8 @@ TEXT ·startRowsAVX512(SB), NOSPLIT, $0-44
 row:
 	TESTQ        BX, BX
 	JZ           done
-	MOVL         (DX), DI
-	INCQ         DI
 	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   DI, X1, X1
+	VCVTSD2SS    (DX), X1, X1
 	VBROADCASTSS X1, Z1
 	VMULPS       Z0, Z1, Z1
 	XORQ         DI, DI
@@ -1982,7 +1978,7 @@ column:
 	JLT     column
 	ADDQ    SI, AX
 	ADDQ    SI, CX
-	ADDQ    $0x04, DX
+	ADDQ    $0x08, DX
 	DECQ    BX
 	JMP     row
 
@@ -2108,12 +2104,12 @@ done:
 	VZEROUPPER
 	RET
 
-// func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// func weightedSumsAVX512(sums *[32]float64, rows *float32, weights *float64, n uintptr, bytes uintptr)
 // Requires: AVX, AVX512F
 TEXT ·weightedSumsAVX512(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         rows+8(FP), CX
-	MOVQ         degree+16(FP), DX
+	MOVQ         weights+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVQ         bytes+32(FP), SI
 	VMOVUPD      (AX), Z0
@@ -2127,11 +2123,7 @@ TEXT ·weightedSumsAVX512(SB), NOSPLIT, $0-40
 row:
 	TESTQ        BX, BX
 	JZ           done
-	MOVL         (DX), DI
-	INCQ         DI
-	VXORPD       X5, X5, X5
-	VCVTSI2SDQ   DI, X5, X5
-	VBROADCASTSD X5, Z5
+	VBROADCASTSD (DX), Z5
 	VCVTPS2PD    (CX), Z6
 	VMULPD       Z5, Z6, Z6
 	VADDPD       Z6, Z0, Z0
@@ -2143,7 +2135,7 @@ row:
 	VPANDQ       Z4, Z6, Z6
 	VADDPD       Z6, Z3, Z3
 	ADDQ         SI, CX
-	ADDQ         $0x04, DX
+	ADDQ         $0x08, DX
 	DECQ         BX
 	JMP          row
 
@@ -4225,11 +4217,11 @@ panel:
 	VZEROUPPER
 	RET
 
-// func divideRowsAVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// func divideRowsAVX2(rows *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 // Requires: AVX, AVX2, SSE
 TEXT ·divideRowsAVX2(SB), NOSPLIT, $0-36
 	MOVQ         rows+0(FP), AX
-	MOVQ         degree+8(FP), CX
+	MOVQ         divisors+8(FP), CX
 	MOVQ         n+16(FP), DX
 	MOVQ         bytes+24(FP), BX
 	MOVSS        share+32(FP), X0
@@ -4238,10 +4230,8 @@ TEXT ·divideRowsAVX2(SB), NOSPLIT, $0-36
 row:
 	TESTQ        DX, DX
 	JZ           done
-	MOVL         (CX), SI
-	INCQ         SI
 	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   SI, X1, X1
+	VCVTSD2SS    (CX), X1, X1
 	VBROADCASTSS X1, Y1
 	VMULPS       Y0, Y1, Y1
 	XORQ         SI, SI
@@ -4257,7 +4247,7 @@ column:
 	CMPQ    SI, BX
 	JLT     column
 	ADDQ    BX, AX
-	ADDQ    $0x04, CX
+	ADDQ    $0x08, CX
 	DECQ    DX
 	JMP     row
 
@@ -4265,12 +4255,12 @@ done:
 	VZEROUPPER
 	RET
 
-// func startRowsAVX2(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// func startRowsAVX2(rows *float32, self *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 // Requires: AVX, AVX2, SSE
 TEXT ·startRowsAVX2(SB), NOSPLIT, $0-44
 	MOVQ         rows+0(FP), AX
 	MOVQ         self+8(FP), CX
-	MOVQ         degree+16(FP), DX
+	MOVQ         divisors+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVQ         bytes+32(FP), SI
 	MOVSS        share+40(FP), X0
@@ -4279,10 +4269,8 @@ TEXT ·startRowsAVX2(SB), NOSPLIT, $0-44
 row:
 	TESTQ        BX, BX
 	JZ           done
-	MOVL         (DX), DI
-	INCQ         DI
 	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   DI, X1, X1
+	VCVTSD2SS    (DX), X1, X1
 	VBROADCASTSS X1, Y1
 	VMULPS       Y0, Y1, Y1
 	XORQ         DI, DI
@@ -4301,7 +4289,7 @@ column:
 	JLT     column
 	ADDQ    SI, AX
 	ADDQ    SI, CX
-	ADDQ    $0x04, DX
+	ADDQ    $0x08, DX
 	DECQ    BX
 	JMP     row
 
@@ -4437,12 +4425,12 @@ done:
 	VZEROUPPER
 	RET
 
-// func weightedSumsAVX2(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// func weightedSumsAVX2(sums *[32]float64, rows *float32, weights *float64, n uintptr, bytes uintptr)
 // Requires: AVX, AVX2
 TEXT ·weightedSumsAVX2(SB), NOSPLIT, $0-40
 	MOVQ         sums+0(FP), AX
 	MOVQ         rows+8(FP), CX
-	MOVQ         degree+16(FP), DX
+	MOVQ         weights+16(FP), DX
 	MOVQ         n+24(FP), BX
 	MOVQ         bytes+32(FP), SI
 	VMOVUPD      (AX), Y0
@@ -4460,11 +4448,7 @@ TEXT ·weightedSumsAVX2(SB), NOSPLIT, $0-40
 row:
 	TESTQ        BX, BX
 	JZ           done
-	MOVL         (DX), DI
-	INCQ         DI
-	VXORPD       X9, X9, X9
-	VCVTSI2SDQ   DI, X9, X9
-	VBROADCASTSD X9, Y9
+	VBROADCASTSD (DX), Y9
 	VCVTPS2PD    (CX), Y10
 	VMULPD       Y9, Y10, Y10
 	VADDPD       Y10, Y0, Y0
@@ -4486,7 +4470,7 @@ row:
 	VPAND        Y8, Y10, Y10
 	VADDPD       Y10, Y7, Y7
 	ADDQ         SI, CX
-	ADDQ         $0x04, DX
+	ADDQ         $0x08, DX
 	DECQ         BX
 	JMP          row
 
@@ -6481,120 +6465,6 @@ edge_skip:
 	IMUL3L $0x0001ffff, BP, BP
 	ADDL   BP, R8
 	JMP    edge_word
-
-// func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-// Requires: AVX, AVX512F, SSE
-TEXT ·divideRowsByStrengthAVX512(SB), NOSPLIT, $0-36
-	MOVQ         rows+0(FP), AX
-	MOVQ         strength1+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVQ         bytes+24(FP), BX
-	MOVSS        share+32(FP), X0
-	VBROADCASTSS X0, Z0
-
-row:
-	TESTQ        DX, DX
-	JZ           done
-	VBROADCASTSS (CX), Z1
-	VMULPS       Z0, Z1, Z1
-	XORQ         SI, SI
-
-column:
-	VMOVUPS (AX)(SI*1), Z2
-	VDIVPS  Z1, Z2, Z2
-	VMOVUPS Z2, (AX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, BX
-	JLT     column
-	ADDQ    BX, AX
-	ADDQ    $0x04, CX
-	DECQ    DX
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func startRowsByStrengthAVX512(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-// Requires: AVX, AVX512F, SSE
-TEXT ·startRowsByStrengthAVX512(SB), NOSPLIT, $0-44
-	MOVQ         rows+0(FP), AX
-	MOVQ         self+8(FP), CX
-	MOVQ         strength1+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         bytes+32(FP), SI
-	MOVSS        share+40(FP), X0
-	VBROADCASTSS X0, Z0
-
-row:
-	TESTQ        BX, BX
-	JZ           done
-	VBROADCASTSS (DX), Z1
-	VMULPS       Z0, Z1, Z1
-	XORQ         DI, DI
-
-column:
-	VMULPS  (AX)(DI*1), Z1, Z2
-	VMOVUPS (CX)(DI*1), Z3
-	VSUBPS  Z2, Z3, Z3
-	VMOVUPS Z3, (AX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     column
-	ADDQ    SI, AX
-	ADDQ    SI, CX
-	ADDQ    $0x04, DX
-	DECQ    BX
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func strengthSumsAVX512(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX512F
-TEXT ·strengthSumsAVX512(SB), NOSPLIT, $0-40
-	MOVQ         sums+0(FP), AX
-	MOVQ         rows+8(FP), CX
-	MOVQ         strength1+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         bytes+32(FP), SI
-	VMOVUPD      (AX), Z0
-	VMOVUPD      128(AX), Z1
-	VMOVUPD      64(AX), Z2
-	VMOVUPD      192(AX), Z3
-	MOVQ         $0x7fffffffffffffff, DI
-	VMOVQ        DI, X4
-	VPBROADCASTQ X4, Z4
-
-row:
-	TESTQ        BX, BX
-	JZ           done
-	VXORPD       X5, X5, X5
-	VCVTSS2SD    (DX), X5, X5
-	VBROADCASTSD X5, Z5
-	VCVTPS2PD    (CX), Z6
-	VMULPD       Z5, Z6, Z6
-	VADDPD       Z6, Z0, Z0
-	VPANDQ       Z4, Z6, Z6
-	VADDPD       Z6, Z1, Z1
-	VCVTPS2PD    32(CX), Z6
-	VMULPD       Z5, Z6, Z6
-	VADDPD       Z6, Z2, Z2
-	VPANDQ       Z4, Z6, Z6
-	VADDPD       Z6, Z3, Z3
-	ADDQ         SI, CX
-	ADDQ         $0x04, DX
-	DECQ         BX
-	JMP          row
-
-done:
-	VMOVUPD Z0, (AX)
-	VMOVUPD Z1, 128(AX)
-	VMOVUPD Z2, 64(AX)
-	VMOVUPD Z3, 192(AX)
-	VZEROUPPER
-	RET
 
 // func accumulateWeighted16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
 // Requires: AVX, MMX+
@@ -8799,142 +8669,3 @@ edge_skip:
 	IMUL3L $0x0001ffff, BP, BP
 	ADDL   BP, R8
 	JMP    edge_word
-
-// func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-// Requires: AVX, AVX2, SSE
-TEXT ·divideRowsByStrengthAVX2(SB), NOSPLIT, $0-36
-	MOVQ         rows+0(FP), AX
-	MOVQ         strength1+8(FP), CX
-	MOVQ         n+16(FP), DX
-	MOVQ         bytes+24(FP), BX
-	MOVSS        share+32(FP), X0
-	VBROADCASTSS X0, Y0
-
-row:
-	TESTQ        DX, DX
-	JZ           done
-	VBROADCASTSS (CX), Y1
-	VMULPS       Y0, Y1, Y1
-	XORQ         SI, SI
-
-column:
-	VMOVUPS (AX)(SI*1), Y2
-	VDIVPS  Y1, Y2, Y2
-	VMOVUPS Y2, (AX)(SI*1)
-	VMOVUPS 32(AX)(SI*1), Y2
-	VDIVPS  Y1, Y2, Y2
-	VMOVUPS Y2, 32(AX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, BX
-	JLT     column
-	ADDQ    BX, AX
-	ADDQ    $0x04, CX
-	DECQ    DX
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func startRowsByStrengthAVX2(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-// Requires: AVX, AVX2, SSE
-TEXT ·startRowsByStrengthAVX2(SB), NOSPLIT, $0-44
-	MOVQ         rows+0(FP), AX
-	MOVQ         self+8(FP), CX
-	MOVQ         strength1+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         bytes+32(FP), SI
-	MOVSS        share+40(FP), X0
-	VBROADCASTSS X0, Y0
-
-row:
-	TESTQ        BX, BX
-	JZ           done
-	VBROADCASTSS (DX), Y1
-	VMULPS       Y0, Y1, Y1
-	XORQ         DI, DI
-
-column:
-	VMULPS  (AX)(DI*1), Y1, Y2
-	VMOVUPS (CX)(DI*1), Y3
-	VSUBPS  Y2, Y3, Y3
-	VMOVUPS Y3, (AX)(DI*1)
-	VMULPS  32(AX)(DI*1), Y1, Y2
-	VMOVUPS 32(CX)(DI*1), Y3
-	VSUBPS  Y2, Y3, Y3
-	VMOVUPS Y3, 32(AX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     column
-	ADDQ    SI, AX
-	ADDQ    SI, CX
-	ADDQ    $0x04, DX
-	DECQ    BX
-	JMP     row
-
-done:
-	VZEROUPPER
-	RET
-
-// func strengthSumsAVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-// Requires: AVX, AVX2
-TEXT ·strengthSumsAVX2(SB), NOSPLIT, $0-40
-	MOVQ         sums+0(FP), AX
-	MOVQ         rows+8(FP), CX
-	MOVQ         strength1+16(FP), DX
-	MOVQ         n+24(FP), BX
-	MOVQ         bytes+32(FP), SI
-	VMOVUPD      (AX), Y0
-	VMOVUPD      128(AX), Y1
-	VMOVUPD      32(AX), Y2
-	VMOVUPD      160(AX), Y3
-	VMOVUPD      64(AX), Y4
-	VMOVUPD      192(AX), Y5
-	VMOVUPD      96(AX), Y6
-	VMOVUPD      224(AX), Y7
-	MOVQ         $0x7fffffffffffffff, DI
-	VMOVQ        DI, X8
-	VPBROADCASTQ X8, Y8
-
-row:
-	TESTQ        BX, BX
-	JZ           done
-	VXORPD       X9, X9, X9
-	VCVTSS2SD    (DX), X9, X9
-	VBROADCASTSD X9, Y9
-	VCVTPS2PD    (CX), Y10
-	VMULPD       Y9, Y10, Y10
-	VADDPD       Y10, Y0, Y0
-	VPAND        Y8, Y10, Y10
-	VADDPD       Y10, Y1, Y1
-	VCVTPS2PD    16(CX), Y10
-	VMULPD       Y9, Y10, Y10
-	VADDPD       Y10, Y2, Y2
-	VPAND        Y8, Y10, Y10
-	VADDPD       Y10, Y3, Y3
-	VCVTPS2PD    32(CX), Y10
-	VMULPD       Y9, Y10, Y10
-	VADDPD       Y10, Y4, Y4
-	VPAND        Y8, Y10, Y10
-	VADDPD       Y10, Y5, Y5
-	VCVTPS2PD    48(CX), Y10
-	VMULPD       Y9, Y10, Y10
-	VADDPD       Y10, Y6, Y6
-	VPAND        Y8, Y10, Y10
-	VADDPD       Y10, Y7, Y7
-	ADDQ         SI, CX
-	ADDQ         $0x04, DX
-	DECQ         BX
-	JMP          row
-
-done:
-	VMOVUPD Y0, (AX)
-	VMOVUPD Y1, 128(AX)
-	VMOVUPD Y2, 32(AX)
-	VMOVUPD Y3, 160(AX)
-	VMOVUPD Y4, 64(AX)
-	VMOVUPD Y5, 192(AX)
-	VMOVUPD Y6, 96(AX)
-	VMOVUPD Y7, 224(AX)
-	VZEROUPPER
-	RET

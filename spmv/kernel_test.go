@@ -84,13 +84,14 @@ func TestKernelsAgree(t *testing.T) {
 
 func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 	seed := uint64(n*1000 + width + offset)
-	degree := make([]uint32, n)
+	divisors := make([]float64, n)
 	hops := make([]uint16, n)
-	for i := range degree {
-		degree[i] = uint32(i*i) % 97
+	for i := range divisors {
+		divisors[i] = 1 + float64(i*i%97)/3
 		hops[i] = uint16(i % 5)
 	}
-	degree[n/2] = math.MaxUint32
+	divisors[n/2] = 1 << 32
+	divisors[n/3] = 1<<24 + 1 // not a float32
 	type result struct {
 		rows, sum []float32
 		norms     []float64
@@ -104,11 +105,11 @@ func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 		k.AddWhere(sum, rows, hops, 2, 0.625)
 		weights := []float32{0, 0.25, 0, 1.3, 7e-3}
 		k.AddWeighed(sum, rows, hops, weights)
-		k.Divide(rows, degree, 1)
+		k.Divide(rows, divisors, 1)
 		_, self := aligned(n*width, offset)
 		fill(self, seed+3, true)
-		k.Start(rows, self, degree, 0.5)
-		k.Divide(rows, degree, 0.5)
+		k.Start(rows, self, divisors, 0.5)
+		k.Divide(rows, divisors, 0.5)
 		norms := make([]float64, n)
 		norms[0] = 0.5
 		finite := make([]float32, n*width)
@@ -116,7 +117,7 @@ func testRows(t *testing.T, k *Kernel, n, width, offset int) {
 		k.SquareNorms(norms, finite)
 		var weighted [32]float64
 		weighted[3] = 2
-		k.WeightedSums(&weighted, finite, degree)
+		k.WeightedSums(&weighted, finite, divisors)
 		checkGuards(t, "Divide", buf, rows)
 		checkGuards(t, "AddWhere and AddWeighed", sumBuf, sum)
 		return result{slices.Clone(rows), slices.Clone(sum), norms, weighted}
@@ -380,9 +381,9 @@ func TestComputedRowsAgree(t *testing.T) {
 
 func testComputed(t *testing.T, k *Kernel, n, width, offset int) {
 	seed := uint64(n*1000 + width + offset)
-	roles, degree := make([]Role, n), make([]uint32, n)
+	roles, divisors := make([]Role, n), make([]float64, n)
 	for i := range roles {
-		roles[i], degree[i] = Role(i*7/3%3), uint32(i*i)%97
+		roles[i], divisors[i] = Role(i*7/3%3), 1+float64(i*i%97)/3
 	}
 	run := func(k *Kernel) []float32 {
 		buf, rows := aligned(n*width, offset)
@@ -390,7 +391,7 @@ func testComputed(t *testing.T, k *Kernel, n, width, offset int) {
 		fill(rows, seed, true)
 		fill(from, seed+1, true)
 		k.loadComputed(rows, Rows{Stride: width, S: from}, roles)
-		k.divideComputed(rows, degree, roles)
+		k.divideComputed(rows, divisors, roles, 0.5)
 		checkGuards(t, "rows that are computed", buf, rows)
 		return rows
 	}

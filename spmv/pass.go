@@ -34,9 +34,6 @@ const (
 // row. Conservation does not hold where some rows are not computed, and is not checked.
 type Roles func(first int64, roles []Role) (least, most Role)
 
-// floatRows is the number of rows that a thread has as float32 at a time.
-const floatRows = 256
-
 // Pass runs hops over one graph.
 type Pass struct {
 	Source packed.Source
@@ -57,43 +54,37 @@ type Pass struct {
 	largest         float64
 }
 
-// divide divides rows lo, lo+1, … by share times their d̃, or times what stands in its place.
-func (p *Pass) divide(rows []float32, lo, hi int64, share float32) {
-	if p.Divisors != nil {
-		p.Kernel.DivideByStrength(rows, p.Divisors[lo:hi], share)
-	} else {
-		p.Kernel.Divide(rows, p.Degree[lo:hi], share)
-	}
-}
-
-// start replaces rows lo, lo+1, … by those of self minus half of their d̃ times themselves.
-func (p *Pass) start(rows, self []float32, lo, hi int64) {
-	if p.Divisors != nil {
-		p.Kernel.StartByStrength(rows, self, p.Divisors[lo:hi], halfShare)
-	} else {
-		p.Kernel.Start(rows, self, p.Degree[lo:hi], halfShare)
-	}
-}
-
 // halfShare is the share of its d̃ by which the recurrence divides the sum of a row: 2x/d̃ is x/(d̃/2), bit by bit.
 const halfShare = 0.5
 
-// addTotals adds rows lo, lo+1, … that a hop made, times what they were divided by, to sums.
-func (p *Pass) addTotals(sums *[2 * packed.PanelColumns]float64, rows []float32, lo, hi int64) {
-	if p.Divisors != nil {
-		p.Kernel.StrengthSums(sums, rows, p.Divisors[lo:hi])
-	} else {
-		p.Kernel.WeightedSums(sums, rows, p.Degree[lo:hi])
+// divisors gives what the sums of rows lo, lo+1, … are divided by: their d̃, or what stands in its place. There are at most
+// visitRows of them, valid until the thread asks again, as those of uses are.
+func (t *thread) divisors(p *Pass, lo, hi int64) []float64 {
+	if p.Divisors == nil {
+		return t.withSelf(p.Degree[lo:hi])
 	}
+	d := t.weights[:hi-lo]
+	for i, x := range p.Divisors[lo:hi] {
+		d[i] = float64(x)
+	}
+	return d
 }
 
-// addSent adds rows lo, lo+1, …, times how often the next hop adds them, to sums.
-func (p *Pass) addSent(sums *[2 * packed.PanelColumns]float64, rows []float32, lo, hi int64) {
-	if p.Sent != nil {
-		p.Kernel.WeightedSums(sums, rows, p.Sent[lo:hi])
-	} else {
-		p.addTotals(sums, rows, lo, hi)
+// uses gives how often the next hop adds rows lo, lo+1, …: rows times these have a sum that it conserves.
+func (t *thread) uses(p *Pass, lo, hi int64) []float64 {
+	if p.Sent == nil {
+		return t.divisors(p, lo, hi)
 	}
+	return t.withSelf(p.Sent[lo:hi])
+}
+
+// withSelf gives degrees with the self-loop.
+func (t *thread) withSelf(degree []uint32) []float64 {
+	d := t.weights[:len(degree)]
+	for i, x := range degree {
+		d[i] = float64(x) + 1
+	}
+	return d
 }
 
 // Run replaces the rows of b by those of the next hop, D̃⁻¹ Ã Z, shows every row to sink unless
@@ -321,9 +312,9 @@ func (h *hop) beginWithout(t *thread, s int, sums []float32) error {
 	first, _ := h.b.bounds(s)
 	stride := int64(self.Stride)
 	t.eachComputed(self.Len(), func(lo, hi int64) {
-		for ; lo < hi; lo += floatRows {
-			end := min(lo+floatRows, hi)
-			h.start(sums[lo*stride:end*stride], t.floats(h.Kernel, self.Slice(lo, end)), first+lo, first+end)
+		for ; lo < hi; lo += visitRows {
+			end := min(lo+visitRows, hi)
+			h.Kernel.Start(sums[lo*stride:end*stride], t.floats(h.Kernel, self.Slice(lo, end)), t.divisors(h.Pass, first+lo, first+end), halfShare)
 		}
 	})
 	return nil
@@ -342,13 +333,13 @@ func (t *thread) eachComputed(n int64, each func(lo, hi int64)) {
 	})
 }
 
-// floats gives at most floatRows rows as float32. They are valid until it is called again.
+// floats gives at most visitRows rows as float32. They are valid until it is called again.
 func (t *thread) floats(k *Kernel, rows Rows) []float32 {
 	if rows.H == nil {
 		return rows.S
 	}
 	if t.before == nil {
-		t.before = make([]float32, floatRows*rows.Stride)
+		t.before = make([]float32, visitRows*rows.Stride)
 	}
 	buf := t.before[:len(rows.H)]
 	k.Widen(buf, rows.H)
@@ -467,18 +458,19 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		return fmt.Errorf("strip %d of the rows gave %d edges, not %d: %w", s, got, want, packed.ErrFrame)
 	}
 	lo, hi := h.b.bounds(s)
-	if t.least < Computed {
-		h.divideSome(t, acc, lo, hi)
-	}
-	for at := lo; at < hi && t.least == Computed; at += visitRows {
+	for at := lo; at < hi; at += visitRows {
 		end := min(at+visitRows, hi)
 		stride := int64(h.b.layout.Columns)
-		rows := acc[(at-lo)*stride : (end-lo)*stride]
-		h.divide(rows, at, end, h.share)
+		rows, divisors := acc[(at-lo)*stride:(end-lo)*stride], t.divisors(h.Pass, at, end)
+		if t.least < Computed {
+			h.Kernel.divideComputed(rows, divisors, t.roles[at-lo:], h.share)
+			continue
+		}
+		h.Kernel.Divide(rows, divisors, h.share)
 		if h.check {
-			h.addTotals(&t.totals, rows, at, end)
+			h.Kernel.WeightedSums(&t.totals, rows, divisors)
 			if h.Sent != nil {
-				h.addSent(&t.sent, rows, at, end)
+				h.Kernel.WeightedSums(&t.sent, rows, t.uses(h.Pass, at, end))
 			}
 		}
 	}
@@ -490,25 +482,6 @@ func (h *hop) finish(t *thread, s int, acc []float32) error {
 		return nil
 	}
 	return h.b.write(t, s, acc)
-}
-
-// divideSome divides those of rows lo, lo+1, … that are computed, and clears those to which edges
-// were added for nothing.
-func (h *hop) divideSome(t *thread, rows []float32, lo, hi int64) {
-	stride := h.b.layout.Columns
-	if h.Divisors == nil && h.share == 1 && stride >= packed.PanelColumns {
-		h.Kernel.divideComputed(rows, h.Degree[lo:hi], t.roles)
-		return
-	}
-	runs(t.roles[:hi-lo], func(role Role, from, to int) {
-		part := rows[from*stride : to*stride]
-		switch role {
-		case Computed:
-			h.divide(part, lo+int64(from), lo+int64(to), h.share)
-		case Skipped:
-			clear(part)
-		}
-	})
 }
 
 // storeSome stores all rows of a strip in memory but those that are idle.

@@ -1,24 +1,16 @@
 package spmv
 
-import (
-	"unsafe"
-
-	"ndls/internal/packed"
-)
+import "unsafe"
 
 // loadComputed is load for the rows that are Computed.
 func (k *Kernel) loadComputed(dst []float32, r Rows, roles []Role) {
-	if r.H == nil && r.Stride >= packed.PanelColumns {
+	if r.H == nil {
 		_ = dst[len(r.S)-1]
 		k.copyRows(&dst[0], &r.S[0], (*byte)(&roles[0]), uintptr(len(roles)), uintptr(r.Stride*4))
 		return
 	}
 	runs(roles, func(role Role, lo, hi int) {
-		switch {
-		case role < Computed:
-		case r.H == nil:
-			copy(dst[lo*r.Stride:hi*r.Stride], r.S[lo*r.Stride:])
-		default:
+		if role == Computed {
 			k.Widen(dst[lo*r.Stride:hi*r.Stride], r.H[lo*r.Stride:hi*r.Stride])
 		}
 	})
@@ -34,23 +26,23 @@ func copyComputedGo(to, from *float32, roles *byte, n, bytes uintptr) {
 	}
 }
 
-// divideComputed divides the rows that are Computed, and clears those that are Skipped: edges
+// divideComputed is Divide for the rows that are Computed, and clears those that are Skipped: edges
 // were added to them for nothing.
-func (k *Kernel) divideComputed(rows []float32, degree []uint32, roles []Role) {
-	if n := len(degree); n > 0 {
+func (k *Kernel) divideComputed(rows []float32, divisors []float64, roles []Role, share float32) {
+	if n := len(divisors); n > 0 {
 		_ = roles[n-1]
-		k.divideSome(&rows[0], &degree[0], (*byte)(&roles[0]), uintptr(n), uintptr(len(rows)/n*4))
+		k.divideSome(&rows[0], &divisors[0], (*byte)(&roles[0]), uintptr(n), uintptr(len(rows)/n*4), share)
 	}
 }
 
-func divideComputedGo(rows *float32, degree *uint32, roles *byte, n, bytes uintptr) {
+func divideComputedGo(rows *float32, divisors *float64, roles *byte, n, bytes uintptr, share float32) {
 	width := bytes / 4
-	all, d := unsafe.Slice(rows, n*width), unsafe.Slice(degree, n)
+	all, d := unsafe.Slice(rows, n*width), unsafe.Slice(divisors, n)
 	for i, role := range unsafe.Slice(roles, n) {
 		at := uintptr(i) * width
 		switch Role(role) {
 		case Computed:
-			divideRowsGo(&all[at], &d[i], 1, bytes, 1)
+			divideRowsGo(&all[at], &d[i], 1, bytes, share)
 		case Skipped:
 			clear(all[at : at+width])
 		}

@@ -38,15 +38,17 @@ done:
 	VZEROUPPER
 	RET
 
-// func divideComputedAVX512(rows *float32, degree *uint32, roles *byte, n uintptr, bytes uintptr)
-// Requires: AVX, AVX512F
-TEXT ·divideComputedAVX512(SB), NOSPLIT, $0-40
-	MOVQ   rows+0(FP), AX
-	MOVQ   degree+8(FP), CX
-	MOVQ   roles+16(FP), DX
-	MOVQ   n+24(FP), BX
-	MOVQ   bytes+32(FP), SI
-	VXORPS X0, X0, X0
+// func divideComputedAVX512(rows *float32, divisors *float64, roles *byte, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX512F, SSE
+TEXT ·divideComputedAVX512(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         divisors+8(FP), CX
+	MOVQ         roles+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Z0
+	VXORPS       X1, X1, X1
 
 row:
 	TESTQ        BX, BX
@@ -54,24 +56,23 @@ row:
 	MOVBLZX      (DX), DI
 	CMPL         DI, $0x02
 	JNE          other
-	MOVL         (CX), DI
-	INCQ         DI
-	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   DI, X1, X1
-	VBROADCASTSS X1, Z1
+	VXORPS       X2, X2, X2
+	VCVTSD2SS    (CX), X2, X2
+	VBROADCASTSS X2, Z2
+	VMULPS       Z0, Z2, Z2
 	XORQ         DI, DI
 
 column:
-	VMOVUPS (AX)(DI*1), Z2
-	VDIVPS  Z1, Z2, Z2
-	VMOVUPS Z2, (AX)(DI*1)
+	VMOVUPS (AX)(DI*1), Z3
+	VDIVPS  Z2, Z3, Z3
+	VMOVUPS Z3, (AX)(DI*1)
 	ADDQ    $0x40, DI
 	CMPQ    DI, SI
 	JLT     column
 
 next:
 	ADDQ SI, AX
-	ADDQ $0x04, CX
+	ADDQ $0x08, CX
 	INCQ DX
 	DECQ BX
 	JMP  row
@@ -82,7 +83,7 @@ other:
 	XORQ DI, DI
 
 clear:
-	VMOVUPS Z0, (AX)(DI*1)
+	VMOVUPS Z1, (AX)(DI*1)
 	ADDQ    $0x40, DI
 	CMPQ    DI, SI
 	JLT     clear
@@ -128,15 +129,17 @@ done:
 	VZEROUPPER
 	RET
 
-// func divideComputedAVX2(rows *float32, degree *uint32, roles *byte, n uintptr, bytes uintptr)
-// Requires: AVX, AVX2
-TEXT ·divideComputedAVX2(SB), NOSPLIT, $0-40
-	MOVQ   rows+0(FP), AX
-	MOVQ   degree+8(FP), CX
-	MOVQ   roles+16(FP), DX
-	MOVQ   n+24(FP), BX
-	MOVQ   bytes+32(FP), SI
-	VXORPS X0, X0, X0
+// func divideComputedAVX2(rows *float32, divisors *float64, roles *byte, n uintptr, bytes uintptr, share float32)
+// Requires: AVX, AVX2, SSE
+TEXT ·divideComputedAVX2(SB), NOSPLIT, $0-44
+	MOVQ         rows+0(FP), AX
+	MOVQ         divisors+8(FP), CX
+	MOVQ         roles+16(FP), DX
+	MOVQ         n+24(FP), BX
+	MOVQ         bytes+32(FP), SI
+	MOVSS        share+40(FP), X0
+	VBROADCASTSS X0, Y0
+	VXORPS       X1, X1, X1
 
 row:
 	TESTQ        BX, BX
@@ -144,27 +147,26 @@ row:
 	MOVBLZX      (DX), DI
 	CMPL         DI, $0x02
 	JNE          other
-	MOVL         (CX), DI
-	INCQ         DI
-	VXORPS       X1, X1, X1
-	VCVTSI2SSQ   DI, X1, X1
-	VBROADCASTSS X1, Y1
+	VXORPS       X2, X2, X2
+	VCVTSD2SS    (CX), X2, X2
+	VBROADCASTSS X2, Y2
+	VMULPS       Y0, Y2, Y2
 	XORQ         DI, DI
 
 column:
-	VMOVUPS (AX)(DI*1), Y2
-	VDIVPS  Y1, Y2, Y2
-	VMOVUPS Y2, (AX)(DI*1)
-	VMOVUPS 32(AX)(DI*1), Y2
-	VDIVPS  Y1, Y2, Y2
-	VMOVUPS Y2, 32(AX)(DI*1)
+	VMOVUPS (AX)(DI*1), Y3
+	VDIVPS  Y2, Y3, Y3
+	VMOVUPS Y3, (AX)(DI*1)
+	VMOVUPS 32(AX)(DI*1), Y3
+	VDIVPS  Y2, Y3, Y3
+	VMOVUPS Y3, 32(AX)(DI*1)
 	ADDQ    $0x40, DI
 	CMPQ    DI, SI
 	JLT     column
 
 next:
 	ADDQ SI, AX
-	ADDQ $0x04, CX
+	ADDQ $0x08, CX
 	INCQ DX
 	DECQ BX
 	JMP  row
@@ -175,8 +177,8 @@ other:
 	XORQ DI, DI
 
 clear:
-	VMOVUPS Y0, (AX)(DI*1)
-	VMOVUPS Y0, 32(AX)(DI*1)
+	VMOVUPS Y1, (AX)(DI*1)
+	VMOVUPS Y1, 32(AX)(DI*1)
 	ADDQ    $0x40, DI
 	CMPQ    DI, SI
 	JLT     clear

@@ -49,11 +49,11 @@ func widenAVX512(dst *float32, src *uint16, n uintptr)
 // narrowAVX512 rounds n values, a multiple of 16.
 func narrowAVX512(dst *uint16, src *float32, n uintptr)
 
-// divideRowsAVX512 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its degree plus one.
-func divideRowsAVX512(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// divideRowsAVX512 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its divisor as float32.
+func divideRowsAVX512(rows *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 
-// startRowsAVX512 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its degree plus one.
-func startRowsAVX512(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// startRowsAVX512 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its divisor as float32.
+func startRowsAVX512(rows *float32, self *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 
 // addRowsAVX512 adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (a multiple of 64, without gaps).
 func addRowsAVX512(sum *float32, rows *float32, hops *uint16, n uintptr, bytes uintptr, hop uint16, weight float32)
@@ -64,8 +64,8 @@ func addWeighedAVX512(sum *float32, rows *float32, counts *uint16, weights *floa
 // squareNormsAVX512 adds the squared length of each of n rows of bytes bytes (a multiple of 64, without gaps) to out, 16 columns at a time, in float64.
 func squareNormsAVX512(out *float64, rows *float32, n uintptr, bytes uintptr)
 
-// weightedSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.
-func weightedSumsAVX512(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// weightedSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, weight·x to sums[0:16] and weight·|x| to sums[16:32], in float64.
+func weightedSumsAVX512(sums *[32]float64, rows *float32, weights *float64, n uintptr, bytes uintptr)
 
 // accumulate16NarrowAVX2 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
 func accumulate16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
@@ -109,11 +109,11 @@ func widenAVX2(dst *float32, src *uint16, n uintptr)
 // narrowAVX2 rounds n values, a multiple of 16.
 func narrowAVX2(dst *uint16, src *float32, n uintptr)
 
-// divideRowsAVX2 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its degree plus one.
-func divideRowsAVX2(rows *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// divideRowsAVX2 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its divisor as float32.
+func divideRowsAVX2(rows *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 
-// startRowsAVX2 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its degree plus one.
-func startRowsAVX2(rows *float32, self *float32, degree *uint32, n uintptr, bytes uintptr, share float32)
+// startRowsAVX2 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its divisor as float32.
+func startRowsAVX2(rows *float32, self *float32, divisors *float64, n uintptr, bytes uintptr, share float32)
 
 // addRowsAVX2 adds weight times row i to row i of sum wherever hop < hops[i]; n rows of bytes bytes (a multiple of 64, without gaps).
 func addRowsAVX2(sum *float32, rows *float32, hops *uint16, n uintptr, bytes uintptr, hop uint16, weight float32)
@@ -124,8 +124,8 @@ func addWeighedAVX2(sum *float32, rows *float32, counts *uint16, weights *float3
 // squareNormsAVX2 adds the squared length of each of n rows of bytes bytes (a multiple of 64, without gaps) to out, 16 columns at a time, in float64.
 func squareNormsAVX2(out *float64, rows *float32, n uintptr, bytes uintptr)
 
-// weightedSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, (degree+1)·x to sums[0:16] and (degree+1)·|x| to sums[16:32], in float64.
-func weightedSumsAVX2(sums *[32]float64, rows *float32, degree *uint32, n uintptr, bytes uintptr)
+// weightedSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, weight·x to sums[0:16] and weight·|x| to sums[16:32], in float64.
+func weightedSumsAVX2(sums *[32]float64, rows *float32, weights *float64, n uintptr, bytes uintptr)
 
 // accumulateWeighted16NarrowAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
 func accumulateWeighted16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
@@ -163,15 +163,6 @@ func accumulateWeightedHalf64NarrowAVX512(acc *float32, accStride uintptr, z *by
 // accumulateWeightedHalf64WideAVX512 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
 func accumulateWeightedHalf64WideAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
 
-// divideRowsByStrengthAVX512 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its strength plus one.
-func divideRowsByStrengthAVX512(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// startRowsByStrengthAVX512 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its strength plus one.
-func startRowsByStrengthAVX512(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// strengthSumsAVX512 adds, for the first 16 columns of n rows of bytes bytes, (strength+1)·x to sums[0:16] and (strength+1)·|x| to sums[16:32], in float64.
-func strengthSumsAVX512(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)
-
 // accumulateWeighted16NarrowAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
 func accumulateWeighted16NarrowAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
 
@@ -207,12 +198,3 @@ func accumulateWeightedHalf64NarrowAVX2(acc *float32, accStride uintptr, z *byte
 
 // accumulateWeightedHalf64WideAVX2 adds weight times z[src-base] to acc[dst] for each of the edges packed in words of 4 bytes, 64 columns wide; strides are in bytes, buf holds 64 words.
 func accumulateWeightedHalf64WideAVX2(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64, weights *byte)
-
-// divideRowsByStrengthAVX2 divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its strength plus one.
-func divideRowsByStrengthAVX2(rows *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// startRowsByStrengthAVX2 replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its strength plus one.
-func startRowsByStrengthAVX2(rows *float32, self *float32, strength1 *float32, n uintptr, bytes uintptr, share float32)
-
-// strengthSumsAVX2 adds, for the first 16 columns of n rows of bytes bytes, (strength+1)·x to sums[0:16] and (strength+1)·|x| to sums[16:32], in float64.
-func strengthSumsAVX2(sums *[32]float64, rows *float32, strength1 *float32, n uintptr, bytes uintptr)

@@ -7,11 +7,11 @@ package spmv
 // copyComputedAVX512 copies row i, of n rows of bytes bytes (a multiple of 64, without gaps), wherever roles[i] is Computed.
 func copyComputedAVX512(to *float32, from *float32, roles *byte, n uintptr, bytes uintptr)
 
-// divideComputedAVX512 divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by its degree plus one wherever roles[i] is Computed, and clears it wherever it is Skipped.
-func divideComputedAVX512(rows *float32, degree *uint32, roles *byte, n uintptr, bytes uintptr)
+// divideComputedAVX512 divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by share times its divisor as float32 wherever roles[i] is Computed, and clears it wherever it is Skipped.
+func divideComputedAVX512(rows *float32, divisors *float64, roles *byte, n uintptr, bytes uintptr, share float32)
 
 // copyComputedAVX2 copies row i, of n rows of bytes bytes (a multiple of 64, without gaps), wherever roles[i] is Computed.
 func copyComputedAVX2(to *float32, from *float32, roles *byte, n uintptr, bytes uintptr)
 
-// divideComputedAVX2 divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by its degree plus one wherever roles[i] is Computed, and clears it wherever it is Skipped.
-func divideComputedAVX2(rows *float32, degree *uint32, roles *byte, n uintptr, bytes uintptr)
+// divideComputedAVX2 divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by share times its divisor as float32 wherever roles[i] is Computed, and clears it wherever it is Skipped.
+func divideComputedAVX2(rows *float32, divisors *float64, roles *byte, n uintptr, bytes uintptr, share float32)

@@ -84,56 +84,6 @@ func TestAccumulateWeighted(t *testing.T) {
 	}
 }
 
-// TestStrengthsAgree compares each kernel with its Go twin, bit by bit, and, where strengths
-// are whole numbers, with what degrees give.
-func TestStrengthsAgree(t *testing.T) {
-	for _, k := range available() {
-		for _, width := range []int{16, 48, 64} {
-			for _, n := range []int{1, 2, 7, 16, 63, 257} {
-				t.Run(fmt.Sprintf("%s/width=%d/rows=%d", k.Name(), width, n), func(t *testing.T) {
-					strength, whole, degree := make([]float32, n), make([]float32, n), make([]uint32, n)
-					fill(strength, uint64(n), true)
-					for i := range degree {
-						degree[i] = uint32(i*i) % 97
-						whole[i] = float32(degree[i] + 1)
-					}
-					run := func(k *Kernel, strength1 []float32) (rows []float32, sums [32]float64) {
-						buf, rows := aligned(n*width, 0)
-						fill(rows, 4, false)
-						sums[3] = 2
-						k.StrengthSums(&sums, rows, whole)
-						k.DivideByStrength(rows, strength1, 1)
-						_, self := aligned(n*width, 0)
-						fill(self, 5, false)
-						k.StartByStrength(rows, self, strength1, 0.5)
-						k.DivideByStrength(rows, strength1, 0.5)
-						checkGuards(t, "DivideByStrength", buf, rows)
-						return rows, sums
-					}
-					got, gotSums := run(k, strength)
-					want, wantSums := run(goKernel, strength)
-					if err := sameBits(got, want); err != nil || gotSums != wantSums {
-						t.Error(err, gotSums, wantSums)
-					}
-					got, gotSums = run(k, whole)
-					_, want = aligned(n*width, 0)
-					fill(want, 4, false)
-					wantSums = [32]float64{3: 2}
-					k.WeightedSums(&wantSums, want, degree)
-					k.Divide(want, degree, 1)
-					_, self := aligned(n*width, 0)
-					fill(self, 5, false)
-					k.Start(want, self, degree, 0.5)
-					k.Divide(want, degree, 0.5)
-					if err := sameBits(got, want); err != nil || gotSums != wantSums {
-						t.Error("not as by degrees:", err, gotSums, wantSums)
-					}
-				})
-			}
-		}
-	}
-}
-
 // BenchmarkAccumulateWeighted is BenchmarkAccumulate with a weight for each edge, of as many
 // edges as fit into a frame.
 func BenchmarkAccumulateWeighted(b *testing.B) {

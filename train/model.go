@@ -99,9 +99,6 @@ func newModel(b *mem.Budget, f form) (*Model, error) {
 // Width returns the number of values of an input row.
 func (m *Model) Width() int { return m.dims[0] }
 
-// Task returns what the model has learned.
-func (m *Model) Task() Task { return m.task }
-
 // Classes returns the number of classes, or of the numbers of a row.
 func (m *Model) Classes() int { return m.dims[len(m.dims)-1] }
 

@@ -152,7 +152,7 @@ func writeRandomHops(ctx context.Context, cat *catalog.Catalog, nodes, edges int
 		rows := min(packed.BlockRows, nodes-lo)
 		gap := 2 * float64(nodes) / (float64(edges) * float64(rows) / float64(nodes))
 		for at := rng.Float64() * gap; at < float64(nodes); at += rng.Float64() * gap {
-			if err := w.Write([]uint32{uint32(at)}, []uint32{uint32(lo + rng.Int64N(rows))}); err != nil {
+			if err := w.Write([]uint32{uint32(at)}, []uint32{uint32(lo + rng.Int64N(rows))}, nil); err != nil {
 				return err
 			}
 		}

@@ -40,10 +40,10 @@ var mutants = []mutant{
 		tests: []string{"spmv TestKernelsAgree"},
 	},
 	{
-		area: kernels, file: "spmv/kernel.go", what: "forgets the self-loop in degree-weighted sums",
-		from:  "d1 := float64(int64(d) + 1)",
-		to:    "d1 := float64(d)",
-		tests: []string{"spmv TestKernelsAgree"},
+		area: kernels, file: "spmv/pass.go", what: "forgets the self-loop in the divisors of rows",
+		from:  "d[i] = float64(x) + 1",
+		to:    "d[i] = float64(x)",
+		tests: []string{"spmv TestPassEqualsDefinition"},
 	},
 	{
 		area: kernels, file: "spmv/kernel.go", what: "adds squares in another order",

@@ -137,7 +137,7 @@ func (p *packer) block(w *shards.HopWriter, q *packedOrder, lo, hi uint32) error
 				q.rows++
 			}
 		}
-		if err := w.Write(src[:len(dst)], dst); err != nil {
+		if err := w.Write(src[:len(dst)], dst, nil); err != nil {
 			return err
 		}
 	}

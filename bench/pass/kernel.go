@@ -83,9 +83,9 @@ type measured struct {
 	cur, next spmv.Rows
 	acc       []float32 // a strip for each thread, where rows are float16
 	freed     []func()
-	degree    []uint32 // of the destinations
-	offsets   []uint32 // of the destinations, then the end
-	src       []uint32 // by destination
+	divisors  []float64 // of the destinations: their degrees and one
+	offsets   []uint32  // of the destinations, then the end
+	src       []uint32  // by destination
 	frames    [][]packed.Frame
 }
 
@@ -95,8 +95,8 @@ func (m *measured) free() {
 	}
 }
 
-func (m *measured) words(b *mem.Budget, n int64, what string) ([]uint32, error) {
-	a, err := mem.Alloc[uint32](b, n, what)
+func alloc[T uint32 | float64](m *measured, b *mem.Budget, n int64, what string) ([]T, error) {
+	a, err := mem.Alloc[T](b, n, what)
 	if err != nil {
 		return nil, err
 	}
@@ -137,13 +137,16 @@ func (m *measured) allocate(b *mem.Budget) (err error) {
 		}
 		m.freed, m.acc = append(m.freed, a.Free), a.S
 	}
-	if m.degree, err = m.words(b, m.rows, "degrees"); err != nil {
+	if m.divisors, err = alloc[float64](m, b, m.rows, "divisors"); err != nil {
 		return err
 	}
-	if m.offsets, err = m.words(b, m.rows+1, "offsets"); err != nil {
+	for i := range m.divisors {
+		m.divisors[i] = 1
+	}
+	if m.offsets, err = alloc[uint32](m, b, m.rows+1, "offsets"); err != nil {
 		return err
 	}
-	if m.src, err = m.words(b, m.Edges+readPast, "sources"); err != nil {
+	if m.src, err = alloc[uint32](m, b, m.Edges+readPast, "sources"); err != nil {
 		return err
 	}
 	words, err := mem.Alloc[byte](b, m.Edges/2*9+2*packed.FrameBytes, "packed edges")
@@ -201,7 +204,7 @@ func (m *measured) draw(words []byte) error {
 			if err := encoder.Add(uint32(position), uint32(row)); err != nil {
 				return err
 			}
-			m.degree[row]++
+			m.divisors[row]++
 		}
 		if err := encoder.Flush(); err != nil {
 			return err
@@ -213,9 +216,9 @@ func (m *measured) draw(words []byte) error {
 // sortByRow makes the CSR form of what was drawn.
 func (m *measured) sortByRow() {
 	at := uint32(0)
-	for i, d := range m.degree {
+	for i, d := range m.divisors {
 		m.offsets[i] = at
-		at += d
+		at += uint32(d) - 1
 	}
 	// Filling moves each offset to the end of its row; shifting them back by one
 	// row restores them.
@@ -273,7 +276,7 @@ func (m *measured) sums(thread int, lo, hi int64) []float32 {
 
 // finish divides the sums of rows [lo, hi) and stores them.
 func (m *measured) finish(sums []float32, lo, hi int64) {
-	m.kernel.Divide(sums, m.degree[lo:hi], 1)
+	m.kernel.Divide(sums, m.divisors[lo:hi], 1)
 	m.store(m.next.Slice(lo, hi), sums)
 }
 

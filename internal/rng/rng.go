@@ -84,9 +84,6 @@ func (s *Source) Intn(n int) int {
 // Float64 returns a number in [0, 1).
 func (s *Source) Float64() float64 { return Float64(s.Uint64()) }
 
-// Normal returns a number of mean 0 and variance 1; see the function [Normal].
-func (s *Source) Normal() float64 { return Normal(s.Uint64()) }
-
 // Shuffle calls swap so that every order of n elements is equally likely.
 func (s *Source) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {

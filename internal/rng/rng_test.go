@@ -65,7 +65,6 @@ func TestMoments(t *testing.T) {
 		{"Normal of hashes", func(i int) float64 { return Normal(Hash(7, uint64(i))) }, 0, 1},
 		{"Below of hashes", func(i int) float64 { return float64(Below(Hash(7, uint64(i)), 10)) }, 4.5, 8.25},
 		{"source Float64", func(int) float64 { return s.Float64() }, 0.5, 1.0 / 12},
-		{"source Normal", func(int) float64 { return s.Normal() }, 0, 1},
 		{"source Intn", func(int) float64 { return float64(s.Intn(10)) }, 4.5, 8.25},
 	} {
 		mean, variance := moments(n, c.next)

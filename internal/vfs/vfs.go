@@ -201,8 +201,4 @@ func SameFile(a, b fs.FileInfo) bool {
 // Device is the number of the device that holds what info describes.
 func Device(info fs.FileInfo) uint64 { return stat(info).Dev }
 
-// Inode is the number of the file that info describes; after a file is removed another
-// one may get the same number.
-func Inode(info fs.FileInfo) uint64 { return stat(info).Ino }
-
 var _ FS = OS{}

@@ -42,12 +42,12 @@ func main() {
 		}
 		widen(v)
 		narrow(v)
-		divideRows(v, false)
-		startRows(v, false)
+		divideRows(v)
+		startRows(v)
 		addRows(v)
 		addWeighed(v)
 		squareNorms(v)
-		weightedSums(v, false)
+		weightedSums(v)
 	}
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
@@ -57,9 +57,6 @@ func main() {
 				}
 			}
 		}
-		divideRows(v, true)
-		startRows(v, true)
-		weightedSums(v, true)
 	}
 	Generate()
 }
@@ -292,64 +289,38 @@ func convert(v vector.ISA, toBytes, fromBytes int, one func(from, to Mem)) {
 	RET()
 }
 
-// divideRows: rows[i] /= share * (degree[i] + 1); if weighted, rows[i] /= share * strength1[i].
-func divideRows(v vector.ISA, weighted bool) {
-	name, param, values, by := "divideRows"+v.Name, "degree", "uint32", "degree plus one"
-	if weighted {
-		name, param, values, by = "divideRowsByStrength"+v.Name, "strength1", "float32", "strength plus one"
-	}
-	TEXT(name, NOSPLIT, "func(rows *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
-	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its " + by + ".")
+// divideRows: rows[i] /= share * divisors[i].
+func divideRows(v vector.ISA) {
+	name := "divideRows" + v.Name
+	TEXT(name, NOSPLIT, "func(rows *float32, divisors *float64, n, bytes uintptr, share float32)")
+	Doc(name + " divides each of n rows of bytes bytes (a multiple of 64, without gaps) by share times its divisor as float32.")
 	rows := Load(Param("rows"), GP64())
-	degree := Load(Param(param), GP64())
+	divisors := Load(Param("divisors"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
-	share := broadcast(v, "share")
+	share := v.Broadcast("share")
 	vector.EachRow(n, func() {
-		v.DivideRow(rows, bytes, divisor(v, degree, share, weighted))
+		v.DivideRow(rows, bytes, v.Divisor(divisors, share))
 	}, func() {
 		ADDQ(bytes, rows)
-		ADDQ(Imm(4), degree)
+		ADDQ(Imm(8), divisors)
 	})
 	vector.End()
 }
 
-// broadcast loads a float32 parameter into every lane of a register.
-func broadcast(v vector.ISA, param string) VecVirtual {
-	x, all := XMM(), v.Reg()
-	Load(Param(param), x)
-	VBROADCASTSS(x, all)
-	return all
-}
-
-// divisor loads the degree plus one, or, if weighted, the strength plus one, times share into every lane of a register.
-func divisor(v vector.ISA, degree Register, share VecVirtual, weighted bool) (d VecVirtual) {
-	if weighted {
-		d = v.Reg()
-		VBROADCASTSS(Mem{Base: degree}, d)
-	} else {
-		d = v.Degree1(degree)
-	}
-	VMULPS(share, d, d)
-	return d
-}
-
-// startRows: rows[i] = self[i] - share * (degree[i] + 1) * rows[i]; if weighted, with strength1[i].
-func startRows(v vector.ISA, weighted bool) {
-	name, param, values, by := "startRows"+v.Name, "degree", "uint32", "degree plus one"
-	if weighted {
-		name, param, values, by = "startRowsByStrength"+v.Name, "strength1", "float32", "strength plus one"
-	}
-	TEXT(name, NOSPLIT, "func(rows, self *float32, "+param+" *"+values+", n, bytes uintptr, share float32)")
-	Doc(name + " replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its " + by + ".")
+// startRows: rows[i] = self[i] - share * divisors[i] * rows[i].
+func startRows(v vector.ISA) {
+	name := "startRows" + v.Name
+	TEXT(name, NOSPLIT, "func(rows, self *float32, divisors *float64, n, bytes uintptr, share float32)")
+	Doc(name + " replaces each of n rows of bytes bytes (a multiple of 64, without gaps) by that of self minus the row times share times its divisor as float32.")
 	rows := Load(Param("rows"), GP64())
 	self := Load(Param("self"), GP64())
-	degree := Load(Param(param), GP64())
+	divisors := Load(Param("divisors"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
-	share := broadcast(v, "share")
+	share := v.Broadcast("share")
 	vector.EachRow(n, func() {
-		d := divisor(v, degree, share, weighted)
+		d := v.Divisor(divisors, share)
 		v.EachRegister("column", bytes, func(at Register, disp int) {
 			x, y := v.Reg(), v.Reg()
 			VMULPS(Mem{Base: rows, Index: at, Scale: 1, Disp: disp}, d, x)
@@ -360,7 +331,7 @@ func startRows(v vector.ISA, weighted bool) {
 	}, func() {
 		ADDQ(bytes, rows)
 		ADDQ(bytes, self)
-		ADDQ(Imm(4), degree)
+		ADDQ(Imm(8), divisors)
 	})
 	vector.End()
 }
@@ -378,7 +349,7 @@ func addRows(v vector.ISA) {
 	hop := GP64()
 	Load(Param("hop"), hop.As16())
 	MOVWLZX(hop.As16(), hop.As32())
-	w := broadcast(v, "weight")
+	w := v.Broadcast("weight")
 	vector.EachRow(n, func() {
 		h := GP64()
 		MOVWLZX(Mem{Base: hops}, h.As32())
@@ -482,20 +453,14 @@ func squareNorms(v vector.ISA) {
 	vector.End()
 }
 
-// weightedSums: for the first columns, sums[c] += d*x and sums[16+c] += d*|x|, with the
-// degree plus one, or the strength plus one, as d.
-func weightedSums(v vector.ISA, weighted bool) {
+// weightedSums: for the first columns, sums[c] += weights[i]*x and sums[16+c] += weights[i]*|x|.
+func weightedSums(v vector.ISA) {
 	name := "weightedSums" + v.Name
-	param, values, by := "degree", "uint32", "(degree+1)"
-	if weighted {
-		name = "strengthSums" + v.Name
-		param, values, by = "strength1", "float32", "(strength+1)"
-	}
-	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, "+param+" *"+values+", n, bytes uintptr)")
-	Doc(name + fmt.Sprintf(" adds, for the first 16 columns of n rows of bytes bytes, %s·x to sums[0:16] and %s·|x| to sums[16:32], in float64.", by, by))
+	TEXT(name, NOSPLIT, "func(sums *[32]float64, rows *float32, weights *float64, n, bytes uintptr)")
+	Doc(name + " adds, for the first 16 columns of n rows of bytes bytes, weight·x to sums[0:16] and weight·|x| to sums[16:32], in float64.")
 	sums := Load(Param("sums"), GP64())
 	rows := Load(Param("rows"), GP64())
-	degree := Load(Param(param), GP64())
+	weights := Load(Param("weights"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
 	lanes := v.Lanes / 2
@@ -514,19 +479,8 @@ func weightedSums(v vector.ISA, weighted bool) {
 	VMOVQ(ones, ax)
 	VPBROADCASTQ(ax, abs)
 	vector.EachRow(n, func() {
-		x := XMM()
-		if weighted {
-			VXORPD(x, x, x)
-			VCVTSS2SD(Mem{Base: degree}, x, x)
-		} else {
-			d := GP64()
-			MOVL(Mem{Base: degree}, d.As32())
-			INCQ(d)
-			VXORPD(x, x, x)
-			VCVTSI2SDQ(d, x, x)
-		}
 		w := v.Reg()
-		VBROADCASTSD(x, w)
+		VBROADCASTSD(Mem{Base: weights}, w)
 		for i := range signed {
 			y := v.Reg()
 			VCVTPS2PD(Mem{Base: rows, Disp: i * lanes * 4}, y)
@@ -537,7 +491,7 @@ func weightedSums(v vector.ISA, weighted bool) {
 		}
 	}, func() {
 		ADDQ(bytes, rows)
-		ADDQ(Imm(4), degree)
+		ADDQ(Imm(8), weights)
 	})
 	Label("done")
 	for i := range signed {

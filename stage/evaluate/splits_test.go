@@ -49,7 +49,7 @@ func masked(t *testing.T, mistaken ...int) string {
 			labels[node] = (labels[node] + 1) % classes
 		}
 		for c := range width {
-			x := s.Normal()
+			x := rng.Normal(s.Uint64())
 			if c%classes == label(node) {
 				x += 0.7
 			}

@@ -347,6 +347,5 @@ const tileValues = 12 * 32
 // edges holds memory for tiles that reach beyond their product.
 var edges = sync.Pool{New: func() any { return new([tileValues]float32) }}
 
-// Rows and Cols return the sides of a tile.
+// Rows returns the number of rows of a tile.
 func (k *Kernel) Rows() int { return k.rows }
-func (k *Kernel) Cols() int { return k.cols }

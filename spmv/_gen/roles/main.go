@@ -49,16 +49,17 @@ func copyComputed(v vector.ISA) {
 	vector.End()
 }
 
-// divideComputed: rows[i] /= degree[i] + 1 where roles[i] is Computed, 0 where it is Skipped.
+// divideComputed: rows[i] /= share * divisors[i] where roles[i] is Computed, 0 where it is Skipped.
 func divideComputed(v vector.ISA) {
 	name := "divideComputed" + v.Name
-	TEXT(name, NOSPLIT, "func(rows *float32, degree *uint32, roles *byte, n, bytes uintptr)")
-	Doc(name + " divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by its degree plus one wherever roles[i] is Computed, and clears it wherever it is Skipped.")
+	TEXT(name, NOSPLIT, "func(rows *float32, divisors *float64, roles *byte, n, bytes uintptr, share float32)")
+	Doc(name + " divides row i, of n rows of bytes bytes (a multiple of 64, without gaps), by share times its divisor as float32 wherever roles[i] is Computed, and clears it wherever it is Skipped.")
 	rows := Load(Param("rows"), GP64())
-	degree := Load(Param("degree"), GP64())
+	divisors := Load(Param("divisors"), GP64())
 	roles := Load(Param("roles"), GP64())
 	n := Load(Param("n"), GP64())
 	bytes := Load(Param("bytes"), GP64())
+	share := v.Broadcast("share")
 	zero := v.Reg()
 	VXORPS(zero.AsX(), zero.AsX(), zero.AsX())
 	role := GP64()
@@ -66,10 +67,10 @@ func divideComputed(v vector.ISA) {
 		MOVBLZX(Mem{Base: roles}, role.As32())
 		CMPL(role.As32(), Imm(computed))
 		JNE(LabelRef("other"))
-		v.DivideRow(rows, bytes, v.Degree1(degree))
+		v.DivideRow(rows, bytes, v.Divisor(divisors, share))
 	}, func() {
 		ADDQ(bytes, rows)
-		ADDQ(Imm(4), degree)
+		ADDQ(Imm(8), divisors)
 		INCQ(roles)
 	})
 	Label("other")

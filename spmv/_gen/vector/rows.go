@@ -58,14 +58,20 @@ func (v ISA) DivideRow(row, bytes Register, by VecVirtual) {
 	})
 }
 
-// Degree1 loads a degree plus one as float32 into every lane of a register.
-func (v ISA) Degree1(degree Register) VecVirtual {
-	d, x := GP64(), XMM()
-	MOVL(Mem{Base: degree}, d.As32())
-	INCQ(d)
-	VXORPS(x, x, x)
-	VCVTSI2SSQ(d, x, x)
-	all := v.Reg()
+// Broadcast loads a float32 parameter into every lane of a register.
+func (v ISA) Broadcast(param string) VecVirtual {
+	x, all := XMM(), v.Reg()
+	Load(Param(param), x)
 	VBROADCASTSS(x, all)
+	return all
+}
+
+// Divisor loads a float64, as float32 and times share, into every lane of a register.
+func (v ISA) Divisor(divisor Register, share VecVirtual) VecVirtual {
+	x, all := XMM(), v.Reg()
+	VXORPS(x, x, x)
+	VCVTSD2SS(Mem{Base: divisor}, x, x)
+	VBROADCASTSS(x, all)
+	VMULPS(share, all, all)
 	return all
 }
