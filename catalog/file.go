@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"sync"
 
 	"github.com/xitongsys/parquet-go/parquet"
 	"github.com/xitongsys/parquet-go/reader"
+	"github.com/xitongsys/parquet-go/schema"
 	"github.com/xitongsys/parquet-go/source"
 	"github.com/xitongsys/parquet-go/writer"
 
@@ -28,15 +30,37 @@ const (
 // maxCatalogBytes bounds the size of a file that is read into memory: some million entries.
 const maxCatalogBytes = 256 << 20
 
+// entrySchema is the schema of an Entry. Making it takes parquet-go some milliseconds, and a catalogue is written after each stage.
+var entrySchema = sync.OnceValues(func() (*schema.SchemaHandler, error) { return schema.NewSchemaHandlerFromStruct(new(Entry)) })
+
+// newEntrySchema returns the schema for a writer, which renames its elements.
+func newEntrySchema() (*schema.SchemaHandler, error) {
+	made, err := entrySchema()
+	if err != nil {
+		return nil, err
+	}
+	own := *made
+	own.SchemaElements = make([]*parquet.SchemaElement, len(made.SchemaElements))
+	for i, e := range made.SchemaElements {
+		element := *e
+		own.SchemaElements[i] = &element
+	}
+	return &own, nil
+}
+
 // encodeCatalog returns the list after a change as a sealed Parquet file.
 func encodeCatalog(rows []Entry, number uint64) ([]byte, error) {
 	var out bytes.Buffer
 	sink := seal.NewWriter(&out)
 	sink.Hold()
-	w, err := writer.NewParquetWriterFromWriter(sink, new(Entry), 1)
+	w, err := writer.NewParquetWriterFromWriter(sink, nil, 1)
+	if err == nil {
+		w.SchemaHandler, err = newEntrySchema()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encode catalogue: %w", err)
 	}
+	w.Footer.Schema = w.SchemaHandler.SchemaElements
 	w.CompressionType = parquet.CompressionCodec_UNCOMPRESSED
 	version, last := catalogVersion, strconv.FormatUint(number, 10)
 	w.Footer.KeyValueMetadata = []*parquet.KeyValue{{Key: catalogVersionKey, Value: &version}, {Key: catalogNumberKey, Value: &last}}
