@@ -200,10 +200,12 @@ func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
 	return c, nil
 }
 
-// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it. It is
-// also given the change itself if writing it failed and the file is there all the same: the catalogue lists it then, since whoever opens
-// it next does.
+// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it. So it is
+// if writing fails and the file is there all the same: whoever opens the catalogue next lists what the file says, but its name may not
+// outlive a power failure. The change is then written once more, after itself, which makes both names durable. Applying it twice does no
+// harm.
 func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt func(change)) error {
+	failed := false
 	for range maxRivals {
 		c := change{Seal: seal.Unsealed, Number: l.number + 1, Added: added, Removed: removed}
 		text, err := seal.EncodeJSON(c)
@@ -218,20 +220,19 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 			l.number, l.since = c.Number, l.since+1
 			return nil
 		}
-		if !errors.Is(err, storage.ErrExist) {
-			if there, failed := l.load(ctx, c.Number); failed == nil {
-				adopt(there)
-				l.number, l.since = there.Number, l.since+1
-			}
+		taken := errors.Is(err, storage.ErrExist)
+		there, unread := l.load(ctx, c.Number)
+		if unread != nil && taken {
+			return unread
+		}
+		if unread == nil {
+			adopt(there)
+			l.number, l.since = there.Number, l.since+1
+		}
+		if !taken && (failed || unread != nil) {
 			return fmt.Errorf("write catalogue: %w", err)
 		}
-		// The change may be ours, if a store refused it after an answer was lost. Applying it twice does no harm.
-		rival, err := l.load(ctx, c.Number)
-		if err != nil {
-			return err
-		}
-		adopt(rival)
-		l.number, l.since = rival.Number, l.since+1
+		failed = failed || !taken
 	}
 	return errors.New("write catalogue: another coordinator keeps writing to it")
 }

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"ndls/internal/seal"
 	"ndls/internal/storage"
 	"ndls/internal/storage/storagetest"
+	"ndls/internal/vfs"
+	"ndls/internal/vfs/vfstest"
 )
 
 // A commit writes as much at ten thousand files as at one hundred, snapshots included.
@@ -489,5 +493,42 @@ func TestFailedChangeThatIsThere(t *testing.T) {
 	}
 	if l := c.Since(before); len(c.All()) > 0 || !slices.Equal(l.Removed, []string{"first"}) || len(openCatalog(t, store).All()) > 0 {
 		t.Errorf("the catalogue lists %v, and views hear of %+v", c.All(), l)
+	}
+}
+
+// TestChangesOutlivePowerFailures fails each operation of three commits once. What the owner counts and lists then is there after a power
+// failure, too.
+func TestChangesOutlivePowerFailures(t *testing.T) {
+	const disk = "/disks/catalog"
+	try := func(plan vfstest.Plan) (ops int, felt string) {
+		m := vfstest.NewMem(disk)
+		faults := vfstest.NewFaults(m, plan)
+		unmount := vfs.Mount(disk, faults)
+		defer func() { unmount() }()
+		store, err := storage.NewLocal(disk)
+		if err != nil {
+			return faults.Ops(), faults.Felt()
+		}
+		c, err := Open(t.Context(), store)
+		if err != nil {
+			return faults.Ops(), faults.Felt()
+		}
+		for _, path := range []string{"a", "b", "c"} {
+			_ = put(c, KindModel, path, path, -1, -1)
+		}
+		number, listed := c.Number(), c.All()
+		unmount()
+		unmount = vfs.Mount(disk, m.CrashClone(rand.New(rand.NewPCG(1, 2)), 0))
+		again := openCatalog(t, store)
+		if again.Number() != number || !reflect.DeepEqual(again.All(), listed) {
+			t.Errorf("%s: %d changes, %v; after a power failure %d, %v", faults.Felt(), number, paths(listed), again.Number(), paths(again.All()))
+		}
+		return faults.Ops(), faults.Felt()
+	}
+	ops, _ := try(vfstest.Plan{})
+	for at := 1; at <= ops; at++ {
+		if _, felt := try(vfstest.Plan{At: at, Errno: syscall.EIO}); felt == "" {
+			t.Errorf("no operation %d", at)
+		}
 	}
 }
