@@ -544,9 +544,15 @@ var mutants = []mutant{
 	},
 	{
 		area: catalogue, file: "catalog/log.go", what: "does not adopt what another owner wrote",
-		from:  "adopt(rival)",
-		to:    "_ = rival",
+		from:  "adopt(there)",
+		to:    "_ = there",
 		tests: []string{"catalog TestTwoOwners"},
+	},
+	{
+		area: catalogue, file: "catalog/log.go", what: "does not write a change again whose name may not be durable",
+		from:  "if !taken && (failed || unread != nil) {",
+		to:    "if !taken {",
+		tests: []string{"catalog TestChangesOutlivePowerFailures"},
 	},
 	{
 		area: catalogue, file: "catalog/log.go", what: "believes a snapshot under another number",
