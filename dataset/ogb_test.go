@@ -3,6 +3,7 @@ package dataset
 import (
 	"archive/zip"
 	"errors"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -89,6 +90,24 @@ func ogbText() map[string][]byte {
 }
 
 // TestOGB reads the same small graph in every form.
+// TestEdgesEndAtOnce: in an array with all sources before the targets, the list ends with the targets, and the targets are not read again
+// behind the sources.
+func TestEdgesEndAtOnce(t *testing.T) {
+	d := open(t, "ogb:"+graph.EscapePath(ogbFolder(t, ogbBinary()))+"/", Options{})
+	r, err := d.Edges(t.Context(), Whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	edges := make([]Edge, 10)
+	if n, err := r.Read(edges, nil); n != 3 || err != nil {
+		t.Errorf("%d edges, %v", n, err)
+	}
+	if n, err := r.Read(edges, nil); n != 0 || err != io.EOF {
+		t.Errorf("%d edges behind the last, %v", n, err)
+	}
+}
+
 func TestOGB(t *testing.T) {
 	half := npyArray(npy.Float16, []int64{4, 2}, []uint16{0, 0x3c00, 0x3800, 0, 0x4000, 0x4200, 0xbc00, 0})
 	integers := ogbLabels(npyArray(npy.Int64, []int64{4, 1}, []int64{3, -1, 0, 3}))

@@ -153,8 +153,9 @@ func (r *edgeReader) finish(weighted bool) (err error) {
 	if r.end < r.M {
 		return io.EOF
 	}
-	if _, err = r.u.Next(); err == io.EOF && r.v != r.u {
-		_, err = r.v.Next()
+	// Where one array has all sources before the targets, the targets follow where the sources end.
+	if _, err = r.v.Next(); err == io.EOF && r.targets != nil {
+		_, err = r.u.Next()
 	}
 	if err == io.EOF && weighted {
 		_, err = r.w.Next()
