@@ -154,7 +154,7 @@ invariants: ## tests with the checks that release builds leave out
 FAULTS ?= 3
 
 .PHONY: faults
-faults: ## every operation on files of a small run fails once, and the process or the power dies at each; an hour (FAULTS=1: in each of six ways, three times as long)
+faults: ## each operation on files of a small run fails once, and once the process or the power ends there; an hour (FAULTS=1: six ways at each, three hours)
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run 'TestEveryOperation|TestDamagedDirectories|TestKilledWhileDiscarding' ./cmd/ndls
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run 'TestDiskIsNotExceeded|TestSlowBucket' ./e2e
 	NDLS_FAULTS=$(FAULTS) $(GO) test -count=1 -v -timeout 0 -run '(TestZombie|TestBucket|TestFlaps|TestNetworkFourWorkers|TestNetworkLoses|TestNetworkSlow|TestNetworkFlaps)/grid' ./e2e

@@ -200,12 +200,12 @@ func (l *log) load(ctx context.Context, n uint64) (c change, err error) {
 	return c, nil
 }
 
-// add writes a change. If another coordinator has written the next number, adopt applies that change, and this one comes after it. So it is
-// if writing fails and the file is there all the same: whoever opens the catalogue next lists what the file says, but its name may not
-// outlive a power failure. The change is then written once more, after itself, which makes both names durable. Applying it twice does no
-// harm.
+// add writes a change under the next number. If a file with that number is there already, adopt applies what it holds, and the change gets
+// the number after it. That file may be of another coordinator, or hold this change: a store may lose its answer, or write the file and
+// then fail to make its name durable. The second writing makes both names durable. Applying a change twice does no harm. If writing fails
+// for another reason than a file that is there, add tries a second time at most.
 func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt func(change)) error {
-	failed := false
+	again := false
 	for range maxRivals {
 		c := change{Seal: seal.Unsealed, Number: l.number + 1, Added: added, Removed: removed}
 		text, err := seal.EncodeJSON(c)
@@ -220,19 +220,20 @@ func (l *log) add(ctx context.Context, added []Entry, removed []string, adopt fu
 			l.number, l.since = c.Number, l.since+1
 			return nil
 		}
-		taken := errors.Is(err, storage.ErrExist)
+		failed := !errors.Is(err, storage.ErrExist)
 		there, unread := l.load(ctx, c.Number)
-		if unread != nil && taken {
+		switch {
+		case unread != nil && failed:
+			return fmt.Errorf("write catalogue: %w", err)
+		case unread != nil:
 			return unread
 		}
-		if unread == nil {
-			adopt(there)
-			l.number, l.since = there.Number, l.since+1
-		}
-		if !taken && (failed || unread != nil) {
+		adopt(there)
+		l.number, l.since = there.Number, l.since+1
+		if failed && again {
 			return fmt.Errorf("write catalogue: %w", err)
 		}
-		failed = failed || !taken
+		again = again || failed
 	}
 	return errors.New("write catalogue: another coordinator keeps writing to it")
 }

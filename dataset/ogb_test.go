@@ -90,8 +90,8 @@ func ogbText() map[string][]byte {
 }
 
 // TestOGB reads the same small graph in every form.
-// TestEdgesEndAtOnce: in an array with all sources before the targets, the list ends with the targets, and the targets are not read again
-// behind the sources.
+// TestEdgesEndAtOnce: where one array has all sources before all targets, the list of edges ends after the last target. The targets are not
+// read a second time as if they were sources.
 func TestEdgesEndAtOnce(t *testing.T) {
 	d := open(t, "ogb:"+graph.EscapePath(ogbFolder(t, ogbBinary()))+"/", Options{})
 	r, err := d.Edges(t.Context(), Whole)

@@ -56,7 +56,7 @@ type thread struct {
 	least  Role      // of these
 	before []float32 // rows before a hop that are not stored as float32
 
-	weights [visitRows]float64
+	weights [visitRows]float64 // what divisors or uses gave last
 }
 
 // NewBlock maps a block of the rows that a worker of a group has, numbered from the

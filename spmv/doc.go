@@ -16,7 +16,7 @@
 // window is all rows of the block if they are in memory, else a part of them from disk,
 // or rows that another worker of the group (package group) has. For each window the
 // strips of 2^15 destination rows are handed out to the threads. The edges of a strip
-// are sorted by source. A kernel decodes them 128 edges ahead of their sums, prefetches
+// are sorted by source. A kernel decodes them 32 edges ahead of their sums, prefetches
 // both rows of each, and adds the source row to a float32 accumulator that the caches
 // hold. With a single window one thread starts, sums, divides and stores a strip while
 // the strip is in its cache. Where there are fewer strips than threads, several threads

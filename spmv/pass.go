@@ -57,8 +57,8 @@ type Pass struct {
 // halfShare is the share of its d̃ by which the recurrence divides the sum of a row: 2x/d̃ is x/(d̃/2), bit by bit.
 const halfShare = 0.5
 
-// divisors gives what the sums of rows lo, lo+1, … are divided by: their d̃, or what stands in its place. There are at most
-// visitRows of them, valid until the thread asks again, as those of uses are.
+// divisors returns what the sums of rows lo, lo+1, …, at most visitRows of them, are divided by: their d̃, or what stands in its place.
+// The next call of divisors or uses overwrites them.
 func (t *thread) divisors(p *Pass, lo, hi int64) []float64 {
 	if p.Divisors == nil {
 		return t.withSelf(p.Degree[lo:hi])
@@ -70,7 +70,7 @@ func (t *thread) divisors(p *Pass, lo, hi int64) []float64 {
 	return d
 }
 
-// uses gives how often the next hop adds rows lo, lo+1, …: rows times these have a sum that it conserves.
+// uses returns how often the next hop adds each of rows lo, lo+1, …. A hop conserves the sum of rows times these.
 func (t *thread) uses(p *Pass, lo, hi int64) []float64 {
 	if p.Sent == nil {
 		return t.divisors(p, lo, hi)
@@ -78,7 +78,7 @@ func (t *thread) uses(p *Pass, lo, hi int64) []float64 {
 	return t.withSelf(p.Sent[lo:hi])
 }
 
-// withSelf gives degrees with the self-loop.
+// withSelf gives each degree plus one, for the self-loop.
 func (t *thread) withSelf(degree []uint32) []float64 {
 	d := t.weights[:len(degree)]
 	for i, x := range degree {

@@ -550,8 +550,8 @@ var mutants = []mutant{
 	},
 	{
 		area: catalogue, file: "catalog/log.go", what: "does not write a change again whose name may not be durable",
-		from:  "if !taken && (failed || unread != nil) {",
-		to:    "if !taken {",
+		from:  "if failed && again {",
+		to:    "if failed {",
 		tests: []string{"catalog TestChangesOutlivePowerFailures"},
 	},
 	{

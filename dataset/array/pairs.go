@@ -153,7 +153,7 @@ func (r *edgeReader) finish(weighted bool) (err error) {
 	if r.end < r.M {
 		return io.EOF
 	}
-	// Where one array has all sources before the targets, the targets follow where the sources end.
+	// The cursor of v is asked first: in an array with all sources before all targets, targets follow the last source of u.
 	if _, err = r.v.Next(); err == io.EOF && r.targets != nil {
 		_, err = r.u.Next()
 	}
