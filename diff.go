@@ -19,7 +19,7 @@ type Difference struct {
 	// Same reports whether the results are the same: all files that a run leaves, byte by byte. Input features
 	// do not count where one of the runs has let them go.
 	Same bool `json:"same"`
-	// Options, Versions and Inputs are those that are not the same. An input file has its SHA-256, or its size where
+	// Options, Versions and Inputs are those that are not the same. An input file has its digest, or its size where
 	// that is not known.
 	Options  []Change `json:"options"`
 	Versions []Change `json:"versions"`
@@ -139,7 +139,7 @@ func changes(a, b map[string]string) []Change {
 func inputsOf(files []InputFile) map[string]string {
 	all := map[string]string{}
 	for _, f := range files {
-		all[f.Path] = cmp.Or(f.SHA256, f.Version, strconv.FormatInt(f.Size, 10)+" bytes")
+		all[f.Path] = cmp.Or(f.Digest, f.Version, strconv.FormatInt(f.Size, 10)+" bytes")
 	}
 	return all
 }

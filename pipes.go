@@ -19,7 +19,7 @@ type copiedPipes struct {
 	uri string
 	// notes say what was copied, and as what it is read.
 	notes  []string
-	digest map[string]string // SHA-256 by file
+	digest map[string]string // by file
 	undo   []func()
 }
 
@@ -62,7 +62,7 @@ func (r Resources) copyPipes(ctx context.Context, uri string) (c *copiedPipes, e
 			return c, err
 		}
 		end := p.End(copied)
-		file := filepath.Join(dir, "pipe-"+copied.SHA256[:16]+end)
+		file := filepath.Join(dir, "pipe-"+copied.Digits()[:16]+end)
 		if err := vfs.Rename(temporary, file); err != nil {
 			return c, err
 		}
@@ -71,7 +71,7 @@ func (r Resources) copyPipes(ctx context.Context, uri string) (c *copiedPipes, e
 			form = "text"
 		}
 		c.notes = append(c.notes, fmt.Sprintf("%s: its %d bytes were copied to a temporary file, because an import reads its files more than once; they are read as %s", p.Path, copied.Size, form))
-		files[p], c.digest[file] = file, copied.SHA256
+		files[p], c.digest[file] = file, copied.Digest
 	}
 	c.uri = dataset.WithCopies(uri, files)
 	return c, nil
@@ -81,7 +81,7 @@ func (r Resources) copyPipes(ctx context.Context, uri string) (c *copiedPipes, e
 func (c *copiedPipes) digests(files []coordinator.InputFile) {
 	for i, f := range files {
 		if sum, ok := c.digest[f.Path]; ok {
-			files[i].SHA256 = sum
+			files[i].Digest = sum
 		}
 	}
 }

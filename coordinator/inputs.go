@@ -26,7 +26,7 @@ func proven(f InputFile) bool { return !f.Changed.IsZero() }
 // same. An interrupted partition continues only if their digests are equal.
 func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	for i, f := range files {
-		if f.Version == "" && f.SHA256 == "" && !proven(f) {
+		if f.Version == "" && f.Digest == "" && !proven(f) {
 			if err := j.digest(ctx, files[i:i+1]); err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 // which ends if a digest fails. The caller passes the error of the partition to finish, which returns the first error of both. Without an
 // error, rec then has the digests.
 func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
-	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.SHA256 != "" || f.Version != "" })
+	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.Digest != "" || f.Version != "" })
 	if len(files) == 0 {
 		return ctx, func(err error) error { return err }
 	}
@@ -99,7 +99,7 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 			changed = append(changed, fmt.Sprintf("%s has %d bytes now and had %d", now.Path, now.Size, was.Size))
 			continue
 		}
-		if was.SHA256 == "" && was.Version == "" {
+		if was.Digest == "" && was.Version == "" {
 			changed = append(changed, now.Path+" was moved or written to while the partition was made")
 			continue
 		}
@@ -111,8 +111,8 @@ func (j *Job) compareInputs(ctx context.Context, rec *Record) error {
 		if err := j.digest(ctx, one); err != nil {
 			return err
 		}
-		if one[0].SHA256 != was.SHA256 {
-			changed = append(changed, fmt.Sprintf("%s has other bytes: its SHA-256 is %.12s… now and was %.12s…", now.Path, one[0].SHA256, was.SHA256))
+		if one[0].Digest != was.Digest {
+			changed = append(changed, fmt.Sprintf("%s has other bytes: its digest is %s now and was %s", now.Path, one[0].Digest, was.Digest))
 		}
 		files[i] = one[0]
 	}

@@ -21,8 +21,8 @@ func TestDigestBeside(t *testing.T) {
 		want         error
 		digests      string
 	}{
-		{"both end", []InputFile{{Path: "a"}, {Path: "b", SHA256: "kept"}, {Path: "c", Version: "1"}}, nil, nil, nil, "a kept  "},
-		{"all digests are there", []InputFile{{Path: "b", SHA256: "kept"}}, func(context.Context) error { return torn }, nil, nil, "kept "},
+		{"both end", []InputFile{{Path: "a"}, {Path: "b", Digest: "kept"}, {Path: "c", Version: "1"}}, nil, nil, nil, "a kept  "},
+		{"all digests are there", []InputFile{{Path: "b", Digest: "kept"}}, func(context.Context) error { return torn }, nil, nil, "kept "},
 		{"the partition fails", []InputFile{{Path: "a"}}, until, func(context.Context) error { return broken }, broken, " "},
 		{"the digest fails", []InputFile{{Path: "a"}}, func(context.Context) error { return torn }, until, torn, " "},
 		{"the digest fails last", []InputFile{{Path: "a"}}, func(context.Context) error {
@@ -36,7 +36,7 @@ func TestDigestBeside(t *testing.T) {
 				return x.digest(ctx)
 			}
 			for i := range files {
-				files[i].SHA256 = files[i].Path
+				files[i].Digest = files[i].Path
 			}
 			return nil
 		}}
@@ -50,7 +50,7 @@ func TestDigestBeside(t *testing.T) {
 		}
 		got := ""
 		for _, f := range rec.Inputs {
-			got += f.SHA256 + " "
+			got += f.Digest + " "
 		}
 		if got != x.digests {
 			t.Errorf("%s: digests %q, want %q", x.name, got, x.digests)
@@ -83,7 +83,7 @@ func TestInterruptedInputs(t *testing.T) {
 // TestInputsByTheirBytes compares files that differ in one thing with those of the record: where device, inode and time of
 // the last change do not prove that nobody has written to a file, its digest decides.
 func TestInputsByTheirBytes(t *testing.T) {
-	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Device: 1, Inode: 2, Changed: time.Unix(1, 5), SHA256: "old"}
+	was := InputFile{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Device: 1, Inode: 2, Changed: time.Unix(1, 5), Digest: "old"}
 	for _, x := range []struct {
 		name   string
 		now    func(f *InputFile)
@@ -101,11 +101,11 @@ func TestInputsByTheirBytes(t *testing.T) {
 		{"another size", func(f *InputFile) { f.Size = 8 }, "old", 0, false},
 	} {
 		now, reads := was, 0
-		now.SHA256 = ""
+		now.Digest = ""
 		x.now(&now)
 		j := &Job{Store: storagetest.NewMem(), Files: []InputFile{now}, Digest: func(_ context.Context, files []InputFile) error {
 			reads++
-			files[0].SHA256 = x.digest
+			files[0].Digest = x.digest
 			return nil
 		}}
 		rec := &Record{Inputs: []InputFile{was}}
@@ -113,13 +113,13 @@ func TestInputsByTheirBytes(t *testing.T) {
 		if (err == nil) != x.same || err != nil && !errors.Is(err, control.ErrPlanMismatch) || reads != x.reads {
 			t.Errorf("%s: %v after %d digests", x.name, err, reads)
 		}
-		if now.SHA256 = "old"; x.same && x.reads > 0 && rec.Inputs[0] != now {
+		if now.Digest = "old"; x.same && x.reads > 0 && rec.Inputs[0] != now {
 			t.Errorf("%s: the record keeps %+v, not %+v", x.name, rec.Inputs[0], now)
 		}
 	}
 	// A record of a version before these fields, and a file that has settled only since.
-	rec := &Record{Inputs: []InputFile{{Path: "edges", Size: 7, Modified: time.Unix(1, 0), SHA256: "old"}}}
-	j := &Job{Store: storagetest.NewMem(), Files: []InputFile{was}, Digest: func(_ context.Context, files []InputFile) error { files[0].SHA256 = "old"; return nil }}
+	rec := &Record{Inputs: []InputFile{{Path: "edges", Size: 7, Modified: time.Unix(1, 0), Digest: "old"}}}
+	j := &Job{Store: storagetest.NewMem(), Files: []InputFile{was}, Digest: func(_ context.Context, files []InputFile) error { files[0].Digest = "old"; return nil }}
 	if err := j.compareInputs(context.Background(), rec); err != nil || rec.Inputs[0] != was {
 		t.Errorf("%v: %+v", err, rec.Inputs)
 	}

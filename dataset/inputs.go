@@ -2,8 +2,6 @@ package dataset
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +29,7 @@ func Inputs(ctx context.Context, uri string, o Options) (_ []Input, err error) {
 	return Files(ds)
 }
 
-// Digest reads the inputs from beginning to end and fills in their SHA-256, but for those
+// Digest reads the inputs from beginning to end and fills in their digests, but for those
 // with a version, which it leaves as they are. A file
 // that is not as it was listed gives [ErrData]. It reads past the page cache and ends
 // soon after ctx does.
@@ -63,14 +61,15 @@ func digest(ctx context.Context, in *Input, meter *progress.Meter) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	r := direct.NewReader(f, 0, f.Size())
 	defer func() { err = errors.Join(err, r.Close()) }()
-	sum, buf := sha256.New(), make([]byte, source.BufferSize)
+	var sum source.Digest
+	buf := make([]byte, source.BufferSize)
 	for err == nil {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var n int
 		n, err = r.Read(buf)
-		_, _ = sum.Write(buf[:n])
+		sum.Write(buf[:n])
 		meter.Add(int64(n))
 	}
 	if err != io.EOF {
@@ -84,6 +83,6 @@ func digest(ctx context.Context, in *Input, meter *progress.Meter) (err error) {
 	case !now.Changed.Equal(in.Changed):
 		in.Device, in.Inode, in.Changed = 0, 0, time.Time{} // as a link or a mode that changed does, too
 	}
-	in.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	in.Digest = sum.Text()
 	return nil
 }

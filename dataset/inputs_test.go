@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zeebo/xxh3"
 )
 
 // TestInputs lists the files of each kind of URI, each with what a change of it
@@ -45,7 +46,7 @@ func TestInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum := fmt.Sprintf("%x", sha256.Sum256(data)); in.SHA256 != sum || in.Size != int64(len(data)) || time.Since(in.Modified) > time.Hour {
+			if sum := fmt.Sprintf("xxh3-128:%x", xxh3.Hash128(data).Bytes()); in.Digest != sum || in.Size != int64(len(data)) || time.Since(in.Modified) > time.Hour {
 				t.Errorf("%s: %+v, digest %s", c.uri, in, sum)
 			}
 		}
@@ -81,7 +82,7 @@ func TestDigestNoticesChanges(t *testing.T) {
 	if err == nil {
 		err = Digest(t.Context(), after)
 	}
-	if err != nil || after[0].Size != before[0].Size || after[0].SHA256 == before[0].SHA256 || after[0].Modified.Equal(before[0].Modified) {
+	if err != nil || after[0].Size != before[0].Size || after[0].Digest == before[0].Digest || after[0].Modified.Equal(before[0].Modified) {
 		t.Errorf("%+v became %+v, %v", before, after, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

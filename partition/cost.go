@@ -275,9 +275,9 @@ type sorts struct {
 	heldPairs, heldEdges int64
 	index                int64 // memory of the index of the run files with unique pairs
 	// pairsSpill and edgesSpill say that sorted items are written to scratch files. pairsStay says that one worker keeps pairs sorted in
-	// memory, of pairsBytes, during the step Order.
-	pairsSpill, edgesSpill, pairsStay bool
-	pairsBytes                        int64
+	// memory, of pairsBytes, during the step Order, and pairsKept that it keeps them, by rank, until the step Rows.
+	pairsSpill, edgesSpill, pairsStay, pairsKept bool
+	pairsBytes                                   int64
 }
 
 func (c Counts) sorts(workers int, budget int64) (s sorts) {
@@ -307,6 +307,14 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 			nodes = c.Nodes
 		}
 		s.pairsStay = budget-c.noted()-c.record()*s.byPairs.Want >= orderBytes(nodes, s.pairs)
+	}
+	if s.pairsStay && !c.Weighted {
+		tally := 8 * c.Nodes
+		if c.Directed {
+			tally += 4 * c.Nodes
+		}
+		held := c.noted() + c.members() + c.record()*s.byPairs.Want + tally
+		s.pairsKept = budget-held-c.RowMemory >= besidePairs(c.Nodes, s.pairs, c.Threads)
 	}
 	return s
 }
@@ -384,8 +392,11 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		nodes := min(max(partOf(n, workers), group)*partRow(1, c.Directed, c.Weighted, c.IDs > 0), budget*7/8)
 		used, least = max(used, rank, nodes), max(least, group*partRow(1, c.Directed, c.Weighted, c.IDs > 0))
 	}
-	if c.Weighted && s.pairsStay {
+	if s.pairsStay && (c.Weighted || s.pairsKept) {
 		used = max(used, order+s.pairsBytes)
+	}
+	if s.pairsKept {
+		used = max(used, s.pairsBytes+s.heldEdges+s.byEdges.Bytes(s.edges))
 	}
 	if c.IDs > 0 {
 		among := 1 // if ids are those that occur, each thread may find all of them
@@ -437,7 +448,10 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	m, s := c.Edges, c.sorts(workers, budget)
 	graph := c.graphBytes()
 	final = graph + c.tileBytes()
-	peak = max(final, record*m) // the unique edges
+	peak = final
+	if !s.pairsKept {
+		peak = max(peak, record*m) // the unique edges
+	}
 	if steps.Tasks(workers) > 1 {
 		peak = max(peak, record*(c.unsorted(workers)+m), 3*record*m+NodeBytes(c), 2*record*m+graph,
 			record*m+c.turnedBytes()+16*(c.tallies(workers)+c.Nodes)+2*c.strengthsBytes())
@@ -492,7 +506,7 @@ func Traffic(c Counts, workers int, budget int64) (read, written int64) {
 				scratch += c.turnedBytes()
 			}
 		}
-	} else {
+	} else if !s.pairsKept {
 		scratch += record * m // the unique edges
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {

@@ -92,8 +92,9 @@
 //
 // Directions add 4n to count, gather and order, and 4 per node to rank and nodes. Weights: sorting k edges takes 18k, buffers double, marks
 // take 3/2; count sorts m/T edges first, gather has marks of 2m edges; 8 more per node in gather, rank, nodes and one worker's order.
-// Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 9k. Merge
-// buffers take at least 64 KiB per file, up to t + 2 times 16 MiB, and at most half of what is free ([extsort.MergeBytes]). Reading takes 8
+// Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 9k. One
+// worker keeps sorted pairs in memory, 8e, until relabel has read them, if what order and relabel take is free beside them. Merge buffers
+// take at least 64 KiB per file, up to t + 2 times 16 MiB, and at most half of what is free ([extsort.MergeBytes]). Reading takes 8
 // MiB for each thread but the first, at most an eighth of what is free; each thread also takes what [dataset.Info] says of edges
 // (EdgeMemory), or of rows of features (RowMemory, which order takes too). The heap is below 20 MB with two threads, and some 8 MiB more
 // for --normalize auto; each further thread reserves 512 KiB.
@@ -103,7 +104,8 @@
 // Run directory and scratch files hold at most, in bytes ([Disk]; [Traffic] counts reads and writes):
 //
 //	one worker       the largest of 8e and 16m + 9n (sorted runs, if they do not fit in memory), 8m (unique
-//	                 edges), and 2m(s + 4) + 9n (the graph; s is 4.3 to 7 with shards, else 0)
+//	                 edges, unless they stay in memory), and 2m(s + 4) + 9n (the graph; s is 4.3 to 7
+//	                 with shards, else 0)
 //	several workers  merge 8e' + 8m; count and gather 8m + 16(m + 2n); rank 8m + 41n; nodes 8m + 34n;
 //	                 relabel 24m + 9n; rows 16m + 2m(s + 4) + 18n
 //	tiles            32n⌈f/16⌉ (float16) or 64n⌈f/16⌉; spilled features 4n⌈f/64⌉ more for a time

@@ -37,6 +37,12 @@ func orderBytes(nodes, pairs int64) int64 {
 	return (17+8)*nodes + 4*pairs + 1<<20
 }
 
+// besidePairs returns enough memory for one worker to order the nodes, once there is a tally, and then to sort both directions of pairs
+// that stay in memory.
+func besidePairs(nodes, pairs int64, threads int) int64 {
+	return max(13*nodes, 4*nodes+sortOptions(2*pairs, threads, false).Bytes(2*pairs)) + 1<<20
+}
+
 const (
 	// tileGroup is the number of tiles that are written at a time; each holds buffers for direct I/O.
 	tileGroup = 4

@@ -531,13 +531,14 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 		f       *fake
 		free    int64
 		threads int
-		files   int // spilled
+		files   int // spilled; 0 if none may be
 	}{
-		{"plenty", known, 64 << 20, 2, 1},
-		{"one thread", known, 64 << 20, 1, 1},
-		{"edges turned, rows shuffled", known.shuffled(1), 64 << 20, 3, 1},
-		{"number of nodes unknown", &unknown, 64 << 20, 2, 1},
-		{"more threads than cores", known.shuffled(5), 64 << 20, 16, 1},
+		{"plenty", known, 64 << 20, 2, 0},
+		{"one thread", known, 64 << 20, 1, 0},
+		{"edges turned, rows shuffled", known.shuffled(1), 64 << 20, 3, 0},
+		{"number of nodes unknown", &unknown, 64 << 20, 2, 0},
+		{"more threads than cores", known.shuffled(5), 64 << 20, 16, 0},
+		{"pairs in a file", known.shuffled(8), 5 << 19, 2, 1},
 		{"runs", known, 1 << 20, 2, 5},
 		{"runs, one thread", known.shuffled(2), 1 << 20, 1, 5},
 		{"runs, five threads", known.shuffled(6), 1 << 20, 5, 5},
@@ -554,8 +555,8 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 			must(t, err)
 			summary, err := j.run(context.Background())
 			must(t, errors.Join(err, j.close()))
-			if files := j.scratch.Files(); files < c.files {
-				t.Errorf("%d files spilled, at least %d expected", files, c.files)
+			if files := j.scratch.Files(); files < c.files || c.files == 0 && files > 0 {
+				t.Errorf("%d files spilled, at least %d expected, or none", files, c.files)
 			}
 			if b.Free() != c.free {
 				t.Errorf("%d bytes not given back", c.free-b.Free())

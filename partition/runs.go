@@ -1,9 +1,12 @@
 package partition
 
 import (
+	"cmp"
 	"context"
+	"sync"
 
 	"ndls/internal/extsort"
+	"ndls/internal/share"
 	"ndls/steps"
 )
 
@@ -91,11 +94,18 @@ func (c catalogPairs[T]) inOrder(ctx context.Context, threads int, visit func([]
 // sorted pairs are unique once the rows of a pair are united.
 type localKeys[T extsort.Item] struct {
 	job      *job
-	once     bool // pairs are visited once, and not written by rank
+	once     bool // pairs are visited once, and not kept by rank
 	input    [2]int64
-	sorted   *extsort.Sorter[T]  // pairs of input ids
-	unique   *extsort.KeyFile[T] // pairs by rank
+	sorted   *extsort.Sorter[T] // pairs of input ids
+	unique   keptPairs[T]       // pairs by rank
 	directed *extsort.Sorter[T]
+}
+
+// keptPairs are unique pairs by rank, which are visited once, in any order.
+type keptPairs[T extsort.Item] interface {
+	Keys() int64
+	Each(ctx context.Context, threads int, visit func([]T) error) error
+	Close()
 }
 
 func (l *localKeys[T]) close() {
@@ -149,8 +159,9 @@ func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sort
 // localPairs yields pairs once: those by rank, or else the sorted ones of input ids.
 type localPairs[T extsort.Item] struct {
 	*localKeys[T]
-	byRank *extsort.KeyFile[T]
-	out    *extsort.KeyWriter[T]
+	byRank keptPairs[T]
+	// keep takes pairs by rank while those of input ids are visited: in memory or in a file.
+	keep func(pairs []T) error
 }
 
 func (s *localPairs[T]) counts() [2]int64 { return s.input }
@@ -176,36 +187,77 @@ func (s *localPairs[T]) each(ctx context.Context, threads int, visit func([]T) e
 	return s.take(s.sorted.Each, visit)
 }
 
-func (s *localPairs[T]) inOrder(ctx context.Context, threads int, visit func([]T) error) error {
-	if s.ranked() {
-		s.unique = nil
-		return s.byRank.InOrder(ctx, threads, visit)
-	}
+// inOrder visits pairs of input ids.
+func (s *localPairs[T]) inOrder(ctx context.Context, _ int, visit func([]T) error) error {
 	return s.take(united(ctx, s.job, s.sorted.InOrder), visit)
 }
 
-// take visits and consumes all pairs of input ids. What pass receives meanwhile is written.
-func (s *localPairs[T]) take(all visits[T], visit func([]T) error) (err error) {
+// take visits and consumes all pairs of input ids. What pass receives meanwhile is kept in memory, in their place, or else in a file.
+func (s *localPairs[T]) take(all visits[T], visit func([]T) error) error {
 	if s.once {
 		err := all(visit)
 		s.sorted = nil
 		return err
 	}
-	if s.out, err = extsort.CreateKeys[T](s.job.scratch); err != nil {
+	if s.staysInMemory() {
+		held := &heldPairs[T]{sorted: s.sorted}
+		s.keep = held.add
+		err := s.sorted.EachKept(visit)
+		s.sorted, s.unique = nil, held
 		return err
 	}
+	out, err := extsort.CreateKeys[T](s.job.scratch)
+	if err != nil {
+		return err
+	}
+	s.keep = out.Write
 	if err := all(visit); err != nil {
-		s.out.Abort()
+		out.Abort()
 		return err
 	}
 	s.sorted = nil
-	s.unique, err = s.out.Finish()
+	file, err := out.Finish()
+	if err == nil {
+		s.unique = file
+	}
 	return err
+}
+
+// staysInMemory reports whether pairs stay in the memory in which they were sorted, until both directions of each are sorted beside them.
+// Pairs with weights do not: they are united in other memory.
+func (s *localPairs[T]) staysInMemory() bool {
+	j := s.job
+	return s.sorted.InMemory() && !j.info.Weighted && j.o.Budget.Free()-j.info.RowMemory >= besidePairs(j.ids.n, s.sorted.Keys(), j.o.Threads)
 }
 
 func (s *localPairs[T]) pass(pairs []T) error {
 	if s.once || s.ranked() {
 		return nil
 	}
-	return s.out.Write(pairs)
+	return s.keep(pairs)
+}
+
+// heldPairs are pairs by rank in the memory of a Sorter.
+type heldPairs[T extsort.Item] struct {
+	sorted  *extsort.Sorter[T]
+	mu      sync.Mutex
+	batches [][]T
+	keys    int64
+}
+
+func (h *heldPairs[T]) add(pairs []T) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.batches = append(h.batches, pairs)
+	h.keys += int64(len(pairs))
+	return nil
+}
+
+func (h *heldPairs[T]) Keys() int64 { return h.keys }
+
+func (h *heldPairs[T]) Close() { h.sorted.Close() }
+
+func (h *heldPairs[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
+	defer h.Close()
+	return share.Each(threads, len(h.batches), func(i int) error { return cmp.Or(ctx.Err(), visit(h.batches[i])) })
 }

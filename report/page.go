@@ -147,12 +147,7 @@ func folded(command string) string {
 }
 
 // digest shows what stands for the bytes of a file.
-func digest(f control.InputFile) string {
-	if f.SHA256 != "" {
-		return "SHA-256 " + f.SHA256
-	}
-	return cmp.Or(f.Version, "not known")
-}
+func digest(f control.InputFile) string { return cmp.Or(f.Digest, f.Version, "not known") }
 
 func sortLines(lines []line) {
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Or(cmp.Compare(a.X, b.X), cmp.Compare(a.To, b.To)) })

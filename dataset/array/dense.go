@@ -25,9 +25,11 @@ func (d *denseRows) Next() (graph.FeatureRow, error) {
 	}
 	id := d.next
 	d.next++
-	for c, v := range d.row {
-		if !graph.Finite(v) && !(d.holes && v != v) {
-			return graph.FeatureRow{}, graph.NotFinite(d.e.V.Name, id, int64(c), v)
+	if !graph.AllFinite(d.row) {
+		for c, v := range d.row {
+			if !graph.Finite(v) && !(d.holes && v != v) {
+				return graph.FeatureRow{}, graph.NotFinite(d.e.V.Name, id, int64(c), v)
+			}
 		}
 	}
 	return graph.FeatureRow{ID: uint32(id), Dense: d.row}, nil

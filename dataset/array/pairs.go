@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"ndls/dataset/graph"
 	"ndls/dataset/npy"
@@ -123,29 +124,50 @@ func (r *edgeReader) Read(edges []graph.Edge, weights []float32) (int, error) {
 	if n == 0 && len(edges) > 0 {
 		return 0, r.finish(weights != nil)
 	}
-	for i := range n {
-		u, err := r.u.Next()
+	for at := 0; at < n; {
+		u, v, step, err := r.some(n - at)
 		if err != nil {
 			return 0, err
 		}
-		v, err := r.v.Next()
-		if err != nil {
-			return 0, err
-		}
-		for _, id := range [2]int64{u, v} {
-			if id < 0 || id >= r.limit.N {
-				return 0, graph.BadData(r.Edges.v.Name, "edge %d: %s", r.row, r.limit.Check(id, r.Edges.v.Type == npy.Uint64))
+		for i := 0; i < len(v); i += step {
+			if uint64(u[i]) >= uint64(r.limit.N) || uint64(v[i]) >= uint64(r.limit.N) {
+				return 0, r.outside(u[i], v[i])
 			}
-		}
-		edges[i] = graph.Edge{U: uint32(u), V: uint32(v)}
-		if weights != nil {
-			if weights[i], err = weightOf(r.w, r.row); err != nil {
-				return 0, err
+			edges[at] = graph.Edge{U: uint32(u[i]), V: uint32(v[i])}
+			if weights != nil {
+				if weights[at], err = weightOf(r.w, r.row); err != nil {
+					return 0, err
+				}
 			}
+			r.row++
+			at++
 		}
-		r.row++
 	}
 	return n, nil
+}
+
+// some returns the ends of 1 to n edges, step elements from one edge to the next: entry i of v belongs to entry i of u.
+func (r *edgeReader) some(n int) (u, v []int64, step int, err error) {
+	if r.u == r.v {
+		// A cursor reads an even number of elements at a time, and the vector has as many.
+		if u, err = r.u.peek(2 * n); err != nil {
+			return nil, nil, 0, err
+		}
+		r.u.pos += len(u)
+		return u, u[1:], 2, nil
+	}
+	if u, err = r.u.peek(n); err == nil {
+		v, err = r.v.peek(len(u))
+	}
+	r.u.pos += len(v)
+	r.v.pos += len(v)
+	return u, v, 1, err
+}
+
+// outside returns the error for an edge with an id that is not below the limit.
+func (r *edgeReader) outside(ends ...int64) error {
+	i := slices.IndexFunc(ends, func(id int64) bool { return uint64(id) >= uint64(r.limit.N) })
+	return graph.BadData(r.Edges.v.Name, "edge %d: %s", r.row, r.limit.Check(ends[i], r.Edges.v.Type == npy.Uint64))
 }
 
 // finish returns io.EOF, once all arrays have been read to their ends, where the share ends with them.

@@ -173,16 +173,20 @@ func PickledVector(src *source.Source, base int64, value any, name string) (Vect
 type Elements struct {
 	V     Vector
 	r     io.Reader
-	left  int64
-	read  int64 // elements that were given
-	buf   []byte
+	left  int64        // elements that are not read yet
+	read  int64        // elements that were given
+	buf   []byte       // of whole elements
+	some  []byte       // the elements of buf that were not given yet
 	end   func() error // reads what is behind the last element
 	close func() error
 }
 
+// readBytes is the number of bytes of a vector that are read at a time.
+const readBytes = 64 << 10
+
 // Open reads from element first on.
 func (v Vector) Open(ctx context.Context, first int64) (*Elements, error) {
-	e := &Elements{V: v, left: v.N - first, read: first, buf: make([]byte, 64<<10)}
+	e := &Elements{V: v, left: v.N - first, read: first, buf: make([]byte, readBytes/v.Type.Size()*v.Type.Size())}
 	if v.rows > 0 {
 		t, err := newTurned(ctx, v, v.first+first)
 		if err != nil {
@@ -206,9 +210,9 @@ func (v Vector) Open(ctx context.Context, first int64) (*Elements, error) {
 		}
 		return source.Skip(st, -1)
 	}
-	e.r = bufio.NewReaderSize(st, 64<<10)
+	e.r = st
 	if v.latin1 {
-		e.r = pickle.Latin1Reader(e.r)
+		e.r = pickle.Latin1Reader(bufio.NewReaderSize(st, readBytes))
 		if err := source.Skip(e.r, skip); err != nil {
 			return nil, errors.Join(graph.Damaged(v.Name, err), st.Close())
 		}
@@ -219,27 +223,41 @@ func (v Vector) Open(ctx context.Context, first int64) (*Elements, error) {
 // Close closes the file.
 func (e *Elements) Close() error { return e.close() }
 
-// raw returns the bytes of up to n elements, or io.EOF. At the end it checks the checksum of a
+// raw returns the bytes of up to n elements, valid until the next call, or io.EOF. At the end it checks the checksum of a
 // member of an archive.
 func (e *Elements) raw(n int) ([]byte, int, error) {
-	size := e.V.Type.Size()
-	n = int(min(int64(n), e.left, int64(len(e.buf))/size))
+	if n > 0 && len(e.some) == 0 && e.left > 0 {
+		if err := e.readBlock(); err != nil {
+			return nil, 0, err
+		}
+	}
+	size := int(e.V.Type.Size())
+	n = min(n, len(e.some)/size)
 	if n == 0 {
 		if err := e.end(); err != nil {
 			return nil, 0, err
 		}
 		return nil, 0, io.EOF
 	}
-	b := e.buf[:int64(n)*size]
+	b := e.some[:n*size]
+	e.some = e.some[n*size:]
+	e.read += int64(n)
+	return b, n, nil
+}
+
+// readBlock fills buf with the elements that follow.
+func (e *Elements) readBlock() error {
+	size := e.V.Type.Size()
+	n := min(e.left, int64(len(e.buf))/size)
+	b := e.buf[:n*size]
 	if _, err := io.ReadFull(e.r, b); err != nil {
-		return nil, 0, graph.Damaged(e.V.Name, err)
+		return graph.Damaged(e.V.Name, err)
 	}
 	if e.V.swapped {
 		e.V.Type.Swap(b)
 	}
-	e.left -= int64(n)
-	e.read += int64(n)
-	return b, n, nil
+	e.left, e.some = e.left-n, b
+	return nil
 }
 
 // ints fills dst from the front and returns how many elements it holds, or io.EOF. Floats
@@ -366,15 +384,31 @@ func (v Vector) Texts(ctx context.Context) (*cursor[string], error) {
 func (v Vector) canCut() bool { return v.src.Unpack == nil && !v.latin1 }
 
 func (c *cursor[T]) Next() (v T, err error) {
-	if c.pos == len(c.buf) {
-		n, err := c.fill(c.buf[:cap(c.buf)])
-		if err != nil {
-			return v, err
-		}
-		c.buf, c.pos = c.buf[:n], 0
+	if err := c.more(); err != nil {
+		return v, err
 	}
 	c.pos++
 	return c.buf[c.pos-1], nil
+}
+
+// more reads elements if all that were read are taken.
+func (c *cursor[T]) more() error {
+	if c.pos < len(c.buf) {
+		return nil
+	}
+	n, err := c.fill(c.buf[:cap(c.buf)])
+	if err == nil {
+		c.buf, c.pos = c.buf[:n], 0
+	}
+	return err
+}
+
+// peek returns 1 to n elements that follow. The caller adds to pos what it takes of them.
+func (c *cursor[T]) peek(n int) ([]T, error) {
+	if err := c.more(); err != nil {
+		return nil, err
+	}
+	return c.buf[c.pos:min(len(c.buf), c.pos+n)], nil
 }
 
 // Part is n numbers from number first on.

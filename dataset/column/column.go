@@ -52,8 +52,9 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 		if err != nil {
 			return nil, err
 		}
+		next := picked(texts.Next, c.Width, c.Pick)
 		return &vectorReader{name: c.Values.Name, Closer: texts, number: func() (string, error) {
-			text, err := pick(texts.Next, c.Width, c.Pick)
+			text, err := next()
 			return strings.TrimSpace(text), err
 		}}, nil
 	}
@@ -62,8 +63,9 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 		if err != nil {
 			return nil, err
 		}
+		next := picked(ints.Next, c.Width, c.Pick)
 		return &vectorReader{name: c.Values.Name, Closer: ints, number: func() (string, error) {
-			v, err := pick(ints.Next, c.Width, c.Pick)
+			v, err := next()
 			if v < 0 && c.Values.Type == npy.Uint64 {
 				return "", errLarge
 			}
@@ -74,8 +76,9 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	next := picked(floats.Next, c.Width, c.Pick)
 	return &vectorReader{name: c.Values.Name, Closer: floats, number: func() (string, error) {
-		v, err := pick(floats.Next, c.Width, c.Pick)
+		v, err := next()
 		if v != v || err != nil {
 			return "", err
 		}
@@ -86,18 +89,23 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 	}}, nil
 }
 
-// pick reads the numbers of a node and returns one of them.
-func pick[T any](next func() (T, error), width, which int64) (value T, err error) {
-	for i := range max(width, 1) {
-		v, err := next()
-		if err != nil {
-			return value, err
-		}
-		if i == which {
-			value = v
-		}
+// picked returns a function that reads the numbers of a node, so many, and returns one of them.
+func picked[T any](next func() (T, error), width, which int64) func() (T, error) {
+	if width <= 1 {
+		return next
 	}
-	return value, nil
+	return func() (value T, err error) {
+		for i := range width {
+			v, err := next()
+			if err != nil {
+				return value, err
+			}
+			if i == which {
+				value = v
+			}
+		}
+		return value, nil
+	}
 }
 
 var (

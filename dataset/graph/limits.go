@@ -1,8 +1,21 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 func Finite(v float32) bool { return v-v == 0 }
+
+// AllFinite reports whether all values are finite.
+func AllFinite(values []float32) bool {
+	const exponent = 1 << 23
+	carry := uint32(0) // its highest bit is set if the exponent of a value has only ones
+	for _, v := range values {
+		carry |= math.Float32bits(v)&(1<<31-1) + exponent
+	}
+	return carry < 1<<31
+}
 
 // WayOut says what to do about a feature that is not finite.
 func WayOut(v float32) string {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ndls/internal/half"
+	"ndls/internal/mem"
 )
 
 // Type is an element type, by the name of its little-endian form.
@@ -185,9 +186,7 @@ func (t Type) Ints(dst []int64, src []byte) {
 			dst[i] = int64(le.Uint32(src[4*i:]))
 		}
 	case Int64, Uint64:
-		for i := range dst {
-			dst[i] = int64(le.Uint64(src[8*i:]))
-		}
+		copy(mem.AsBytes(dst), src)
 	default:
 		panic("npy: Ints of " + string(t))
 	}
@@ -207,9 +206,7 @@ func (t Type) Floats(dst []float32, src []byte) {
 			dst[i] = math.Float32frombits(uint32(le.Uint16(src[2*i:])) << 16)
 		}
 	case Float32:
-		for i := range dst {
-			dst[i] = math.Float32frombits(le.Uint32(src[4*i:]))
-		}
+		copy(mem.AsBytes(dst), src)
 	case Float64:
 		for i := range dst {
 			dst[i] = float32(math.Float64frombits(le.Uint64(src[8*i:])))
@@ -230,9 +227,7 @@ func (t Type) Doubles(dst []float64, src []byte) {
 	le := binary.LittleEndian
 	switch t {
 	case Float64:
-		for i := range dst {
-			dst[i] = math.Float64frombits(le.Uint64(src[8*i:]))
-		}
+		copy(mem.AsBytes(dst), src)
 	case Uint64:
 		for i := range dst {
 			dst[i] = float64(le.Uint64(src[8*i:]))

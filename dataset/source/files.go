@@ -40,9 +40,9 @@ type Input struct {
 	Changed       time.Time
 	// Version changes when a file of an object store is replaced; others have none.
 	Version string
-	// SHA256 is the digest of the file in hexadecimal, empty until it is asked for, and
+	// Digest tells the bytes of the file ([Digest]). It is empty until it is asked for, and
 	// for files with a version.
-	SHA256 string
+	Digest string
 }
 
 // Inputs lists the files that were opened, each once.

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"os"
@@ -30,12 +28,16 @@ func IsPipe(path string) bool {
 
 // PipeCopy holds what was read from a pipe.
 type PipeCopy struct {
-	Size   int64
-	SHA256 string
+	Size int64
+	// Digest tells the bytes ([Digest]).
+	Digest string
 	// Ext is the end of a name that says what a file of these bytes is, such as ".npy.gz"; it is empty
 	// for text.
 	Ext string
 }
+
+// Digits returns the digits of the digest.
+func (c PipeCopy) Digits() string { return strings.TrimPrefix(c.Digest, digestPrefix) }
 
 // CopyPipe reads a pipe to its end and writes its bytes to a new file. It ends soon after ctx does.
 func CopyPipe(ctx context.Context, path, to string) (c PipeCopy, err error) {
@@ -54,7 +56,8 @@ func CopyPipe(ctx context.Context, path, to string) (c PipeCopy, err error) {
 			out.Abort()
 		}
 	}()
-	sum, head := sha256.New(), bytes.Buffer{}
+	var sum Digest
+	var head bytes.Buffer
 	buf := make([]byte, BufferSize)
 	for {
 		n, err := in.Read(buf)
@@ -64,7 +67,7 @@ func CopyPipe(ctx context.Context, path, to string) (c PipeCopy, err error) {
 		if room := BufferSize - head.Len(); room > 0 {
 			head.Write(buf[:min(n, room)])
 		}
-		_, _ = sum.Write(buf[:n])
+		sum.Write(buf[:n])
 		if _, err := out.Write(buf[:n]); err != nil {
 			return c, err
 		}
@@ -79,7 +82,7 @@ func CopyPipe(ctx context.Context, path, to string) (c PipeCopy, err error) {
 	if c.Size == 0 {
 		return c, graph.BadData(path, "is empty (0 bytes): the program that writes to it has written nothing")
 	}
-	c.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	c.Digest = sum.Text()
 	if c.Ext = nameEnd(path); c.Ext == "" {
 		c.Ext = contentEnd(head.Bytes())
 	}

@@ -70,7 +70,7 @@ var rules = []rule{
 	{"dataset/columnar", []string{"dataset/columnar", "dataset/source", "dataset/graph", "internal/half", "internal/mem"}},
 	{"dataset/source", []string{"dataset/graph", "internal/direct"}},
 	{"dataset/graph", []string{"internal/failure", "internal/inputid", "internal/meant"}},
-	{"dataset/npy", []string{"internal/half"}},
+	{"dataset/npy", []string{"internal/half", "internal/mem"}},
 	{"dataset/pickle", []string{}},
 	{"dataset", []string{"dataset", "internal"}},
 	{"shards", []string{"catalog", "internal"}},

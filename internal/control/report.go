@@ -619,5 +619,5 @@ type InputFile struct {
 	Changed time.Time `json:"changed,omitzero"`
 	// Version is the version of a file in an object store, which has no digest here.
 	Version string `json:"version,omitempty"`
-	SHA256  string `json:"sha256,omitempty"`
+	Digest  string `json:"digest,omitempty"`
 }

@@ -271,6 +271,14 @@ func (t *Sorter[T]) Each(visit func([]T) error) error {
 	return t.visit(false, visit)
 }
 
+// InMemory reports whether all keys are in memory, after Finish.
+func (t *Sorter[T]) InMemory() bool { return t.memory != nil }
+
+// EachKept is Each of keys in memory, which stay there, as visit leaves them, until Close.
+func (t *Sorter[T]) EachKept(visit func([]T) error) error {
+	return t.memory.each(t.ctx, t.threads, false, visit)
+}
+
 // InOrder is Each in ascending order, by one goroutine at a time: the threads prepare the
 // batches that come next.
 func (t *Sorter[T]) InOrder(visit func([]T) error) error {
