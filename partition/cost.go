@@ -314,7 +314,7 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 			tally += 4 * c.Nodes
 		}
 		held := c.noted() + c.members() + c.record()*s.byPairs.Want + tally
-		s.pairsKept = budget-held-c.RowMemory >= besidePairs(c.Nodes, s.pairs, c.Threads)
+		s.pairsKept = keepsPairs(budget-held-c.RowMemory, c.Nodes, s.pairs, c.Threads)
 	}
 	return s
 }

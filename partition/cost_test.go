@@ -80,6 +80,7 @@ func TestPlan(t *testing.T) {
 		noShards bool
 	}{
 		{"one worker, plenty", 1, 256 << 20, false, false},
+		{"one worker, pairs in a file", 1, 60 << 20, false, false},
 		{"one worker, little", 1, 20 << 20, false, false},
 		{"two workers, plenty", 2, 256 << 20, false, false},
 		{"two workers, little", 2, 14 << 20, false, false},
@@ -131,7 +132,7 @@ func TestPlan(t *testing.T) {
 			}
 			check := func(what string, got, want int64) {
 				t.Helper()
-				if !near(got, want) {
+				if !near(got, want) && max(got, want) > few {
 					t.Errorf("%s: %d planned, %d measured", what, got, want)
 				}
 			}
@@ -155,6 +156,9 @@ func TestPlan(t *testing.T) {
 		})
 	}
 }
+
+// few is the number of bytes of small files that are not planned.
+const few = 1 << 13
 
 // bytesOf is the size of all files of a catalogue.
 func bytesOf(cat *catalog.Catalog) (bytes int64) {

@@ -37,10 +37,10 @@ func orderBytes(nodes, pairs int64) int64 {
 	return (17+8)*nodes + 4*pairs + 1<<20
 }
 
-// besidePairs returns enough memory for one worker to order the nodes, once there is a tally, and then to sort both directions of pairs
-// that stay in memory.
-func besidePairs(nodes, pairs int64, threads int) int64 {
-	return max(13*nodes, 4*nodes+sortOptions(2*pairs, threads, false).Bytes(2*pairs)) + 1<<20
+// keepsPairs reports whether one worker, with so many bytes free once there is a tally, orders the nodes and then sorts both directions of
+// pairs in memory while the pairs stay in memory, too.
+func keepsPairs(free, nodes, pairs int64, threads int) bool {
+	return free >= 13*nodes+1<<20 && !sortOptions(2*pairs, threads, false).Spills(2*pairs, free-4*nodes)
 }
 
 const (

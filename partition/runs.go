@@ -227,7 +227,7 @@ func (s *localPairs[T]) take(all visits[T], visit func([]T) error) error {
 // Pairs with weights do not: they are united in other memory.
 func (s *localPairs[T]) staysInMemory() bool {
 	j := s.job
-	return s.sorted.InMemory() && !j.info.Weighted && j.o.Budget.Free()-j.info.RowMemory >= besidePairs(j.ids.n, s.sorted.Keys(), j.o.Threads)
+	return s.sorted.InMemory() && !j.info.Weighted && keepsPairs(j.o.Budget.Free()-j.info.RowMemory, j.ids.n, s.sorted.Keys(), j.o.Threads)
 }
 
 func (s *localPairs[T]) pass(pairs []T) error {
