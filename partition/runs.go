@@ -183,8 +183,19 @@ func (s *localPairs[T]) each(ctx context.Context, threads int, visit func([]T) e
 		return s.byRank.Each(ctx, threads, visit)
 	case s.job.info.Weighted:
 		return s.inOrder(ctx, threads, visit)
+	case !s.once && s.staysInMemory():
+		return s.hold(visit)
 	}
 	return s.take(s.sorted.Each, visit)
+}
+
+// hold visits all pairs of input ids in memory. What pass receives meanwhile stays there, in their place.
+func (s *localPairs[T]) hold(visit func([]T) error) error {
+	held := &heldPairs[T]{sorted: s.sorted}
+	s.keep = held.add
+	err := s.sorted.EachKept(visit)
+	s.sorted, s.unique = nil, held
+	return err
 }
 
 // inOrder visits pairs of input ids.
@@ -192,18 +203,11 @@ func (s *localPairs[T]) inOrder(ctx context.Context, _ int, visit func([]T) erro
 	return s.take(united(ctx, s.job, s.sorted.InOrder), visit)
 }
 
-// take visits and consumes all pairs of input ids. What pass receives meanwhile is kept in memory, in their place, or else in a file.
+// take visits and consumes all pairs of input ids. What pass receives meanwhile is written to a file.
 func (s *localPairs[T]) take(all visits[T], visit func([]T) error) error {
 	if s.once {
 		err := all(visit)
 		s.sorted = nil
-		return err
-	}
-	if s.staysInMemory() {
-		held := &heldPairs[T]{sorted: s.sorted}
-		s.keep = held.add
-		err := s.sorted.EachKept(visit)
-		s.sorted, s.unique = nil, held
 		return err
 	}
 	out, err := extsort.CreateKeys[T](s.job.scratch)
@@ -224,10 +228,10 @@ func (s *localPairs[T]) take(all visits[T], visit func([]T) error) error {
 }
 
 // staysInMemory reports whether pairs stay in the memory in which they were sorted, until both directions of each are sorted beside them.
-// Pairs with weights do not: they are united in other memory.
+// Pairs with weights never do: their rows are united in other memory.
 func (s *localPairs[T]) staysInMemory() bool {
 	j := s.job
-	return s.sorted.InMemory() && !j.info.Weighted && keepsPairs(j.o.Budget.Free()-j.info.RowMemory, j.ids.n, s.sorted.Keys(), j.o.Threads)
+	return s.sorted.InMemory() && keepsPairs(j.o.Budget.Free()-j.info.RowMemory, j.ids.n, s.sorted.Keys(), j.o.Threads)
 }
 
 func (s *localPairs[T]) pass(pairs []T) error {

@@ -149,7 +149,7 @@ func (r *edgeReader) Read(edges []graph.Edge, weights []float32) (int, error) {
 // some returns the ends of 1 to n edges, step elements from one edge to the next: entry i of v belongs to entry i of u.
 func (r *edgeReader) some(n int) (u, v []int64, step int, err error) {
 	if r.u == r.v {
-		// A cursor reads an even number of elements at a time, and the vector has as many.
+		// The vector has an even number of elements, and a cursor reads an even number of them at a time.
 		if u, err = r.u.peek(2 * n); err != nil {
 			return nil, nil, 0, err
 		}

@@ -89,7 +89,7 @@ func (c Vector) Open(ctx context.Context) (Reader, error) {
 	}}, nil
 }
 
-// picked returns a function that reads the numbers of a node, so many, and returns one of them.
+// picked returns a function that reads the numbers of a node, of which there are width, and returns number which of them.
 func picked[T any](next func() (T, error), width, which int64) func() (T, error) {
 	if width <= 1 {
 		return next

@@ -6,7 +6,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Digest tells files apart by their bytes: XXH3 of 128 bits. It shows what was changed by mistake, and not what somebody has forged.
+// Digest is a hash of 128 bits (XXH3) of the bytes of a file. Files with other bytes have another digest, unless somebody has made them
+// so that they have the same.
 type Digest struct{ sum xxh3.Hasher }
 
 // Write takes the bytes that follow.

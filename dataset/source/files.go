@@ -40,8 +40,8 @@ type Input struct {
 	Changed       time.Time
 	// Version changes when a file of an object store is replaced; others have none.
 	Version string
-	// Digest tells the bytes of the file ([Digest]). It is empty until it is asked for, and
-	// for files with a version.
+	// Digest identifies the bytes of the file ([Digest]). It is empty before [dataset.Digest]
+	// has read the file, and for files with a version.
 	Digest string
 }
 

@@ -29,7 +29,7 @@ func IsPipe(path string) bool {
 // PipeCopy holds what was read from a pipe.
 type PipeCopy struct {
 	Size int64
-	// Digest tells the bytes ([Digest]).
+	// Digest identifies the bytes ([Digest]).
 	Digest string
 	// Ext is the end of a name that says what a file of these bytes is, such as ".npy.gz"; it is empty
 	// for text.

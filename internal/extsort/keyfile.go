@@ -260,11 +260,5 @@ func (r *KeyFile[T]) Each(ctx context.Context, threads int, visit func([]T) erro
 	return eachOf[T](ctx, threads, r, false, 0, blocksOf[T](r), visit)
 }
 
-// InOrder is Each in the order in which the keys were written, by one goroutine at a time.
-func (r *KeyFile[T]) InOrder(ctx context.Context, threads int, visit func([]T) error) error {
-	defer r.Close()
-	return eachOf[T](ctx, threads, r, true, 0, blocksOf[T](r), visit)
-}
-
 // Close gives the disk space back.
 func (r *KeyFile[T]) Close() { r.f.Close() }
