@@ -14,7 +14,7 @@ GORELEASER := github.com/goreleaser/goreleaser/v2@v2.15.1
 CYCLONEDX := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Packages with assembly and a Go twin, their tests that compare bits, and packages whose goroutines share memory.
-TWINS := ./spmv ./lsi ./smooth ./train/...
+TWINS := ./internal/half ./spmv ./lsi ./smooth ./train/...
 SAME := Golden|Known|Agree|Bits|Definition|Kernels|Oracle|Bytes
 SHARED := ./internal/ahead ./internal/control/... ./internal/direct ./internal/extsort ./internal/inorder ./internal/keysort ./internal/progress ./internal/share \
   ./internal/storage ./internal/tracing ./internal/vfs ./catalog ./tiles ./shards ./spmv ./hops ./group/... ./lsi ./smooth ./partition ./train/... ./stage ./worker ./coordinator ./export

@@ -1,7 +1,6 @@
 package shards
 
 import (
-	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"ndls/internal/inputid"
 	"ndls/internal/seal"
@@ -162,7 +160,7 @@ type RowWriter struct {
 	arrow  *arrow.Schema
 	sink   *aligner
 	out    *ipc.FileWriter
-	half   [][]uint16 // by list
+	half   [][]byte // by list
 	rows   int64
 	names  *IDReader
 }
@@ -184,7 +182,7 @@ func NewRowWriter(w io.Writer, s RowSchema, names *IDReader) (*RowWriter, error)
 	if err != nil {
 		return nil, fmt.Errorf("shards: writing Arrow: %w", err)
 	}
-	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, half: make([][]uint16, s.lists()), names: names}, nil
+	return &RowWriter{schema: s, arrow: schema, sink: sink, out: out, half: make([][]byte, s.lists()), names: names}, nil
 }
 
 // Write appends one record batch of len(id) ≥ 1 rows. values holds them one after the other; with several lists, all rows of the first
@@ -297,12 +295,9 @@ func (w *RowWriter) valueBytes(list int, values []float32) []byte {
 	if !w.schema.Half {
 		return mem.AsBytes(values)
 	}
-	to := resize(w.half[list], len(values))
-	for i, v := range values {
-		to[i] = half.FromFloat(v)
-	}
-	w.half[list] = to
-	return mem.AsBytes(to)
+	w.half[list] = resize(w.half[list], 2*len(values))
+	half.Encode(w.half[list], values)
+	return w.half[list]
 }
 
 // recovered turns a panic of the library into an error, and prefers the error of the file below, if there is one.
@@ -545,7 +540,6 @@ func (b *batchReader) list(to []float32, stride, rows int) {
 	width := b.f.schema.Width
 	size := width * int(b.f.schema.valueSize())
 	buf := make([]byte, size*min(rows, max(listBytes/size, 1)))
-	float := halfTable()
 	for rows > 0 && b.err == nil {
 		part := buf[:min(len(buf), rows*size)]
 		b.read(part)
@@ -554,9 +548,7 @@ func (b *batchReader) list(to []float32, stride, rows int) {
 			if !b.f.schema.Half {
 				copy(mem.AsBytes(row), part)
 			} else {
-				for i := range row {
-					row[i] = float[binary.LittleEndian.Uint16(part[2*i:])]
-				}
+				half.Decode(row, part)
 			}
 			rows--
 			if rows > 0 {
@@ -582,10 +574,7 @@ func (b *batchReader) values(space []float32, n int) []float32 {
 	if !b.f.schema.Half {
 		return space[first/4 : first/4+n]
 	}
-	float := halfTable()
-	for i := range n {
-		space[i] = float[binary.LittleEndian.Uint16(raw[first+2*i:])]
-	}
+	half.Decode(space[:n], raw[first:])
 	return space[:n]
 }
 
@@ -606,15 +595,6 @@ func (b *batchReader) readPages(p []byte, skip, size int) {
 	b.sum = crc32.Update(b.sum, seal.Castagnoli, p[skip:skip+size])
 	b.off += int64(size)
 }
-
-// halfTable lists the values of all float16: a lookup takes a quarter of the time of a conversion.
-var halfTable = sync.OnceValue(func() *[1 << 16]float32 {
-	table := new([1 << 16]float32)
-	for h := range table {
-		table[h] = half.Float(uint16(h))
-	}
-	return table
-})
 
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {

@@ -86,7 +86,7 @@ func available() []*Kernel {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX2 {
 		all = append(all, avx512Kernel)
 	}
-	if cpu.X86.HasAVX2 && hasF16C() {
+	if cpu.X86.HasAVX2 && cpu.X86.HasF16C {
 		all = append(all, avx2Kernel)
 	}
 	return append(all, goKernel)

@@ -4,17 +4,6 @@
 
 #include "textflag.h"
 
-// func hasF16C() bool
-// Requires: CPUID
-TEXT ·hasF16C(SB), NOSPLIT, $0-1
-	MOVL $0x00000001, AX
-	XORL CX, CX
-	CPUID
-	SHRL $0x1d, CX
-	ANDL $0x01, CX
-	MOVB CL, ret+0(FP)
-	RET
-
 // func accumulate16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·accumulate16NarrowAVX512(SB), NOSPLIT, $0-64

@@ -4,9 +4,6 @@
 
 package spmv
 
-// hasF16C says whether the processor converts float16.
-func hasF16C() bool
-
 // accumulate16NarrowAVX512 adds z[src-base] to acc[dst] for each of the edges packed in words of 3 bytes, 16 columns wide; strides are in bytes, buf holds 64 words.
 func accumulate16NarrowAVX512(acc *float32, accStride uintptr, z *byte, zStride uintptr, words *byte, edges uint64, src uint32, base uint32, buf *uint64)
 

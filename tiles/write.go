@@ -2,7 +2,6 @@ package tiles
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -86,8 +85,9 @@ func (g *Group) Put(panel int, values []float32, width, at int) error {
 			if !(math.Abs(float64(x)) < tooLarge) {
 				return failure.Of(failure.ErrData, "%s: the value %g of panel %d is too large for float16, whose largest value is 65504: use --smoothed-precision float32, or scale the features down before you import them", g.m.Prefix, x, panel)
 			}
-			buf = binary.LittleEndian.AppendUint16(buf, half.FromFloat(x))
 		}
+		buf = slices.Grow(buf, 2*len(row))[:len(buf)+2*len(row)]
+		half.Encode(buf[len(buf)-2*len(row):], row[:])
 	}
 	g.buf[panel-g.first] = buf
 	_, err := f.Write(buf)

@@ -198,9 +198,7 @@ func (t Type) Floats(dst []float32, src []byte) {
 	le := binary.LittleEndian
 	switch t {
 	case Float16:
-		for i := range dst {
-			dst[i] = half.Float(le.Uint16(src[2*i:]))
-		}
+		half.Decode(dst, src)
 	case BFloat16:
 		for i := range dst {
 			dst[i] = math.Float32frombits(uint32(le.Uint16(src[2*i:])) << 16)

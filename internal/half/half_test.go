@@ -1,10 +1,13 @@
 package half
 
 import (
+	"encoding/binary"
 	"math"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"ndls/internal/mem"
 )
 
 // TestRounding checks every float16 and random float32 against the definition.
@@ -44,6 +47,43 @@ func TestRounding(t *testing.T) {
 			}
 			if d := math.Abs(n - float64(f)); d < err || d == err && h&1 == 1 {
 				t.Fatalf("%v becomes %v, %v is nearer", f, got, n)
+			}
+		}
+	})
+}
+
+// TestManyAgree converts rows of values of all kinds and lengths like one value after the other.
+func TestManyAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 70).Draw(t, "values")
+		exactly := rapid.Bool().Draw(t, "of float16")
+		values, want := make([]float32, n), true
+		for i := range values {
+			values[i] = math.Float32frombits(rapid.Uint32().Draw(t, "bits"))
+			if exactly {
+				values[i] = Float(uint16(rapid.Uint32().Draw(t, "bits")))
+			}
+			want = want && Float(FromFloat(values[i])) == values[i]
+		}
+		encoded := make([]byte, 2*n)
+		if exact := Encode(encoded, values); exact != want {
+			t.Fatalf("%v: exact %v, want %v", values, exact, want)
+		}
+		// The values are decoded in other memory, and where they end with the memory of what they become.
+		apart, over := make([]float32, n), make([]float32, n)
+		Decode(apart, encoded)
+		bytes := mem.AsBytes(over)
+		copy(bytes[2*n:], encoded)
+		Decode(over, bytes[2*n:])
+		for i, v := range values {
+			h := binary.LittleEndian.Uint16(encoded[2*i:])
+			if h != FromFloat(v) {
+				t.Fatalf("value %d of %v becomes %#04x, not %#04x", i, values, h, FromFloat(v))
+			}
+			for _, got := range []float32{apart[i], over[i]} {
+				if math.Float32bits(got) != math.Float32bits(Float(h)) {
+					t.Fatalf("value %d is read as %v, not %v", i, got, Float(h))
+				}
 			}
 		}
 	})

@@ -31,7 +31,6 @@ var widths = []int{3, 4}
 
 func main() {
 	ConstraintExpr("amd64,!noasm")
-	hasF16C()
 	for _, v := range vector.ISAs {
 		for _, z := range vector.Precisions {
 			for _, cols := range vector.Columns {
@@ -59,19 +58,6 @@ func main() {
 		}
 	}
 	Generate()
-}
-
-// hasF16C: bit 29 of ECX of leaf 1, which golang.org/x/sys/cpu leaves out.
-func hasF16C() {
-	TEXT("hasF16C", NOSPLIT, "func() bool")
-	Doc("hasF16C says whether the processor converts float16.")
-	MOVL(U32(1), EAX)
-	XORL(ECX, ECX)
-	CPUID()
-	SHRL(Imm(29), ECX)
-	ANDL(Imm(1), ECX)
-	Store(CL, ReturnIndex(0))
-	RET()
 }
 
 // accumulate: for every packed edge, acc[dst] += z[src-base], cols columns wide; if weighted,
