@@ -122,7 +122,7 @@ func TestDiffSaysWhatDiffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if changed.Same || len(changed.Inputs) != 1 || changed.Inputs[0].Name != input || !strings.HasPrefix(changed.Inputs[0].A, "xxh3-128:") || changed.Inputs[0].A == changed.Inputs[0].B {
+	if changed.Same || len(changed.Inputs) != 1 || changed.Inputs[0].Name != input || !strings.HasPrefix(changed.Inputs[0].A, "xxh3-256k:") || changed.Inputs[0].A == changed.Inputs[0].B {
 		t.Errorf("another input: %+v", changed.Inputs)
 	}
 }

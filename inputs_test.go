@@ -47,7 +47,7 @@ func TestChangedInputs(t *testing.T) {
 		return d.Record()
 	}
 	first := record().Inputs
-	if len(first) != 1 || first[0].Path != edges || first[0].Size != int64(len(text)) || !strings.HasPrefix(first[0].Digest, "xxh3-128:") || !first[0].Modified.Equal(later) {
+	if len(first) != 1 || first[0].Path != edges || first[0].Size != int64(len(text)) || !strings.HasPrefix(first[0].Digest, "xxh3-256k:") || !first[0].Modified.Equal(later) {
 		t.Fatalf("the record says that the partition has read %+v", first)
 	}
 

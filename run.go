@@ -13,6 +13,7 @@ import (
 	"ndls/catalog"
 	"ndls/coordinator"
 	"ndls/dataset"
+	"ndls/dataset/source"
 	"ndls/estimate"
 	"ndls/internal/control"
 	"ndls/internal/control/member"
@@ -306,7 +307,7 @@ func (r Resources) cached(run string, store storage.Store, scratch string) (_ st
 
 // alone runs the stages with a worker in this process.
 func (r *session) alone(ctx context.Context) (*coordinator.Record, error) {
-	working, cancel := context.WithCancelCause(ctx)
+	working, cancel := context.WithCancelCause(source.WithSums(ctx, &source.Sums{}))
 	defer cancel(nil)
 	defer r.watched(ctx)()
 	served := make(chan error, 1)

@@ -35,31 +35,39 @@ func (j *Job) digestFirst(ctx context.Context, files []InputFile) error {
 	return nil
 }
 
-// digestBeside computes the missing digests of the files in rec while the partition reads them. The partition runs in the returned context,
-// which ends if a digest fails. The caller passes the error of the partition to finish, which returns the first error of both. Without an
-// error, rec then has the digests.
+// digestBeside computes the missing digests of the files in rec: while other processes read them for the partition, or after this one has
+// read them, which then knows the hashes of most of their blocks. The partition runs in the returned context, which ends if a digest
+// fails. The caller passes the error of the partition to finish, which returns the first error of both. Without an error, rec then has the
+// digests.
 func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context, finish func(error) error) {
 	files := slices.DeleteFunc(slices.Clone(rec.Inputs), func(f InputFile) bool { return f.Digest != "" || f.Version != "" })
 	if len(files) == 0 {
 		return ctx, func(err error) error { return err }
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	working, cancel := context.WithCancelCause(ctx)
 	var first, failed error // first is the one that has ended the partition
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if failed = j.digest(progress.WithSink(ctx, nil), files); failed != nil && ctx.Err() == nil {
+		if j.Alone {
+			return
+		}
+		if failed = j.digest(progress.WithSink(working, nil), files); failed != nil && working.Err() == nil {
 			first = failed
 			cancel(failed)
 		}
 	}()
-	return ctx, func(err error) error {
+	return working, func(err error) error {
 		if err != nil {
 			cancel(err)
 		}
 		<-done
 		cancel(nil)
-		if err = cmp.Or(first, err, failed); err != nil {
+		err = cmp.Or(first, err, failed)
+		if err == nil && j.Alone {
+			err = j.digest(ctx, files)
+		}
+		if err != nil {
 			return err
 		}
 		for i, f := range rec.Inputs {

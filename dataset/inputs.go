@@ -29,8 +29,8 @@ func Inputs(ctx context.Context, uri string, o Options) (_ []Input, err error) {
 	return Files(ds)
 }
 
-// Digest reads the inputs from beginning to end and fills in their digests, but for those
-// with a version, which it leaves as they are. A file
+// Digest fills in the digests of inputs, but for those with a version, which it leaves as they
+// are. It reads what no dataset has read in a context with [source.Sums]. A file
 // that is not as it was listed gives [ErrData]. It reads past the page cache and ends
 // soon after ctx does.
 func Digest(ctx context.Context, inputs []Input) (err error) {
@@ -59,21 +59,13 @@ func digest(ctx context.Context, in *Input, meter *progress.Meter) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	r := direct.NewReader(f, 0, f.Size())
-	defer func() { err = errors.Join(err, r.Close()) }()
-	var sum source.Digest
-	buf := make([]byte, source.BufferSize)
-	for err == nil {
-		if err := ctx.Err(); err != nil {
-			return err
+	sum := source.SumsOf(ctx).Of(*in)
+	if f.Size() == in.Size {
+		for first, last := range sum.Missing() {
+			if err := sumUp(ctx, f, first, last, sum, meter); err != nil {
+				return fmt.Errorf("%s: %w", in.Path, err)
+			}
 		}
-		var n int
-		n, err = r.Read(buf)
-		sum.Write(buf[:n])
-		meter.Add(int64(n))
-	}
-	if err != io.EOF {
-		return fmt.Errorf("%s: %w", in.Path, err)
 	}
 	switch now, err := source.Stat(in.Path); {
 	case err != nil:
@@ -84,5 +76,24 @@ func digest(ctx context.Context, in *Input, meter *progress.Meter) (err error) {
 		in.Device, in.Inode, in.Changed = 0, 0, time.Time{} // as a link or a mode that changed does, too
 	}
 	in.Digest = sum.Text()
+	return nil
+}
+
+// sumUp reads a stretch of a file for its sum.
+func sumUp(ctx context.Context, f *direct.File, first, last int64, sum *source.Sum, meter *progress.Meter) (err error) {
+	r := direct.NewReader(f, first, last)
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for buf := make([]byte, source.BufferSize); first < last; {
+		part := buf[:min(int64(len(buf)), last-first)]
+		if _, err := io.ReadFull(r, part); err != nil {
+			return err
+		}
+		sum.Add(first, part)
+		first += int64(len(part))
+		meter.Add(int64(len(part)))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
 	return nil
 }

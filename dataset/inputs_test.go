@@ -46,7 +46,7 @@ func TestInputs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if sum := fmt.Sprintf("xxh3-128:%x", xxh3.Hash128(data).Bytes()); in.Digest != sum || in.Size != int64(len(data)) || time.Since(in.Modified) > time.Hour {
+			if sum := fmt.Sprintf("xxh3-256k:%x", xxh3.Hash128(data).Bytes()); in.Digest != sum || in.Size != int64(len(data)) || time.Since(in.Modified) > time.Hour {
 				t.Errorf("%s: %+v, digest %s", c.uri, in, sum)
 			}
 		}

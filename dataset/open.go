@@ -16,6 +16,7 @@ import (
 	"ndls/dataset/layout/ogb"
 	"ndls/dataset/layout/planetoid"
 	"ndls/dataset/layout/pyg"
+	"ndls/dataset/source"
 	"ndls/dataset/table"
 	"ndls/internal/meant"
 )
@@ -68,10 +69,18 @@ func Open(ctx context.Context, uri string, o Options) (Dataset, error) {
 				err = errors.Join(err, ds.Close())
 				return nil, err
 			}
-			if m, ok := ds.(interface{ AllowMissing() }); ok && err == nil && o.Missing {
+			if err != nil {
+				return nil, err
+			}
+			if m, ok := ds.(interface{ AllowMissing() }); ok && o.Missing {
 				m.AllowMissing()
 			}
-			return ds, err
+			if n, ok := ds.(interface{ NoteIn(*source.Sums) error }); ok {
+				if err := n.NoteIn(source.SumsOf(ctx)); err != nil {
+					return nil, errors.Join(err, ds.Close())
+				}
+			}
+			return ds, nil
 		}
 		kinds = append(kinds, s.name)
 	}

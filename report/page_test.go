@@ -24,7 +24,7 @@ func full() report.Report {
 	p := plan.Default()
 	p.Partition.Dataset = "planetoid:cora"
 	p.LSI.Epsilon = 0.07
-	r.Run = report.NewRun(p, "2GiB", map[string]string{"ndls": "1", "go": "2"}, &control.Host{CPU: "A&B", Processors: 2, Memory: 3 << 30, MemoryLimit: 1 << 30, KernelRelease: "6.1"}, []control.InputFile{{Path: "a&b", Size: 7, Digest: "xxh3-128:00ff"}}, control.Inputs{Dataset: "planetoid:it's here/cora"})
+	r.Run = report.NewRun(p, "2GiB", map[string]string{"ndls": "1", "go": "2"}, &control.Host{CPU: "A&B", Processors: 2, Memory: 3 << 30, MemoryLimit: 1 << 30, KernelRelease: "6.1"}, []control.InputFile{{Path: "a&b", Size: 7, Digest: "xxh3-256k:00ff"}}, control.Inputs{Dataset: "planetoid:it's here/cora"})
 	r.Accuracy = &control.AccuracyReport{
 		Base: control.SplitAccuracy{Train: spread, Test: spread}, Smoothed: control.SplitAccuracy{Test: spread}, Runs: 1, Splits: 2,
 		Metrics: control.Metrics[*control.Spread]{
@@ -77,7 +77,7 @@ func TestPage(t *testing.T) {
 		`<th scope="row">&lt;b&gt;</th><td>77</td><td>50.00</td><td>25.00</td><td>33.33</td>`, "macro F1 before label smoothing", "<li>give more <span class=\"option\">--epochs</span>.</li>",
 		"2.0 % of the nodes did not come within ε = 0.07", `<span class="option">--stationary</span> component`,
 		`<td class="text">graph/features/</td><td class="text">--keep-features=false</td><td>3.0 MiB</td>`,
-		"ndls run \\\n  --run DIR \\\n", "--dataset=&#39;planetoid:it&#39;\\&#39;&#39;s here/cora&#39; \\\n  --epsilon=0.07", "xxh3-128:00ff", "a&amp;b",
+		"ndls run \\\n  --run DIR \\\n", "--dataset=&#39;planetoid:it&#39;\\&#39;&#39;s here/cora&#39; \\\n  --epsilon=0.07", "xxh3-256k:00ff", "a&amp;b",
 		"Written on a host with A&amp;B, 2 processors, 3.0 GiB of memory, 1.0 GiB of it for its control group, Linux 6.1.",
 		`id="k-histogram"`, `id="k-cdf"`, `id="k-degree"`, `id="distances"`, `id="depth"`, `id="loss"`, `id="valid"`, `id="right-degree"`, `id="right-k"`, `id="hops-lsi"`, `id="rows-lsi"`, `id="disk-lsi"`, `<th scope="col">read, GB</th><th scope="col">written, GB</th>`, "limit of the host",
 		`<td class="text">rows read by passes</td><td>4.27</td><td>8</td><td>53.33</td>`, `<td class="text">read from the disk</td><td>1</td><td>2</td><td>50.00</td>`,

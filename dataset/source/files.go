@@ -40,7 +40,7 @@ type Input struct {
 	Changed       time.Time
 	// Version changes when a file of an object store is replaced; others have none.
 	Version string
-	// Digest identifies the bytes of the file ([Digest]). It is empty before [dataset.Digest]
+	// Digest identifies the bytes of the file ([Sum]). It is empty before [dataset.Digest]
 	// has read the file, and for files with a version.
 	Digest string
 }

@@ -56,35 +56,35 @@ func CopyPipe(ctx context.Context, path, to string) (c PipeCopy, err error) {
 			out.Abort()
 		}
 	}()
-	var sum Digest
-	var head bytes.Buffer
-	buf := make([]byte, BufferSize)
-	for {
-		n, err := in.Read(buf)
+	var digest Digest
+	var head []byte
+	buf := make([]byte, digestBlock)
+	for block := int64(0); err == nil; block++ {
+		var n int
+		n, err = io.ReadFull(in, buf)
 		if err := ctx.Err(); err != nil {
 			return c, err
 		}
-		if room := BufferSize - head.Len(); room > 0 {
-			head.Write(buf[:min(n, room)])
+		if block == 0 {
+			head = bytes.Clone(buf[:n])
 		}
-		sum.Write(buf[:n])
+		if n > 0 {
+			digest.add(block, buf[:n])
+		}
 		if _, err := out.Write(buf[:n]); err != nil {
 			return c, err
 		}
 		c.Size += int64(n)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return c, graph.Damaged(path, err)
-		}
+	}
+	if err != io.EOF && err != io.ErrUnexpectedEOF {
+		return c, graph.Damaged(path, err)
 	}
 	if c.Size == 0 {
 		return c, graph.BadData(path, "is empty (0 bytes): the program that writes to it has written nothing")
 	}
-	c.Digest = sum.Text()
+	c.Digest = digest.Text()
 	if c.Ext = nameEnd(path); c.Ext == "" {
-		c.Ext = contentEnd(head.Bytes())
+		c.Ext = contentEnd(head)
 	}
 	return c, out.FinishTemporary()
 }

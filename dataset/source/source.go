@@ -41,6 +41,7 @@ type Files struct {
 	opened  []openedFile
 	adopted []io.Closer
 	notes   []graph.Note
+	sums    *Sums // nil for none
 }
 
 // openedFile is an open file; version belongs to a file that is not of this machine.
@@ -64,8 +65,9 @@ func (fs *Files) OpenFile(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	fs.opened = append(fs.opened, openedFile{File: f})
-	return f, nil
+	summed := &summedFile{File: f}
+	fs.opened = append(fs.opened, openedFile{File: summed})
+	return summed, fs.sumUp(summed)
 }
 
 func (fs *Files) Close() error {
