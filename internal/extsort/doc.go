@@ -12,9 +12,11 @@
 // # Algorithm
 //
 // Threads fill a buffer of a [Sorter] with keys. All of them sort a full buffer in place by
-// radix: by the highest digit until a bucket fits the cache, then by the lowest. If one
+// radix: by the highest digit until a bucket fits the cache, in blocks of keys of one bucket
+// (deal.go), then by the lowest of the bits that tell random keys apart, and by insertion. If one
 // buffer has no space for all keys, there are two: one is sorted and written to a scratch
-// file, as a run, while the other is filled. What fits into one buffer is never written.
+// file, as a run, while the other is filled. What fits into one buffer is never written, and
+// may stay in it to be sorted again by other keys ([Sorter.Again]).
 //
 // Runs are merged a chunk at a time: a range of keys that is so chosen, by the first keys of
 // the blocks of all runs, that its blocks fit into memory. A goroutine reads the blocks, the
@@ -47,8 +49,6 @@
 //	merging             two blocks and a page of each run, or with t threads t + 2 times up to
 //	                    16 MiB ([Options.MergeBytes]); the marks of run files, k/256
 //	writing a run file  its marks, k/256
-//
-// A second array to deal keys into takes 17k and is not faster: the kernel clears its pages in the time that is saved.
 //
 // A block has 4 KiB to 32 KiB, the longer the longer the runs are; those of run files have
 // 32 KiB. Records take twice as much, and their marks k/170.

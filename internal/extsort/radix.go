@@ -15,15 +15,11 @@ const (
 	// cacheKeys and tmp for as many fit into a second-level cache of 1 MiB. To deal keys once
 	// more costs as much as all the passes over keys that are there.
 	cacheKeys = 1 << 16
-	// bucketKeys is about how many keys a bucket should have.
-	bucketKeys = 1 << 13
 	// Fewer keys are sorted by smaller digits, and hardly any by insertion.
 	smallKeys  = 1 << 9
 	smallDigit = 8
 	fewKeys    = 32
 )
-
-type digitCounts [digitSize]int64
 
 // SortKeys sorts keys in place on all threads, each of which takes up to 1 MiB of the heap.
 func SortKeys[T Item](keys []T, threads int) {
@@ -52,14 +48,14 @@ func sortVarying[T Item](keys, help []T, varying uint64, threads int) {
 		sortInPlace(keys, help[:each])
 		return
 	}
-	ends := permute(keys, highDigit(varying, len(keys)), threads)
+	ends := deal(keys, help, varying, threads)
 	free := make(chan []T, threads)
 	for i := range threads {
 		free <- help[i*each:][:each]
 	}
-	parallel(threads, digitSize, func(d int) {
+	parallel(threads, len(ends), func(d int) {
 		part := <-free
-		sortInPlace(bucket(keys, &ends, d), part)
+		sortInPlace(dealtTo(keys, ends, d), part)
 		free <- part
 	})
 }
@@ -107,31 +103,40 @@ func sortInPlace[T Item](keys, help []T) {
 		sortLow(keys, help, varying)
 		return
 	}
-	ends := permute(keys, highDigit(varying, len(keys)), 1)
+	ends := deal(keys, help, varying, 1)
 	for d := range ends {
-		sortInPlace(bucket(keys, &ends, d), help)
+		sortInPlace(dealtTo(keys, ends, d), help)
 	}
 }
 
-// bucket returns the keys with a digit. Those of each digit end at its place in ends.
-func bucket[T Item](keys []T, ends *digitCounts, digit int) []T {
-	lo := int64(0)
+// dealtTo returns the keys with a digit. Those of each digit end at its place in ends.
+func dealtTo[T Item](keys []T, ends []int, digit int) []T {
+	lo := 0
 	if digit > 0 {
 		lo = ends[digit-1]
 	}
 	return keys[lo:ends[digit]]
 }
 
-// highDigit is the shift of a digit with the highest of the varying bits, one
-// that leaves buckets of bucketKeys if bits are random, as far as digits go.
-func highDigit(varying uint64, n int) (shift int) {
-	width := min(max(bits.Len(uint(n/bucketKeys)), 2), digitBits)
-	return max(bits.Len64(varying)-width, 0)
+// sortLow sorts with the help of other, which is as long or longer: by as many of the highest bits as tell most keys apart, if they are
+// random, and then by insertion. If that takes long, it sorts by all bits.
+func sortLow[T Item](keys, other []T, varying uint64) {
+	const apart = 4 // more bits than it takes to count the keys
+	high := varying
+	for bits.OnesCount64(high) > bits.Len(uint(len(keys)))+apart {
+		high &= high - 1
+	}
+	sortDigits(keys, other, high)
+	if high != varying && !insertAll(keys) {
+		sortDigits(keys, other, varying)
+	}
+	if wide[T]() {
+		sortValues(keys)
+	}
 }
 
-// sortLow sorts by one digit after the other from the lowest, with the help of other, which is as long or longer. A digit is of bits
-// that follow each other: it ends where bits do not vary.
-func sortLow[T Item](keys, other []T, varying uint64) {
+// sortDigits sorts by one digit after the other from the lowest. A digit is of bits that follow each other: it ends where bits do not vary.
+func sortDigits[T Item](keys, other []T, varying uint64) {
 	width, pass := digitBits, sortDigit[T]
 	if len(keys) < smallKeys {
 		width, pass = smallDigit, sortSmallDigit[T]
@@ -151,9 +156,26 @@ func sortLow[T Item](keys, other []T, varying uint64) {
 	if &from[0] != &keys[0] {
 		copy(keys, from)
 	}
-	if wide[T]() {
-		sortValues(keys)
+}
+
+// insertAll sorts keys that are nearly in order by insertion. It gives up once it has moved keys more than twice as many places as there
+// are keys.
+func insertAll[T Item](keys []T) bool {
+	left := 2 * len(keys)
+	for i := 1; i < len(keys); i++ {
+		if Key(&keys[i-1]) <= Key(&keys[i]) {
+			continue
+		}
+		k, j := keys[i], i
+		for ; j > 0 && Key(&k) < Key(&keys[j-1]); j-- {
+			keys[j] = keys[j-1]
+		}
+		keys[j] = k
+		if left -= i - j; left < 0 {
+			return false
+		}
 	}
+	return true
 }
 
 // sortValues sorts records of the same key, which follow each other, by their values.
@@ -246,109 +268,6 @@ func or(words []uint64) (all uint64) {
 		all |= w
 	}
 	return all
-}
-
-// count counts the keys of each digit.
-func count[T Item](keys []T, by uint, counts *digitCounts) {
-	by &= 63 // so that the processor's shift is enough
-	for i := range keys {
-		counts[Key(&keys[i])>>by&(digitSize-1)]++
-	}
-}
-
-// permute moves the keys of each digit to one place, in ascending order of digits, and returns where those of each digit end. It works
-// in place, on several threads, in rounds (PARADIS; Cho and others, VLDB 2015). In a round each thread has a stripe of the space of each
-// digit, and moves keys among its own stripes. A key stays in a wrong place if the thread's stripe of its digit is full. Such keys then go
-// to the end of the space of a digit, which is all that the next round has. One thread is enough for the last few.
-func permute[T Item](keys []T, shift, threads int) (ends digitCounts) {
-	by := uint(shift) & 63
-	counts := make([]digitCounts, threads)
-	parallel(threads, threads, func(i int) {
-		part := cut(len(keys), threads)[i]
-		count(keys[part.lo:part.hi], by, &counts[i])
-	})
-	var begins digitCounts
-	at := int64(0)
-	for d := range ends {
-		begins[d] = at
-		for i := range counts {
-			at += counts[i][d]
-		}
-		ends[d] = at
-	}
-	for left := len(keys); threads > 1 && left > len(keys)/serialShare; {
-		heads, tails := make([]digitCounts, threads), make([]digitCounts, threads)
-		for d := range ends {
-			for i, stripe := range cut(int(ends[d]-begins[d]), threads) {
-				heads[i][d], tails[i][d] = begins[d]+int64(stripe.lo), begins[d]+int64(stripe.hi)
-			}
-		}
-		parallel(threads, threads, func(i int) { exchange(keys, by, &heads[i], &tails[i]) })
-		parallel(threads, digitSize, func(d int) { begins[d] = lastWrong(keys, by, d, heads, tails) })
-		left = 0
-		for d := range ends {
-			left += int(ends[d] - begins[d])
-		}
-	}
-	exchange(keys, by, &begins, &ends)
-	return ends
-}
-
-// serialShare is the share of the keys, as a divisor, that one thread puts into their places at the end.
-const serialShare = 64
-
-// inFlight is the number of keys that a thread moves at the same time. Each key that is moved takes the place of another one, which says
-// where that goes: one key at a time would wait for the memory at each step.
-const inFlight = 32
-
-// exchange moves keys among the stripes [heads, tails) of all digits. Afterwards heads are where keys of other digits begin.
-func exchange[T Item](keys []T, by uint, heads, tails *digitCounts) {
-	by &= 63
-	var held [inFlight]T
-	for d := range heads {
-		for at := heads[d]; at < tails[d]; {
-			n := copy(held[:], keys[at:tails[d]])
-			for moving := n; moving > 0; {
-				for i := 0; i < moving; {
-					digit := int(Key(&held[i]) >> by & (digitSize - 1))
-					to := heads[digit]
-					if digit == d || to == tails[digit] {
-						moving--
-						held[i], held[moving] = held[moving], held[i]
-						continue
-					}
-					heads[digit] = to + 1
-					held[i], keys[to] = keys[to], held[i]
-					i++
-				}
-			}
-			for i := range n {
-				keys[at] = held[i]
-				if int(Key(&held[i])>>by&(digitSize-1)) == d {
-					keys[at], keys[heads[d]] = keys[heads[d]], keys[at]
-					heads[d]++
-				}
-				at++
-			}
-		}
-	}
-}
-
-// lastWrong moves the keys of other digits to the end of the space of a digit, and returns where they begin.
-func lastWrong[T Item](keys []T, by uint, digit int, heads, tails []digitCounts) int64 {
-	right := func(at int64) bool { return int(Key(&keys[at])>>by&(digitSize-1)) == digit }
-	end := tails[len(tails)-1][digit]
-	for i := range heads {
-		for at := heads[i][digit]; at < min(tails[i][digit], end); at++ {
-			if right(at) {
-				continue
-			}
-			for end--; end > at && !right(end); end-- {
-			}
-			keys[at], keys[end] = keys[end], keys[at]
-		}
-	}
-	return end
 }
 
 // unique drops repeated neighbours in place.

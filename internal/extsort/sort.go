@@ -2,6 +2,7 @@ package extsort
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -278,6 +279,30 @@ func (t *Sorter[T]) InMemory() bool { return t.memory != nil }
 func (t *Sorter[T]) EachKept(visit func([]T) error) error {
 	return t.memory.each(t.ctx, t.threads, false, visit)
 }
+
+// Again begins another sort, for want keys, in the memory in which EachKept left some keys: those in batches, which lie in any order. They
+// count as added, and are returned in one slice. Whoever gives them other values tells Changed.
+func (t *Sorter[T]) Again(batches [][]T, want int64) (kept []T, err error) {
+	array, threads := t.memory.array, t.threads
+	slices.SortFunc(batches, func(a, b []T) int { return cap(b) - cap(a) }) // all end where the array ends
+	n := 0
+	for _, batch := range batches {
+		n += copy(array.S[n:], batch)
+	}
+	if err := array.Grow(want, "sort buffer"); err != nil {
+		return nil, err
+	}
+	help, err := mem.Alloc[T](t.budget, helpKeys(want, threads), "sorting")
+	if err != nil {
+		return nil, err
+	}
+	t.memory, t.arrays, t.help, t.fill, t.other = nil, []*mem.Array[T]{array}, help, array.S, array.S
+	t.n.Store(int64(n))
+	return t.fill[:n], nil
+}
+
+// Changed takes keys that Again returned and that have other values now.
+func (t *Sorter[T]) Changed(keys []T) { t.noteBits(keys) }
 
 // InOrder is Each in ascending order, by one goroutine at a time: the threads prepare the
 // batches that come next.
