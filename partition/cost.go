@@ -163,6 +163,11 @@ func (c Counts) tileBytes() int64 {
 	return c.Nodes * int64(packed.Panels(c.Features)) * int64(shards.TileRowBytes(c.Half))
 }
 
+// allTilesBytes returns the memory that one worker takes to make all feature tiles while it sorts and writes edges.
+func (c Counts) allTilesBytes() int64 {
+	return allTilesBytes(c.Nodes, packed.Panels(c.Features), c.RowMemory)
+}
+
 // minSpill is enough memory to spill features in chunks of a good size for a disk.
 const minSpill = 16 << 20
 
@@ -276,8 +281,9 @@ type sorts struct {
 	index                int64 // memory of the index of the run files with unique pairs
 	// pairsSpill and edgesSpill say that sorted items are written to scratch files. pairsStay says that one worker keeps pairs sorted in
 	// memory, of pairsBytes, during the step Order, and pairsKept that it keeps them, by rank, until the step Rows.
-	pairsSpill, edgesSpill, pairsStay, pairsKept bool
-	pairsBytes                                   int64
+	// tilesBeside says that it makes the feature tiles meanwhile.
+	pairsSpill, edgesSpill, pairsStay, pairsKept, tilesBeside bool
+	pairsBytes                                                int64
 }
 
 func (c Counts) sorts(workers int, budget int64) (s sorts) {
@@ -315,6 +321,8 @@ func (c Counts) sorts(workers int, budget int64) (s sorts) {
 		}
 		held := c.noted() + c.members() + c.record()*s.byPairs.Want + tally
 		s.pairsKept = keepsPairs(budget-held-c.RowMemory, c.Nodes, s.pairs, c.Threads)
+		s.tilesBeside = s.pairsKept && c.Features > 0 && c.IDs == 0 &&
+			tilesBeside(budget-s.heldEdges-c.members()-c.record()*s.byPairs.Want, c.allTilesBytes(), c.Edges, c.Threads)
 	}
 	return s
 }
@@ -396,7 +404,11 @@ func Memory(c Counts, workers int, budget int64) (used, least int64) {
 		used = max(used, order+s.pairsBytes)
 	}
 	if s.pairsKept {
-		used = max(used, s.pairsBytes+s.heldEdges+s.byEdges.Bytes(s.edges))
+		again := s.heldEdges + max(s.byEdges.Bytes(s.edges), s.pairsBytes)
+		if s.tilesBeside {
+			again += c.tileBytes() + c.allTilesBytes()/8
+		}
+		used = max(used, again)
 	}
 	if c.IDs > 0 {
 		among := 1 // if ids are those that occur, each thread may find all of them

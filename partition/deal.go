@@ -151,7 +151,16 @@ func (d *dealer) close() {
 	d.values.Free()
 }
 
-func (d *dealer) put(node uint32, values []float32, _ []byte) error {
+func (d *dealer) put(nodes []uint32, values []float32, _ []byte) error {
+	for i, node := range nodes {
+		if err := d.putRow(node, rowOf(values, i, nodes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *dealer) putRow(node uint32, values []float32) error {
 	for {
 		d.mu.RLock()
 		if row := d.next.Add(1) - 1; row < d.rows {

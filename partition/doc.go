@@ -39,10 +39,10 @@
 //	whole    one piece                  the summary
 //
 // One worker executes all steps in one task ([Run]): the step order then counts degrees and writes the node table, and sorted keys stay in
-// memory and in the scratch folder. Several workers share the pieces of a step ([Execute]). A piece leaves a run file ([extsort.RunFile])
-// in the run directory, in which a later step finds and reads any range of keys. Split, merge, count, gather, relabel and deal have up to
-// 1,024 pieces: parts of the input ([dataset.Share]), then ranges with equal numbers of keys. A list that can only be read from its
-// beginning is one part.
+// memory and in the scratch folder. Where there is memory, columns is done beside relabel and rows. Several workers share the pieces of a
+// step ([Execute]). A piece leaves a run file ([extsort.RunFile]) in the run directory, in which a later step finds and reads any range of
+// keys. Split, merge, count, gather, relabel and deal have up to 1,024 pieces: parts of the input ([dataset.Share]), then ranges with
+// equal numbers of keys. A list that can only be read from its beginning is one part.
 //
 // Files of edges end where an interval ends, and where they would have more than 2^26 edges or a 1,024th of all, whichever is more: at a
 // block, or at a strip of 2^15 rows if a block alone has more. [EnsureHops] makes a missing hop stream from its shard, with the same bytes.
@@ -61,11 +61,11 @@
 //
 // # Format
 //
-// Committed in this order, except that several workers write the node table and shards at the same time: the node table ([NodesPath]),
-// shards ([EdgesPath]) with their hop streams ([HopPath]), those of the reversed edges ([ReversedPath], [ReversedHopPath]), tiles
-// ([shards.TilePath] in graph/features, or in graph/unfilled if the caller fills them: [FillNeighbours]), the summary
-// ([shards.SummaryPath]). The trailer of a hop stream has the checksum of its shard; with [Options].NoShards it has none. Files of the
-// kind [catalog.KindRun] are removed when no later step reads them.
+// Committed in this order, except that several workers write the node table and shards at the same time, and one worker tiles and shards:
+// the node table ([NodesPath]), shards ([EdgesPath]) with their hop streams ([HopPath]), those of the reversed edges ([ReversedPath],
+// [ReversedHopPath]), tiles ([shards.TilePath] in graph/features, or in graph/unfilled if the caller fills them: [FillNeighbours]), the
+// summary ([shards.SummaryPath]). The trailer of a hop stream has the checksum of its shard; with [Options].NoShards it has none. Files of
+// the kind [catalog.KindRun] are removed when no later step reads them.
 //
 // # Memory
 //
@@ -93,7 +93,8 @@
 // Directions add 4n to count, gather and order, and 4 per node to rank and nodes. Weights: sorting k edges takes 18k, buffers double, marks
 // take 3/2; count sorts m/T edges first, gather has marks of 2m edges; 8 more per node in gather, rank, nodes and one worker's order.
 // Numbered ids: 19n and up to 24 MiB more in split, columns and order ([inputid.TableBytes]). Sorting k keys in memory takes 9k. One
-// worker keeps sorted pairs in memory, 8e, until relabel has read them, if what order and relabel take is free beside them. Merge buffers
+// worker keeps sorted pairs in memory, 8e, in which relabel sorts both directions, 18m in all, if order and relabel fit there. If another
+// 73n⌈f/16⌉ is free, it takes that meanwhile for the feature tiles, and uses as much as they are long. Merge buffers
 // take at least 64 KiB per file, up to t + 2 times 16 MiB, and at most half of what is free ([extsort.MergeBytes]). Reading takes 8
 // MiB for each thread but the first, at most an eighth of what is free; each thread also takes what [dataset.Info] says of edges
 // (EdgeMemory), or of rows of features (RowMemory, which order takes too). The heap is below 20 MB with two threads, and some 8 MiB more

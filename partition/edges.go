@@ -3,6 +3,7 @@ package partition
 import (
 	"context"
 	"sort"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,6 +11,7 @@ import (
 	"ndls/internal/extsort"
 	"ndls/internal/inorder"
 	"ndls/internal/progress"
+	"ndls/internal/share"
 	"ndls/shards"
 	"ndls/steps"
 )
@@ -27,11 +29,18 @@ func (j *sortedEdges[T]) relabelPairs(ctx context.Context, p steps.Piece) error 
 		return err
 	}
 	defer pairs.close()
-	s, err := extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(max(2*pairs.keys(), 1), j.o.Threads, false))
-	if err != nil {
-		return err
+	keys := max(2*pairs.keys(), 1)
+	s, kept, err := pairs.again(keys)
+	switch {
+	case err != nil:
+	case s != nil:
+		err = j.turnKept(ctx, s, kept)
+	default:
+		if s, err = extsort.NewSorter[T](ctx, j.o.Budget, j.scratch, sortOptions(keys, j.o.Threads, false)); err != nil {
+			return err
+		}
+		err = j.eachPair(ctx, "sorting edges", pairs, pairs.each, j.bothDirections(s, s.Add))
 	}
-	err = j.eachPair(ctx, "sorting edges", pairs, pairs.each, j.bothDirections(s))
 	if err == nil {
 		err = s.Finish()
 	}
@@ -56,9 +65,23 @@ func (j *sortedEdges[T]) rankedPairs(ctx context.Context, p steps.Piece) (pairSo
 	return j.keys.openPairs(ctx, p)
 }
 
-// bothDirections returns a function that adds both directions of edges by rank to s. If edges have directions, the keys of the reversed
-// ones follow all others.
-func (j *sortedEdges[T]) bothDirections(s *extsort.Sorter[T]) func([]T) error {
+// turnKept replaces pairs by rank in the memory of s by one direction of their edges, and adds the other one.
+func (j *sortedEdges[T]) turnKept(ctx context.Context, s *extsort.Sorter[T], pairs []T) error {
+	meter := progress.Start(ctx, "sorting edges", int64(len(pairs)), "edges")
+	defer meter.Done()
+	turn := j.bothDirections(s, func(edges []T) error {
+		s.Changed(edges)
+		return ctx.Err()
+	})
+	return share.Ranges(j.o.Threads, len(pairs), extsort.BatchKeys, func(lo, hi int) error {
+		meter.Add(int64(hi - lo))
+		return turn(pairs[lo:hi])
+	})
+}
+
+// bothDirections returns a function that replaces pairs by rank by one direction of their edges, which it gives to first, and adds the
+// other one to s. If edges have directions, the keys of the reversed ones follow all others.
+func (j *sortedEdges[T]) bothDirections(s *extsort.Sorter[T], first func(edges []T) error) func(pairs []T) error {
 	nodeOf, edge := j.nodeOf.S, newEdgeKeys(j.ordered.Cuts)
 	reversed := uint64(0) // added to the keys of reversed edges
 	if j.info.Directed {
@@ -66,17 +89,23 @@ func (j *sortedEdges[T]) bothDirections(s *extsort.Sorter[T]) func([]T) error {
 	}
 	return func(batch []T) error {
 		for len(batch) > 0 {
-			part := batch[:min(len(batch), edgeBatch/2)]
+			part := batch[:min(len(batch), lookAhead)]
 			batch = batch[len(part):]
-			if err := s.AddFrom(2*len(part), func(keys []T) {
+			for i := range part {
+				_, hi := pairOfKey(extsort.Key(&part[i]))
+				atomic.LoadUint32(&nodeOf[hi])
+			}
+			if err := s.AddFrom(len(part), func(others []T) {
 				for i := range part {
 					lo, hi := pairOfKey(extsort.Key(&part[i]))
 					u, v := nodeOf[lo], nodeOf[hi]
-					both, weight := keys[2*i:2*i+2], extsort.Value(&part[i])
-					extsort.Set(&both[0], edge.of(u, v), weight)
-					extsort.Set(&both[1], edge.of(v, u)+reversed, weight)
+					extsort.Set(&others[i], edge.of(v, u)+reversed, extsort.Value(&part[i]))
+					extsort.SetKey(&part[i], edge.of(u, v))
 				}
 			}); err != nil {
+				return err
+			}
+			if err := first(part); err != nil {
 				return err
 			}
 		}

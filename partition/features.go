@@ -197,6 +197,7 @@ func (w *tileWriter) newStore() (rowStore, error) {
 type featureRows struct {
 	first   int64 // row number of the first
 	ids     []uint32
+	nodes   []uint32 // of the ids
 	values  []float32
 	encoded []byte // a row in tile form
 }
@@ -206,7 +207,7 @@ func (w *tileWriter) newBatches(n, width int) []featureRows {
 	batches := make([]featureRows, n)
 	for i := range batches {
 		batches[i] = featureRows{
-			0, make([]uint32, 0, rows), make([]float32, rows*width),
+			0, make([]uint32, 0, rows), make([]uint32, 0, rows), make([]float32, rows*width),
 			make([]byte, (w.last-w.first)*shards.TileRowBytes(w.tiles.Half)),
 		}
 	}
@@ -297,6 +298,10 @@ func (w *tileWriter) readRows(ctx context.Context, threads int) (err error) {
 
 // put stores the columns of some rows that belong to the tiles.
 func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Meter) error {
+	if len(b.ids) == 0 {
+		return ctx.Err()
+	}
+	b.nodes = b.nodes[:0]
 	for i, id := range b.ids {
 		node, err := w.node(id, "feature", b.first+int64(i))
 		if err != nil {
@@ -305,13 +310,13 @@ func (w *tileWriter) put(ctx context.Context, b *featureRows, meter *progress.Me
 		if bit := uint64(1) << (node % 64); atomic.OrUint64(&w.seen[node/64], bit)&bit != 0 {
 			return dataset.Repeated(ctx, w.ds, dataset.FeatureRows, id)
 		}
-		row := b.values[i*w.width():][:w.width()]
 		if w.blanked(node) {
-			clear(row)
+			clear(b.values[i*w.width():][:w.width()])
 		}
-		if err := w.store.put(node, row, b.encoded); err != nil {
-			return err
-		}
+		b.nodes = append(b.nodes, node)
+	}
+	if err := w.store.put(b.nodes, b.values[:len(b.ids)*w.width()], b.encoded); err != nil {
+		return err
 	}
 	w.count.Add(int64(len(b.ids)))
 	meter.Add(int64(len(b.ids)))

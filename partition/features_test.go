@@ -70,7 +70,7 @@ func TestRowStores(t *testing.T) {
 			for c := range values {
 				values[c] = value(node, c)
 			}
-			must(t, errors.Join(spilled.put(uint32(node), values, encoded), inMemory.put(uint32(node), values, nil)))
+			must(t, errors.Join(spilled.put([]uint32{uint32(node)}, values, encoded), inMemory.put([]uint32{uint32(node)}, values, nil)))
 		}
 		must(t, errors.Join(spilled.seal(), inMemory.seal()))
 		got, want := tilesOf(t, spilled, n, interval, panels), tilesOf(t, inMemory, n, interval, panels)
@@ -84,7 +84,7 @@ func TestRowStores(t *testing.T) {
 		}
 		if rowBytes == 32 {
 			values[0] = 0.1
-			if err := errors.Join(spilled.put(0, values, encoded), inMemory.put(0, values, nil)); !errors.Is(err, errNotHalf) {
+			if err := errors.Join(spilled.put([]uint32{0}, values, encoded), inMemory.put([]uint32{0}, values, nil)); !errors.Is(err, errNotHalf) {
 				t.Fatalf("0.1 is stored as float16: %v", err)
 			}
 		}

@@ -37,10 +37,27 @@ func orderBytes(nodes, pairs int64) int64 {
 	return (17+8)*nodes + 4*pairs + 1<<20
 }
 
-// keepsPairs reports whether one worker, with so many bytes free once there is a tally, orders the nodes and then sorts both directions of
-// pairs in memory while the pairs stay in memory, too.
+// keepsPairs reports whether one worker, with so many bytes free beside the pairs once there is a tally, orders the nodes and then sorts
+// both directions of the pairs in memory, in which the pairs stay meanwhile.
 func keepsPairs(free, nodes, pairs int64, threads int) bool {
-	return free >= 13*nodes+1<<20 && !sortOptions(2*pairs, threads, false).Spills(2*pairs, free-4*nodes)
+	return free >= 13*nodes+1<<20 && sortsAgain(free-4*nodes, pairs, threads)
+}
+
+// sortsAgain reports whether the memory of pairs, lengthened by at most so many free bytes, is enough to sort both directions of them.
+func sortsAgain(free, pairs int64, threads int) bool {
+	return !sortOptions(2*pairs, threads, false).Spills(2*pairs, free+8*pairs)
+}
+
+// allTilesBytes returns enough memory to make all feature tiles at a time, whatever the type of their values: the tiles, two bits for
+// each node, and what readers take of the rest.
+func allTilesBytes(nodes int64, panels int, rowMemory int64) int64 {
+	return (nodes*int64(panels*shards.TileRowBytes(false)) + nodes/4 + rowMemory + 4*direct.Align) / 7 * 8
+}
+
+// tilesBeside reports whether so many bytes, free beside pairs, hold all feature tiles and, with the memory of the pairs, both directions
+// of them while these are sorted.
+func tilesBeside(free, tiles, pairs int64, threads int) bool {
+	return free >= tiles && sortsAgain(free-tiles, pairs, threads)
 }
 
 const (

@@ -538,7 +538,7 @@ func TestBytesDoNotDependOnResources(t *testing.T) {
 		{"edges turned, rows shuffled", known.shuffled(1), 64 << 20, 3, 0},
 		{"number of nodes unknown", &unknown, 64 << 20, 2, 0},
 		{"more threads than cores", known.shuffled(5), 64 << 20, 16, 0},
-		{"pairs in a file", known.shuffled(8), 5 << 19, 2, 1},
+		{"pairs in a file", known.shuffled(8), 1700 << 10, 2, 1},
 		{"runs", known, 1 << 20, 2, 5},
 		{"runs, one thread", known.shuffled(2), 1 << 20, 1, 5},
 		{"runs, five threads", known.shuffled(6), 1 << 20, 5, 5},

@@ -94,7 +94,16 @@ func (r *spilledRows) placeOfRow(node int64) (first int, row int64) {
 	return int((node/r.interval*r.perInterval + inside/r.rows) * int64(r.groups)), inside % r.rows
 }
 
-func (r *spilledRows) put(node uint32, values []float32, row []byte) error {
+func (r *spilledRows) put(nodes []uint32, values []float32, encoded []byte) error {
+	for i, node := range nodes {
+		if err := r.putRow(node, rowOf(values, i, nodes), encoded); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *spilledRows) putRow(node uint32, values []float32, row []byte) error {
 	if !shards.EncodeTile(row, values, isHalf(r.rowBytes)) {
 		return errNotHalf
 	}

@@ -58,12 +58,23 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 		if left.Done() {
 			return shards.ReadSummary(ctx, j.cat)
 		}
-		for _, p := range left.Cut(1) {
-			if err := j.doStep(ctx, edges, left.ordered, stepTable[placeOf(left.Step)], p); err != nil {
-				return shards.Summary{}, err
-			}
+		if err := j.doSteps(ctx, edges, left); err != nil {
+			return shards.Summary{}, err
 		}
 	}
+}
+
+// doSteps executes what is left of a step. If memory allows, it makes the feature tiles while edges are sorted and written.
+func (j *job) doSteps(ctx context.Context, edges edgeSteps, left remaining) error {
+	if left.Step == Relabel && j.tiling().fitBeside(edges) {
+		return j.tiling().writeBeside(ctx, edges)
+	}
+	for _, p := range left.Cut(1) {
+		if err := j.doStep(ctx, edges, left.ordered, stepTable[placeOf(left.Step)], p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Execute executes a piece of a step for workers that share a partition; open opens the dataset. It does not make again what is committed.
@@ -133,6 +144,8 @@ func (j *job) doStep(ctx context.Context, edges edgeSteps, o ordered, s stepRow,
 type edgeSteps interface {
 	// have lists the pieces of a step whose sorted edges exist, in order.
 	have(step string) []steps.Piece
+	// held returns the number of pairs by rank that are in memory.
+	held() int64
 	// splitEdges sorts the pairs of a part of the edge list.
 	splitEdges(ctx context.Context, p steps.Piece) error
 	// mergePairs writes the unique pairs of a range of keys.

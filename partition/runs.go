@@ -1,12 +1,10 @@
 package partition
 
 import (
-	"cmp"
 	"context"
 	"sync"
 
 	"ndls/internal/extsort"
-	"ndls/internal/share"
 	"ndls/steps"
 )
 
@@ -15,6 +13,8 @@ import (
 type keyStore[T extsort.Item] interface {
 	// have lists the pieces of a step whose sorted keys exist, in order.
 	have(step string) []steps.Piece
+	// held returns the number of pairs by rank that are in memory.
+	held() int64
 	// save takes over the sorted keys of a piece of a step, and two counts of its input.
 	save(ctx context.Context, step string, p steps.Piece, s *extsort.Sorter[T], counts [2]int64) error
 	// merge writes the unique pairs of a range of keys.
@@ -40,8 +40,12 @@ type pairSource[T extsort.Item] interface {
 	inOrder(ctx context.Context, threads int, visit func([]T) error) error
 	// pass stores the visited pairs by rank if they cannot be visited again; the next source yields these. Several threads may call it.
 	pass(pairs []T) error
+	// again returns a Sorter of so many keys that has the pairs, by rank, in its memory, and these pairs. It is nil if they are not in memory.
+	again(keys int64) (s *extsort.Sorter[T], pairs []T, err error)
 	close()
 }
+
+func (c catalogKeys[T]) held() int64 { return 0 }
 
 func (c catalogKeys[T]) merge(ctx context.Context, p steps.Piece) error {
 	files, err := c.open(ctx, Split, allSlices, false)
@@ -80,7 +84,10 @@ func (c catalogPairs[T]) keys() int64      { return c.files.Keys() }
 func (c catalogPairs[T]) counts() [2]int64 { return c.files[0].Notes() }
 func (c catalogPairs[T]) ranked() bool     { return false }
 func (c catalogPairs[T]) pass([]T) error   { return nil }
-func (c catalogPairs[T]) close()           { c.files.Close() }
+
+func (c catalogPairs[T]) again(int64) (*extsort.Sorter[T], []T, error) { return nil, nil, nil }
+
+func (c catalogPairs[T]) close() { c.files.Close() }
 
 func (c catalogPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
 	return c.files.Each(ctx, threads, visit)
@@ -96,16 +103,10 @@ type localKeys[T extsort.Item] struct {
 	job      *job
 	once     bool // pairs are visited once, and not kept by rank
 	input    [2]int64
-	sorted   *extsort.Sorter[T] // pairs of input ids
-	unique   keptPairs[T]       // pairs by rank
+	sorted   *extsort.Sorter[T]  // pairs of input ids
+	unique   *extsort.KeyFile[T] // pairs by rank, or else
+	kept     *heldPairs[T]       // pairs by rank, in memory
 	directed *extsort.Sorter[T]
-}
-
-// keptPairs are unique pairs by rank, which are visited once, in any order.
-type keptPairs[T extsort.Item] interface {
-	Keys() int64
-	Each(ctx context.Context, threads int, visit func([]T) error) error
-	Close()
 }
 
 func (l *localKeys[T]) close() {
@@ -115,6 +116,9 @@ func (l *localKeys[T]) close() {
 	if l.unique != nil {
 		l.unique.Close()
 	}
+	if l.kept != nil {
+		l.kept.sorted.Close()
+	}
 	if l.directed != nil {
 		l.directed.Close()
 	}
@@ -123,12 +127,19 @@ func (l *localKeys[T]) close() {
 func (l *localKeys[T]) have(step string) []steps.Piece {
 	there := l.directed != nil
 	if step != Relabel {
-		there = l.sorted != nil || l.unique != nil
+		there = l.sorted != nil || l.unique != nil || l.kept != nil
 	}
 	if there {
 		return []steps.Piece{allSlices}
 	}
 	return nil
+}
+
+func (l *localKeys[T]) held() int64 {
+	if l.kept == nil {
+		return 0
+	}
+	return l.kept.keys
 }
 
 func (l *localKeys[T]) save(_ context.Context, step string, _ steps.Piece, s *extsort.Sorter[T], counts [2]int64) error {
@@ -147,7 +158,7 @@ func (l *localKeys[T]) save(_ context.Context, step string, _ steps.Piece, s *ex
 func (l *localKeys[T]) merge(context.Context, steps.Piece) error { return nil }
 
 func (l *localKeys[T]) openPairs(context.Context, steps.Piece) (pairSource[T], error) {
-	return &localPairs[T]{localKeys: l, byRank: l.unique}, nil
+	return &localPairs[T]{localKeys: l, byRank: l.unique, held: l.kept}, nil
 }
 
 func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sorter[T], error) {
@@ -159,26 +170,39 @@ func (l *localKeys[T]) openEdges(context.Context, uint64, uint64) (*extsort.Sort
 // localPairs yields pairs once: those by rank, or else the sorted ones of input ids.
 type localPairs[T extsort.Item] struct {
 	*localKeys[T]
-	byRank keptPairs[T]
+	byRank *extsort.KeyFile[T]
+	held   *heldPairs[T]
 	// keep takes pairs by rank while those of input ids are visited: in memory or in a file.
 	keep func(pairs []T) error
 }
 
 func (s *localPairs[T]) counts() [2]int64 { return s.input }
-func (s *localPairs[T]) ranked() bool     { return s.byRank != nil }
+func (s *localPairs[T]) ranked() bool     { return s.byRank != nil || s.held != nil }
 func (s *localPairs[T]) close()           {}
 
 func (s *localPairs[T]) keys() int64 {
-	if s.ranked() {
+	switch {
+	case s.held != nil:
+		return s.held.keys
+	case s.byRank != nil:
 		return s.byRank.Keys()
 	}
 	return s.sorted.Keys()
 }
 
+func (s *localPairs[T]) again(keys int64) (_ *extsort.Sorter[T], pairs []T, err error) {
+	if s.held == nil {
+		return nil, nil, nil
+	}
+	s.kept = nil
+	pairs, err = s.held.sorted.Again(s.held.batches, keys)
+	return s.held.sorted, pairs, err
+}
+
 // each visits pairs with weights in order, because their rows have to be united.
 func (s *localPairs[T]) each(ctx context.Context, threads int, visit func([]T) error) error {
 	switch {
-	case s.ranked():
+	case s.byRank != nil:
 		s.unique = nil
 		return s.byRank.Each(ctx, threads, visit)
 	case s.job.info.Weighted:
@@ -194,7 +218,7 @@ func (s *localPairs[T]) hold(visit func([]T) error) error {
 	held := &heldPairs[T]{sorted: s.sorted}
 	s.keep = held.add
 	err := s.sorted.EachKept(visit)
-	s.sorted, s.unique = nil, held
+	s.sorted, s.kept = nil, held
 	return err
 }
 
@@ -241,7 +265,7 @@ func (s *localPairs[T]) pass(pairs []T) error {
 	return s.keep(pairs)
 }
 
-// heldPairs are pairs by rank in the memory of a Sorter.
+// heldPairs are pairs by rank in the memory of a Sorter, in any order.
 type heldPairs[T extsort.Item] struct {
 	sorted  *extsort.Sorter[T]
 	mu      sync.Mutex
@@ -255,13 +279,4 @@ func (h *heldPairs[T]) add(pairs []T) error {
 	h.batches = append(h.batches, pairs)
 	h.keys += int64(len(pairs))
 	return nil
-}
-
-func (h *heldPairs[T]) Keys() int64 { return h.keys }
-
-func (h *heldPairs[T]) Close() { h.sorted.Close() }
-
-func (h *heldPairs[T]) Each(ctx context.Context, threads int, visit func([]T) error) error {
-	defer h.Close()
-	return share.Each(threads, len(h.batches), func(i int) error { return cmp.Or(ctx.Err(), visit(h.batches[i])) })
 }

@@ -16,6 +16,8 @@ type sortedEdges[T extsort.Item] struct {
 
 func (e *sortedEdges[T]) have(step string) []steps.Piece { return e.keys.have(step) }
 
+func (e *sortedEdges[T]) held() int64 { return e.keys.held() }
+
 func (e *sortedEdges[T]) close() { e.keys.close() }
 
 // visitPairs visits the pairs of a source.
