@@ -121,6 +121,8 @@ type Keyed interface {
 	Twice(ctx context.Context, key []byte) error
 	// Number says how many ids there are, and how to find the number of one.
 	Number(n int64, find func(key []byte) (uint32, bool))
+	// FetchBy says what to call with up to [inputid.Fetched] keys before they are looked up.
+	FetchBy(fetch func(keys [][]byte))
 }
 
 // ColumnSelector is a FeatureReader of dense rows that spares the cost of columns that

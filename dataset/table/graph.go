@@ -70,6 +70,7 @@ type Graph struct {
 	doubts  *doubts      // nil until EachKey has read ids that are text
 	keyType inputid.Type // Number until it is known
 	find    func(key []byte) (uint32, bool)
+	fetch   func(keys [][]byte) // called before find, nil if not needed
 }
 
 var _ graph.Keyed = (*Graph)(nil)
@@ -719,24 +720,47 @@ func (g *Graph) Number(n int64, find func(key []byte) (uint32, bool)) {
 	g.info.NumNodes, g.find = n, find
 }
 
+// FetchBy implements graph.Keyed.
+func (g *Graph) FetchBy(fetch func(keys [][]byte)) { g.fetch = fetch }
+
 // errUnnumbered is a mistake of the caller.
 var errUnnumbered = errors.New("the ids of the graph have no numbers yet")
 
-// number returns the number of the node in a row.
-func (g *Graph) number(b *batch, row, column int, name string, key []byte) (id uint32, _ []byte, err error) {
-	key, problem := b.cols[column].appendKey(key[:0], g.keyType, row)
-	if problem != "" {
-		return 0, key, badID(b, row, name, problem)
-	}
-	id, ok := g.find(key)
-	if !ok {
-		nodes := "the graph"
-		if g.nodes != nil {
-			nodes = g.nodes.place.String()
+// numbers gives to the numbers of the nodes in the rows of a batch. It returns how many it has given before an error.
+func (g *Graph) numbers(b *batch, column int, name string, to []uint32) (n int, err error) {
+	var keys [inputid.Fetched][]byte
+	for n < len(to) {
+		count, problem := 0, ""
+		for ; count < min(len(keys), len(to)-n); count++ {
+			if keys[count], problem = b.cols[column].appendKey(keys[count][:0], g.keyType, n+count); problem != "" {
+				break
+			}
 		}
-		return 0, key, graph.BadData(b.where(row), "the id %s in column %q is none of the nodes of %s: add the node there, or remove the row", g.keyType.Quote(key), name, nodes)
+		if g.fetch != nil {
+			g.fetch(keys[:count])
+		}
+		for _, key := range keys[:count] {
+			id, ok := g.find(key)
+			if !ok {
+				return n, g.noNode(b.where(n), name, key)
+			}
+			to[n] = id
+			n++
+		}
+		if problem != "" {
+			return n, badID(b, n, name, problem)
+		}
 	}
-	return id, key, nil
+	return n, nil
+}
+
+// noNode is the error for an id that no node has.
+func (g *Graph) noNode(where, name string, key []byte) error {
+	nodes := "the graph"
+	if g.nodes != nil {
+		nodes = g.nodes.place.String()
+	}
+	return graph.BadData(where, "the id %s in column %q is none of the nodes of %s: add the node there, or remove the row", g.keyType.Quote(key), name, nodes)
 }
 
 // ready reports whether streams can be read.

@@ -24,13 +24,8 @@ func (n *numbering) of(b *batch, column int, name string, to *[batchRows]uint32)
 	v := &b.cols[column]
 	switch {
 	case n.g != nil:
-		var key []byte
-		for row := range b.n {
-			id, k, err := n.g.number(b, row, column, name, key)
-			if err != nil {
-				return to[:row], err
-			}
-			to[row], key = id, k
+		if row, err := n.g.numbers(b, column, name, to[:b.n]); err != nil {
+			return to[:row], err
 		}
 	case v.numbers != nil:
 		return v.numbers, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 
 	"github.com/zeebo/xxh3"
 
@@ -82,6 +83,23 @@ func (t *Table) find(lo uint64, hi uint32) *slot {
 		if at++; at == n {
 			at = 0
 		}
+	}
+}
+
+// Fetched is the most keys of a [Table.Fetch].
+const Fetched = 64
+
+// Fetch brings the slots of keys to the cache, all at the same time, for calls of Find that follow soon.
+func (t *Table) Fetch(keys [][]byte) {
+	var first [Fetched]uint64
+	for i, key := range keys {
+		if t.t == String || len(key) == 8 {
+			lo, _ := t.hash(key)
+			first[i], _ = bits.Mul64(lo, uint64(len(t.slots.S)))
+		}
+	}
+	for _, at := range first[:len(keys)] {
+		atomic.LoadUint64(&t.slots.S[at].lo) // which the compiler keeps
 	}
 }
 

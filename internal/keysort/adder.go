@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync/atomic"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 
@@ -30,6 +32,9 @@ type entry struct {
 	_      uint32
 }
 
+// record returns where the record begins.
+func (e entry) record() int64 { return int64(e.at) * recordAlign }
+
 const (
 	// usualRecord is the length of a record for which memory is shared out.
 	usualRecord = 32
@@ -46,11 +51,26 @@ type Adder struct {
 	s       *Sorter
 	records *mem.Array[byte]
 	entries *mem.Array[entry]
-	slots   *mem.Array[uint64] // hash bits above 32, and 1 + the number of the entry
+	slots   *mem.Array[uint64] // hash bits above 32, and 1 + the place of the record in units of recordAlign
+	size    int                // slots in use: few for few keys, so that they stay in the cache
 	longest int                // length of the longest key that was added
 	used    int64              // bytes of records
 	n       int                // keys
+	coming  [together]coming   // keys that were given to Add and are not added yet
+	given   int                // the number of them
 }
+
+// together is the number of keys that are added at a time. The memory that holds them is fetched for all at the same time.
+const together = 64
+
+// coming is a key that waits until others have come.
+type coming struct {
+	hash uint64
+	key  []byte
+}
+
+// leastSlots is the number of slots in use at first.
+const leastSlots = 1 << 12
 
 // newAdder takes so many bytes of the budget.
 func (s *Sorter) newAdder(size int64) (a *Adder, err error) {
@@ -67,6 +87,7 @@ func (s *Sorter) newAdder(size int64) (a *Adder, err error) {
 	if a.slots, err = mem.Alloc[uint64](s.budget, n*4/3+1, "keys to sort"); err != nil {
 		return nil, err
 	}
+	a.size = min(leastSlots, len(a.slots.S))
 	a.records, err = mem.Alloc[byte](s.budget, min(size-n*keyBytes, math.MaxUint32*recordAlign), "keys to sort")
 	return a, err
 }
@@ -81,32 +102,60 @@ func (a *Adder) free() {
 }
 
 // Add adds a key.
-func (a *Adder) Add(key []byte) error { return a.add(key, 1) }
-
-func (a *Adder) add(key []byte, times uint32) error {
+func (a *Adder) Add(key []byte) error {
 	if len(key) > maxKey {
 		return fmt.Errorf("a key of %d bytes is longer than %d", len(key), maxKey)
 	}
-	size := int64(recordHead+len(key)+recordAlign-1) &^ (recordAlign - 1)
 	a.longest = max(a.longest, len(key))
-	hash := xxh3.Hash(key)
+	next := &a.coming[a.given]
+	next.hash, next.key = xxh3.Hash(key), append(next.key[:0], key...)
+	if a.given++; a.given < together {
+		return nil
+	}
+	return a.addComing()
+}
+
+// addComing adds the keys that wait. The compiler keeps atomic loads.
+func (a *Adder) addComing() error {
+	keys := a.coming[:a.given]
+	a.given = 0
+	for i := range keys {
+		atomic.LoadUint64(&a.slots.S[a.first(keys[i].hash)])
+	}
+	for i := range keys {
+		if slot := a.slots.S[a.first(keys[i].hash)]; slot != 0 {
+			atomic.LoadUint64((*uint64)(unsafe.Pointer(&a.records.S[recordOf(slot)])))
+		}
+	}
+	for i := range keys {
+		if err := a.add(keys[i].hash, keys[i].key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Adder) add(hash uint64, key []byte) error {
+	size := recordSize(len(key))
 	for {
-		slot, found := a.find(hash, key)
-		if found {
-			count := a.records.S[int64(a.entries.S[uint32(*slot)-1].at)*recordAlign:]
-			total := uint64(binary.LittleEndian.Uint32(count)) + uint64(times)
-			binary.LittleEndian.PutUint32(count, uint32(min(total, math.MaxUint32)))
+		slot := a.find(hash, func(at int64) bool { return bytes.Equal(a.key(at), key) })
+		if *slot != 0 {
+			count := a.records.S[recordOf(*slot):]
+			times := uint64(binary.LittleEndian.Uint32(count)) + 1
+			binary.LittleEndian.PutUint32(count, uint32(min(times, math.MaxUint32)))
 			return nil
 		}
 		if a.n < len(a.entries.S) && a.used+size <= int64(len(a.records.S)) {
 			record := a.records.S[a.used:]
-			binary.LittleEndian.PutUint32(record, times)
+			binary.LittleEndian.PutUint32(record, 1)
 			binary.LittleEndian.PutUint16(record[4:], uint16(len(key)))
 			copy(record[recordHead:], key)
-			a.entries.S[a.n].at = uint32(a.used / recordAlign)
+			*slot = slotOf(hash, a.used)
 			a.n++
 			a.used += size
-			*slot = hash&^math.MaxUint32 | uint64(a.n)
+			if 4*a.n > 3*a.size && a.size < len(a.slots.S) {
+				a.grow()
+			}
 			return nil
 		}
 		if err := a.spill(); err != nil {
@@ -115,33 +164,62 @@ func (a *Adder) add(key []byte, times uint32) error {
 	}
 }
 
-// find is the slot of a key, or the free one where it belongs.
-func (a *Adder) find(hash uint64, key []byte) (slot *uint64, found bool) {
-	n := uint64(len(a.slots.S))
-	at, _ := bits.Mul64(hash, n)
-	for {
-		slot = &a.slots.S[at]
-		if *slot == 0 {
-			return slot, false
+// recordSize returns the number of bytes of a record with a key of so many bytes.
+func recordSize(key int) int64 { return int64(recordHead+key+recordAlign-1) &^ (recordAlign - 1) }
+
+// recordOf returns where the record of a slot begins.
+func recordOf(slot uint64) int64 { return int64(uint32(slot)-1) * recordAlign }
+
+// slotOf returns the slot of the record at byte at.
+func slotOf(hash uint64, at int64) uint64 { return hash&^math.MaxUint32 | uint64(at/recordAlign+1) }
+
+// grow doubles the slots in use.
+func (a *Adder) grow() {
+	clear(a.slots.S[:a.size])
+	a.size = min(2*a.size, len(a.slots.S))
+	a.each(func(at int64, key []byte) {
+		hash := xxh3.Hash(key)
+		*a.find(hash, func(int64) bool { return false }) = slotOf(hash, at)
+	})
+}
+
+// each visits all records.
+func (a *Adder) each(visit func(at int64, key []byte)) {
+	for at := int64(0); at < a.used; {
+		key := a.key(at)
+		visit(at, key)
+		at += recordSize(len(key))
+	}
+}
+
+// first is the slot where the search for a hash begins.
+func (a *Adder) first(hash uint64) int {
+	at, _ := bits.Mul64(hash, uint64(a.size))
+	return int(at)
+}
+
+// find is the slot of the record with a hash that is wanted, or the free one where it belongs.
+func (a *Adder) find(hash uint64, wanted func(at int64) bool) *uint64 {
+	for at := a.first(hash); ; {
+		slot := &a.slots.S[at]
+		if *slot == 0 || (*slot^hash)>>32 == 0 && wanted(recordOf(*slot)) {
+			return slot
 		}
-		if (*slot^hash)>>32 == 0 && bytes.Equal(a.key(a.entries.S[uint32(*slot)-1].at), key) {
-			return slot, true
-		}
-		if at++; at == n {
+		if at++; at == a.size {
 			at = 0
 		}
 	}
 }
 
 // key returns the key of the record at a place.
-func (a *Adder) key(at uint32) []byte {
-	record := a.records.S[int64(at)*recordAlign:]
+func (a *Adder) key(at int64) []byte {
+	record := a.records.S[at:]
 	return record[recordHead:][:binary.LittleEndian.Uint16(record[4:])]
 }
 
 // times returns the number of times that the key of the record came.
-func (a *Adder) times(at uint32) uint32 {
-	return binary.LittleEndian.Uint32(a.records.S[int64(at)*recordAlign:])
+func (a *Adder) times(at int64) uint32 {
+	return binary.LittleEndian.Uint32(a.records.S[at:])
 }
 
 // sort brings the keys into order.
@@ -150,13 +228,18 @@ func (a *Adder) sort() {
 	if len(entries) == 0 {
 		return
 	}
-	common := a.key(entries[0].at)
+	n := 0
+	a.each(func(at int64, _ []byte) {
+		entries[n].at = uint32(at / recordAlign)
+		n++
+	})
+	common := a.key(entries[0].record())
 	for _, e := range entries[1:] {
-		common = common[:shared(common, a.key(e.at))]
+		common = common[:shared(common, a.key(e.record()))]
 	}
 	skip := len(common)
 	for i := range entries {
-		entries[i].prefix = prefix(a.key(entries[i].at)[skip:])
+		entries[i].prefix = prefix(a.key(entries[i].record())[skip:])
 	}
 	slices.SortFunc(entries, func(x, y entry) int {
 		if x.prefix != y.prefix {
@@ -165,7 +248,7 @@ func (a *Adder) sort() {
 			}
 			return 1
 		}
-		return bytes.Compare(a.key(x.at)[skip:], a.key(y.at)[skip:])
+		return bytes.Compare(a.key(x.record())[skip:], a.key(y.record())[skip:])
 	})
 }
 
@@ -198,7 +281,7 @@ func (a *Adder) spill() error {
 		return err
 	}
 	for _, e := range a.entries.S[:a.n] {
-		if err := w.write(a.key(e.at), a.times(e.at)); err != nil {
+		if err := w.write(a.key(e.record()), a.times(e.record())); err != nil {
 			w.abort()
 			return err
 		}
@@ -207,6 +290,6 @@ func (a *Adder) spill() error {
 		return err
 	}
 	a.used, a.n = 0, 0
-	clear(a.slots.S)
+	clear(a.slots.S[:a.size])
 	return nil
 }

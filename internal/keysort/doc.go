@@ -4,11 +4,13 @@
 //
 // # Algorithm
 //
-// Each [Adder] belongs to one goroutine. It keeps each key once, with the number of times
-// it came, in a hash table. When its memory is full it sorts the keys and writes them to a
-// scratch file, a run, and begins again. [Sorter.Each] merges the runs, and the keys that
-// are in memory, by a heap of runs. Keys are compared from the first byte on which those of
-// a run differ, eight bytes at a time.
+// Each [Adder] belongs to one goroutine. It keeps each key once, with the number of times it
+// came, in a hash table. The table grows with the keys, so that it stays in the cache as long
+// as it can, and keys are looked up many at a time, so that memory is fetched for all at the
+// same time. When its memory is full it sorts the keys and writes them to a scratch file, a
+// run, and begins again. [Sorter.Each] merges the runs, and the keys that are in memory, by a
+// heap of runs. Keys are compared from the first byte on which those of a run differ, eight
+// bytes at a time.
 //
 // Package extsort sorts keys of one width: by radix, with threads that share one buffer, and cut
 // into ranges by the first keys of blocks. None of that can be done with strings. They come

@@ -102,7 +102,7 @@ func (r *memoryRun) next() ([]byte, uint32, bool, error) {
 	if r.i == r.a.n {
 		return nil, 0, false, nil
 	}
-	at := r.a.entries.S[r.i].at
+	at := r.a.entries.S[r.i].record()
 	r.i++
 	return r.a.key(at), r.a.times(at), true, nil
 }

@@ -74,7 +74,7 @@ func Touched(keys, bytes, size int64, adders int) int64 {
 	n := min(keys, most)
 	record := (recordHead + bytes/max(keys, 1) + recordAlign - 1) &^ (recordAlign - 1)
 	records := min(n*record, each-most*keyBytes)
-	slots := min(8*(most*4/3+1), n*4096)
+	slots := 8 * min(most*4/3+1, max(n*8/3, leastSlots))
 	touched := int64(adders) * (entryBytes*n + records + slots)
 	if n < keys || n*record > records {
 		touched += merging
@@ -115,10 +115,17 @@ func (s *Sorter) Spilled() bool { return len(s.runs) > 0 }
 func (s *Sorter) Each(ctx context.Context, visit func(key []byte, times uint32) error) error {
 	var sorting errgroup.Group
 	for _, a := range s.adders {
-		sorting.Go(func() error { a.sort(); return nil })
+		sorting.Go(func() error {
+			err := a.addComing()
+			a.sort()
+			return err
+		})
 	}
-	_ = sorting.Wait()
-	if err := s.fewerRuns(ctx); err != nil {
+	err := sorting.Wait()
+	if err == nil {
+		err = s.fewerRuns(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	var runs []run
