@@ -67,6 +67,7 @@ func (j *job) run(ctx context.Context) (shards.Summary, error) {
 // doSteps executes what is left of a step. If memory allows, it makes the feature tiles while edges are sorted and written.
 func (j *job) doSteps(ctx context.Context, edges edgeSteps, left remaining) error {
 	if left.Step == Relabel && j.tiling().fitBeside(edges) {
+		j.setOrdered(left.ordered)
 		return j.tiling().writeBeside(ctx, edges)
 	}
 	for _, p := range left.Cut(1) {

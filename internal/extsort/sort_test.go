@@ -221,3 +221,63 @@ func BenchmarkRadixSort(b *testing.B) {
 		})
 	}
 }
+
+// TestAgain sorts keys, leaves some of each batch out, changes the others where they are and adds more.
+func TestAgain(t *testing.T) {
+	for _, n := range []int{1, 100, 5 * BatchKeys, 40 * cacheKeys / 10} {
+		for _, threads := range []int{1, 3} {
+			b := budget(t, 64<<20)
+			free := b.Free()
+			s, err := NewScratch(scratchFolder(t))
+			must(t, err)
+			sorter, err := NewSorter[uint64](context.Background(), b, s, Options{Want: int64(n), Threads: threads})
+			must(t, err)
+			var keys, want []uint64
+			for i := range n {
+				keys = append(keys, rng.Hash(uint64(i))%uint64(n)<<3)
+			}
+			must(t, sorter.Add(keys))
+			must(t, sorter.Finish())
+			if !sorter.InMemory() {
+				t.Fatalf("%d keys are not in memory", n)
+			}
+			var mu sync.Mutex
+			var batches [][]uint64
+			must(t, sorter.EachKept(func(batch []uint64) error {
+				left := batch[:0]
+				for _, key := range batch {
+					if rng.Hash(key)%5 > 0 {
+						left = append(left, key)
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				batches = append(batches, left)
+				for _, key := range left {
+					want = append(want, 3*key+1, 3*key+2)
+				}
+				return nil
+			}))
+			kept, err := sorter.Again(batches, int64(2*n))
+			must(t, err)
+			if len(kept) != len(want)/2 {
+				t.Fatalf("%d of %d keys were kept", len(kept), len(want)/2)
+			}
+			must(t, sorter.AddFrom(len(kept), func(others []uint64) {
+				for i, key := range kept {
+					others[i], kept[i] = 3*key+2, 3*key+1
+				}
+			}))
+			sorter.Changed(kept)
+			must(t, sorter.Finish())
+			slices.Sort(want)
+			if got := collect(t, sorter, threads == 1); !slices.Equal(got, want) {
+				t.Errorf("%d keys on %d threads: %d keys in the end, or others, want %d", n, threads, len(got), len(want))
+			}
+			must(t, s.Remove())
+			if b.Free() != free {
+				t.Errorf("%d bytes not given back", free-b.Free())
+			}
+		}
+	}
+}

@@ -239,27 +239,29 @@ func (a *Array[T]) Free() {
 // Grow lengthens the array to n elements, unless it is that long, and charges what it takes
 // more. The elements keep their values and the new ones are zero. S is another slice afterwards.
 func (a *Array[T]) Grow(n int64, what string) error {
-	var zero T
-	size, before := roundUp(n*int64(unsafe.Sizeof(zero))), int64(len(a.raw))
-	if size <= before {
+	if n <= int64(len(a.S)) {
 		return nil
 	}
-	if a.budget != nil {
-		if err := a.budget.Reserve(size-before, what); err != nil {
-			return err
-		}
-	}
-	raw, err := unix.Mremap(a.raw, int(size), unix.MREMAP_MAYMOVE)
-	if err != nil {
+	var zero T
+	if size, before := roundUp(n*int64(unsafe.Sizeof(zero))), int64(len(a.raw)); size > before {
 		if a.budget != nil {
-			a.budget.Release(size - before)
+			if err := a.budget.Reserve(size-before, what); err != nil {
+				return err
+			}
 		}
-		return fmt.Errorf("mem: map %s for %s: %w", Bytes(size), what, err)
+		raw, err := unix.Mremap(a.raw, int(size), unix.MREMAP_MAYMOVE)
+		if err != nil {
+			if a.budget != nil {
+				a.budget.Release(size - before)
+			}
+			return fmt.Errorf("mem: map %s for %s: %w", Bytes(size), what, err)
+		}
+		if size >= hugePage {
+			_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
+		}
+		a.raw = raw
 	}
-	if size >= hugePage {
-		_ = unix.Madvise(raw, unix.MADV_HUGEPAGE)
-	}
-	a.raw, a.S = raw, unsafe.Slice((*T)(unsafe.Pointer(&raw[0])), n)
+	a.S = unsafe.Slice((*T)(unsafe.Pointer(&a.raw[0])), n)
 	return nil
 }
 

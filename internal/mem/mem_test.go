@@ -152,3 +152,44 @@ func TestTotal(t *testing.T) {
 		t.Errorf("%d bytes of page tables in 16 GiB", tables)
 	}
 }
+
+// TestGrow lengthens an array, which keeps its elements, and never past the budget.
+func TestGrow(t *testing.T) {
+	b, err := NewBudget(MinBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	all := b.Free()
+	a, err := Alloc[uint64](b, 1000, "keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range a.S {
+		a.S[i] = uint64(i + 1)
+	}
+	for _, n := range []int64{1000, 1001, 5000, 300_000, 200_000} {
+		before := int64(len(a.S))
+		if err := a.Grow(n, "more keys"); err != nil {
+			t.Fatal(err)
+		}
+		if want := max(n, before); int64(len(a.S)) != want || all-b.Free() != roundUp(8*want) {
+			t.Fatalf("grown to %d: %d elements, %d bytes used", n, len(a.S), all-b.Free())
+		}
+		for i, x := range a.S {
+			want := uint64(0)
+			if i < 1000 {
+				want = uint64(i + 1)
+			}
+			if x != want {
+				t.Fatalf("grown to %d: element %d is %d", n, i, x)
+			}
+		}
+	}
+	if err := a.Grow(all/8+1, "too many keys"); !errors.Is(err, ErrBudget) || len(a.S) != 300_000 {
+		t.Errorf("grown past the budget: %v, %d elements", err, len(a.S))
+	}
+	if a.Free(); b.Free() != all {
+		t.Errorf("%d bytes not given back", all-b.Free())
+	}
+}
