@@ -137,9 +137,11 @@ func (j numbering) useIDs(ctx context.Context, ds dataset.Keyed) (err error) {
 			j.doubts, j.named.Doubts = strings.Split(j.named.Doubts, "\n"), ""
 		}
 		find = func(key []byte) (uint32, bool) { return j.table.Find(key) }
-		ds.FetchBy(func(keys [][]byte) { j.table.Fetch(keys) })
 	}
 	ds.Number(n, find)
+	if !dense {
+		ds.FetchBy(func(keys [][]byte) { j.table.Fetch(keys) })
+	}
 	j.info = ds.Info()
 	return j.checkInfo()
 }

@@ -121,7 +121,7 @@ type Keyed interface {
 	Twice(ctx context.Context, key []byte) error
 	// Number says how many ids there are, and how to find the number of one.
 	Number(n int64, find func(key []byte) (uint32, bool))
-	// FetchBy says what to call with up to [inputid.Fetched] keys before they are looked up.
+	// FetchBy, after Number, says what to call with up to [inputid.Fetched] keys before they are looked up. The next Number ends it.
 	FetchBy(fetch func(keys [][]byte))
 }
 

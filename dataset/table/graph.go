@@ -717,7 +717,7 @@ func (g *Graph) Twice(ctx context.Context, key []byte) error {
 
 // Number implements graph.Keyed.
 func (g *Graph) Number(n int64, find func(key []byte) (uint32, bool)) {
-	g.info.NumNodes, g.find = n, find
+	g.info.NumNodes, g.find, g.fetch = n, find, nil
 }
 
 // FetchBy implements graph.Keyed.

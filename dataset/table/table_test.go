@@ -753,3 +753,35 @@ func FuzzTable(f *testing.F) {
 		}
 	})
 }
+
+// TestNumberAgain ends what an earlier Number has made of ids, with what was called before they were looked up.
+func TestNumberAgain(t *testing.T) {
+	dir := t.TempDir()
+	g, err := Open(t.Context(), put(t, []byte("src,dst\na,b\nb,c\n"), dir, "edges.csv"), graph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Close() }()
+	ids := g.(graph.Keyed)
+	fetched := 0
+	for range 2 {
+		ids.Number(26, func(key []byte) (uint32, bool) { return uint32(key[0] - 'a'), true })
+		for round := range 2 {
+			if round == 1 {
+				ids.FetchBy(func(keys [][]byte) { fetched += len(keys) })
+			}
+			before, batch := fetched, make([]graph.Edge, 8)
+			r, err := g.Edges(t.Context(), graph.Share{First: 0, Last: 1, Of: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, _ := r.Read(batch, nil)
+			if err := r.Close(); err != nil || n != 2 || batch[0] != (graph.Edge{U: 0, V: 1}) || batch[1] != (graph.Edge{U: 1, V: 2}) {
+				t.Fatalf("%d edges %v, %v", n, batch[:n], err)
+			}
+			if got := fetched - before; got != 4*round {
+				t.Errorf("%d keys were fetched, want %d", got, 4*round)
+			}
+		}
+	}
+}
