@@ -44,38 +44,44 @@ func (j *Job) digestBeside(ctx context.Context, rec *Record) (_ context.Context,
 	if len(files) == 0 {
 		return ctx, func(err error) error { return err }
 	}
-	working, cancel := context.WithCancelCause(ctx)
-	var first, failed error // first is the one that has ended the partition
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if j.Alone {
-			return
-		}
-		if failed = j.digest(progress.WithSink(working, nil), files); failed != nil && working.Err() == nil {
-			first = failed
-			cancel(failed)
-		}
-	}()
-	return working, func(err error) error {
-		if err != nil {
-			cancel(err)
-		}
-		<-done
-		cancel(nil)
-		err = cmp.Or(first, err, failed)
-		if err == nil && j.Alone {
-			err = j.digest(ctx, files)
-		}
-		if err != nil {
-			return err
-		}
+	note := func() {
 		for i, f := range rec.Inputs {
 			if at := slices.IndexFunc(files, func(g InputFile) bool { return g.Path == f.Path }); at >= 0 {
 				rec.Inputs[i] = files[at]
 			}
 		}
-		return nil
+	}
+	if j.Alone {
+		return ctx, func(err error) error {
+			if err == nil {
+				err = j.digest(ctx, files)
+			}
+			if err == nil {
+				note()
+			}
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var first, failed error // first is the one that has ended the partition
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if failed = j.digest(progress.WithSink(ctx, nil), files); failed != nil && ctx.Err() == nil {
+			first = failed
+			cancel(failed)
+		}
+	}()
+	return ctx, func(err error) error {
+		if err != nil {
+			cancel(err)
+		}
+		<-done
+		cancel(nil)
+		if err = cmp.Or(first, err, failed); err == nil {
+			note()
+		}
+		return err
 	}
 }
 

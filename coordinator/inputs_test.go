@@ -58,6 +58,34 @@ func TestDigestBeside(t *testing.T) {
 	}
 }
 
+// TestDigestAfterwards has digests made once the only worker has read the files, and not if it failed.
+func TestDigestAfterwards(t *testing.T) {
+	broken, torn := errors.New("a broken edge"), errors.New("a torn file")
+	for _, x := range []struct {
+		read, digest, want error
+		digests            string
+	}{
+		{nil, nil, nil, "a"},
+		{broken, torn, broken, ""},
+		{nil, torn, torn, ""},
+	} {
+		ended := false
+		j := &Job{Alone: true, Digest: func(_ context.Context, files []InputFile) error {
+			if !ended {
+				t.Error("a digest is made while the partition reads")
+			}
+			files[0].Digest = files[0].Path
+			return x.digest
+		}}
+		rec := &Record{Inputs: []InputFile{{Path: "a"}}}
+		_, finish := j.digestBeside(context.Background(), rec)
+		ended = true
+		if err := finish(x.read); !errors.Is(err, x.want) || rec.Inputs[0].Digest != x.digests {
+			t.Errorf("reading %v, digest %v: %v, digest %q", x.read, x.digest, err, rec.Inputs[0].Digest)
+		}
+	}
+}
+
 // until waits for the end of ctx.
 func until(ctx context.Context) error {
 	<-ctx.Done()
