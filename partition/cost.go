@@ -171,10 +171,11 @@ func (c Counts) allTilesBytes() int64 {
 // minSpill is enough memory to spill features in chunks of a good size for a disk.
 const minSpill = 16 << 20
 
-// leastSpill returns the least memory for spilling wide features: a page per four tiles of an interval, and an eighth more for reserves.
+// leastSpill returns the least memory for spilling wide features: a chunk for each interval, and an eighth more for reserves.
 func (c Counts) leastSpill() int64 {
-	intervals := partOf(c.Nodes, DefaultIntervalBlocks*BlockRows)
-	return intervals * partOf(int64(packed.Panels(c.Features)), tileGroup) * minChunk * 9 / 8
+	file := cells{nodes: c.Nodes, interval: DefaultIntervalBlocks * BlockRows, panels: packed.Panels(c.Features), half: c.Half}
+	file.rows = file.interval
+	return file.count() * file.chunk(0) * 9 / 8
 }
 
 // numberedBytes returns the memory for finding the numbers of ids while the dataset is read, with free bytes available.
@@ -260,13 +261,13 @@ func (c Counts) dealtBytes() int64 { return c.tileBytes() + numberBytes*c.Nodes 
 // read, whichever is more.
 func (c Counts) dealing(workers int, budget int64) int64 {
 	panels, row := packed.Panels(c.Features), int64(shards.TileRowBytes(c.Half))
-	held := c.heldForTiles(budget)
-	lot := min(partOf(c.Nodes, steps.Tasks(workers)), mostDealt) * dealtRow(panels, row)
-	interval := min(DefaultIntervalBlocks*BlockRows, c.Nodes)
-	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), steps.Tasks(workers))))
-	read := int64(readers(c.Threads, budget, 0)) * (readerBytes + numberBytes*min(interval, mostDealt))
-	tiles := interval*int64(together)*row + interval/8 + read
-	return max(held+min(lot, max(budget-held, 0)), min(tiles, budget))
+	held, interval, tasks := c.heldForTiles(budget), min(DefaultIntervalBlocks*BlockRows, c.Nodes), steps.Tasks(workers)
+	file := cells{nodes: c.Nodes, interval: interval, rows: interval, panels: panels, half: c.Half}
+	filling := file.count() * file.chunk(max(budget-held, 0)/2)
+	together := min(panels, tileGroup, int(partOf(int64(panels)*partOf(c.Nodes, int(interval)), tasks)))
+	page := min(int64(together)*(panelChunk+panelChunk/row*numberBytes), partOf(c.dealtBytes(), tasks))
+	tiles := interval*int64(together)*row + interval/8
+	return max(held+min(filling, partOf(c.dealtBytes(), tasks)), min(tiles+min(int64(c.Threads+1)*page, budget/4), budget))
 }
 
 // partOf returns the size of one of n parts, rounded up.
@@ -481,8 +482,7 @@ func Disk(c Counts, workers int, budget int64) (peak, final int64) {
 	}
 	if own := c.columnsOf(workers); own.Features > 0 {
 		if _, spilled := own.tilesAtATime(budget); spilled {
-			groups := int64(packed.Panels(own.Features)+tileGroup-1) / tileGroup
-			peak = max(peak, final+4*c.Nodes*groups)
+			peak = max(peak, final+numberBytes*c.Nodes)
 		}
 	}
 	return peak, final

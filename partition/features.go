@@ -190,7 +190,7 @@ func (w *tileWriter) newStore() (rowStore, error) {
 	if w.ids.n*int64(panels)*rowBytes+direct.Align <= free {
 		return newMemoryRows(w.o.Budget, w.ids.n, w.intervalRows(), panels, rowBytes)
 	}
-	return newSpilledRows(w.o.Budget, free, w.scratch, w.ids.n, w.intervalRows(), panels, rowBytes)
+	return newSpilledRows(w.o.Budget, free, w.o.Threads, w.scratch, w.ids.n, w.intervalRows(), panels, w.tiles.Half)
 }
 
 // featureRows is a batch of dense rows between the dataset and a store.

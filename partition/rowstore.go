@@ -26,12 +26,12 @@ type rowStore interface {
 // errNotHalf reports a feature that is not exactly a float16.
 var errNotHalf = errors.New("a feature is no float16")
 
-// noRows is a store that keeps nothing.
-type noRows struct{ half bool }
+// noRows is a store that keeps nothing; exact says that values must be exactly float16.
+type noRows struct{ exact bool }
 
 func (r noRows) put(nodes []uint32, values []float32, encoded []byte) error {
 	for i := range nodes {
-		if !shards.EncodeTile(encoded, rowOf(values, i, nodes), r.half) {
+		if !shards.EncodeTile(encoded, rowOf(values, i, nodes), r.exact) {
 			return errNotHalf
 		}
 	}
