@@ -20,7 +20,8 @@ var ErrReadOnly = failure.Kind("the run directory is read only")
 
 // Prepare finds out, before anything is written, what the file systems of a run directory and
 // of a folder for temporary files can do: see [vfs.Probe]. It warns of each promise that cannot be kept
-// there, once, and refuses what a run cannot do without.
+// there, once, and refuses what a run cannot do without. If an earlier process died before its last
+// changes of the catalogue and the journal were durable, Prepare makes them so, because this process builds on them.
 func Prepare(run, scratch string, warn func(text string, args ...any)) error {
 	if !Remote(run) {
 		a, err := vfs.Probe(filepath.Join(run, record))
@@ -28,6 +29,11 @@ func Prepare(run, scratch string, warn func(text string, args ...any)) error {
 			return explain("--run", run, err)
 		}
 		weaker(a, run, warn)
+		for _, list := range []string{"catalog", "journal"} {
+			if err := vfs.SyncDir(filepath.Join(run, list)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return explain("--run", run, err)
+			}
+		}
 	}
 	if scratch == "" || !Remote(run) && sameDisk(run, scratch) {
 		return nil
