@@ -82,6 +82,9 @@ func (x cellIndex) fullRows(c cells) int64 {
 	return x.Chunk / c.record(c.panels)
 }
 
+// longest returns the number of rows of the longest chunk.
+func (x cellIndex) longest(c cells) int64 { return min(x.fullRows(c), slices.Max(x.Rows)) }
+
 // chunks lists the chunks of a cell.
 func (x cellIndex) chunks(c cells, cell int64) iter.Seq[cellChunk] {
 	full := x.fullRows(c)
@@ -263,6 +266,3 @@ func (w *cellWriter) index() cellIndex {
 	}
 	return x
 }
-
-// longest returns the number of rows of the longest chunk.
-func (x cellIndex) longest(c cells) int64 { return min(x.fullRows(c), slices.Max(x.Rows)) }
