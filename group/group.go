@@ -32,7 +32,7 @@ type Group interface {
 	Fetch(ctx context.Context, f Format, lo, hi int64, into []byte) error
 	// Reads tells the other workers which rows this worker reads, by a bit for each of all rows, and
 	// learns which of its rows they read: theirs has space for a bit for each of its rows and each
-	// worker, in whole words. Both are the group's from then on. Where rows are not relayed, Fetch leaves those that this
+	// worker, in whole words. Both are the group's until it is closed. Where rows are not relayed, Fetch leaves those that this
 	// worker does not read as they are. Either all workers call it, or none.
 	Reads(ctx context.Context, mine, theirs []uint32) error
 	// Listed reports whether the workers have called Reads.

@@ -300,13 +300,21 @@ func (m *Member) wait(ctx context.Context, t blocks.Ticket) (*exposed, error) {
 func (m *Member) copy(x *exposed, page []byte, lo, hi int64) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if err := m.gone(x); err != nil {
+		return err
+	}
+	return x.read(page, lo, hi-lo)
+}
+
+// gone returns an error if the member is closed, or if what it exposed was withdrawn. The caller holds the lock.
+func (m *Member) gone(x *exposed) error {
 	if m.ended != nil {
 		return m.ended
 	}
 	if !slices.Contains(m.rows.held[:], x) && !slices.Contains(m.values.held[:], x) {
 		return blocks.ErrPast
 	}
-	return x.read(page, lo, hi-lo)
+	return nil
 }
 
 // Fetch implements group.Group. It asks all workers that have some of the rows at the

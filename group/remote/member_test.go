@@ -660,6 +660,58 @@ func TestExposedRowsEnd(t *testing.T) {
 	}
 }
 
+// TestListsEnd frees the lists of rows that others read while one of them is being answered, as an engine does that stops: the rest of the
+// answer is an error.
+func TestListsEnd(t *testing.T) {
+	var answer error
+	answered := make(chan bool)
+	failed, _ := members(t, []int64{0, packed.StripRows, 2 * packed.StripRows}, func(r *remote.Member, self int, _ func()) error {
+		if self == 0 {
+			defer close(answered)
+		}
+		b, err := mem.NewBudget(512 << 20)
+		if err != nil {
+			return err
+		}
+		mine, err := mem.Alloc[uint32](b, 2*packed.StripRows/32, "rows that are read")
+		if err != nil {
+			return err
+		}
+		theirs, err := mem.Alloc[uint32](b, 2*packed.StripRows/32, "rows that others read")
+		if err != nil {
+			return err
+		}
+		for i := range mine.S {
+			mine.S[i] = math.MaxUint32
+		}
+		defer mine.Free()
+		defer theirs.Free()
+		if err := r.Reads(t.Context(), mine.S, theirs.S); err != nil {
+			return err
+		}
+		if self == 0 {
+			r.Expose(group.Format{Columns: 32, Precision: "float32"}, false, func([]byte, int64, int64) error { return nil })
+			ticket := blocks.Ticket{Plan: "sha256:test", Stage: "smooth-1/read/1", Columns: 32, Precision: "float32", Rows: packed.StripRows}
+			begun := false
+			answer = r.Rows(t.Context(), ticket, func(int64, []byte) error {
+				if !begun {
+					begun = true
+					r.Close(errors.New("it stops"))
+					theirs.Free()
+				}
+				return nil
+			})
+		}
+		if self == 1 {
+			<-answered
+		}
+		return nil
+	})
+	if answer == nil || !strings.Contains(answer.Error(), "it stops") {
+		t.Errorf("an answer whose lists are gone ended with %v; workers: %v", answer, failed)
+	}
+}
+
 // TestRegistry asks a worker for rows of the gang that it is in, was in and is yet to be in.
 func TestRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -46,6 +46,9 @@ func newList(of []uint32) list {
 	return l
 }
 
+// count returns the number of rows of a list.
+func (l list) count() int64 { return l.before[len(l.before)-1] }
+
 // rank counts the rows of a list before a row.
 func (l list) rank(row int64) int64 {
 	strip := row >> packed.StripShift
@@ -170,33 +173,60 @@ func (m *Member) sendRead(ctx context.Context, t blocks.Ticket, send func(first 
 	if errWait != nil {
 		return errWait
 	}
-	m.mu.RLock()
-	lists := m.others
-	m.mu.RUnlock()
-	if err != nil || w < 0 || w >= len(lists) || t.Row+t.Rows > lists[w].before[len(lists[w].before)-1] ||
-		t.Columns != x.format.Columns || t.Precision != x.format.Precision {
+	if err != nil || w < 0 || w >= m.Size() || t.Columns != x.format.Columns || t.Precision != x.format.Precision {
 		return fmt.Errorf("this worker has no such rows for %s: %w", t.Stage, blocks.ErrNotHeld)
 	}
-	l, size := lists[w], int64(t.RowBytes())
-	page := direct.AlignedBytes(int(packedRows * size))
-	out := make([]byte, 0, pieceBytes+size)
-	row := l.find(t.Row)
-	for sent, left := t.Row, t.Rows; left > 0; {
-		lo := row - row%group.PageRows
-		hi := min(lo+packedRows, x.last-x.first)
-		if err := m.copy(x, page, x.first+lo, x.first+hi); err != nil {
-			return err
-		}
-		for ; row < hi && left > 0; row = l.next(row + 1) {
-			out = append(out, page[(row-lo)*size:(row-lo+1)*size]...)
-			if left--; left > 0 && len(out) < pieceBytes {
-				continue
-			}
-			if err := send(sent, out); err != nil {
+	size := int64(t.RowBytes())
+	p := packing{Member: m, x: x, worker: w, size: size, row: -1, left: t.Rows, page: direct.AlignedBytes(int(packedRows * size))}
+	for sent := t.Row; p.left > 0 || len(p.out) > 0; {
+		if p.left > 0 && int64(len(p.out)) < pieceBytes {
+			if err := p.more(t); err != nil {
 				return err
 			}
-			sent, out = sent+int64(len(out))/size, out[:0]
+			continue
 		}
+		n := min(int64(len(p.out)), max(pieceBytes/size, 1)*size)
+		if err := send(sent, p.out[:n]); err != nil {
+			return err
+		}
+		sent, p.out = sent+n/size, append(p.out[:0], p.out[n:]...)
+	}
+	return nil
+}
+
+// packing packs the rows that a worker reads together.
+type packing struct {
+	*Member
+	x         *exposed
+	worker    int
+	size      int64
+	row, left int64 // the next row; rows that have not been packed
+	page, out []byte
+}
+
+// more packs the rows of the next page, unless they were withdrawn. The lists are the engine's, which may free them once the member is
+// closed.
+func (p *packing) more(t blocks.Ticket) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.gone(p.x); err != nil {
+		return err
+	}
+	if p.worker >= len(p.others) || t.Row+t.Rows > p.others[p.worker].count() {
+		return fmt.Errorf("this worker has no such rows for %s: %w", t.Stage, blocks.ErrNotHeld)
+	}
+	l := p.others[p.worker]
+	if p.row < 0 {
+		p.row = l.find(t.Row)
+	}
+	lo := p.row - p.row%group.PageRows
+	hi := min(lo+packedRows, p.x.last-p.x.first)
+	if err := p.x.read(p.page, p.x.first+lo, hi-lo); err != nil {
+		return err
+	}
+	for ; p.row < hi && p.left > 0; p.row = l.next(p.row + 1) {
+		p.out = append(p.out, p.page[(p.row-lo)*p.size:(p.row-lo+1)*p.size]...)
+		p.left--
 	}
 	return nil
 }
