@@ -146,7 +146,7 @@ type cellLoad struct {
 }
 
 // loadStripe loads every stripes-th chunk of a file.
-func (l *cellLoad) loadStripe(ctx context.Context, f cellFile, stripe, stripes int, page []byte) (err error) {
+func (l *cellLoad) loadStripe(ctx context.Context, f cellFile, stripe, stripes int, page []byte) error {
 	number, in := 0, chunkReader(nil)
 	defer func() {
 		if in != nil {
@@ -158,9 +158,11 @@ func (l *cellLoad) loadStripe(ctx context.Context, f cellFile, stripe, stripes i
 			continue
 		}
 		if in == nil {
-			if in, err = f.open(ctx); err != nil {
+			opened, err := f.open(ctx)
+			if err != nil {
 				return err
 			}
+			in = opened
 		}
 		if err := l.loadChunk(in, f.index.Half, c, page); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)

@@ -17,7 +17,12 @@ import (
 type chunksInMemory struct{ *bytes.Reader }
 
 func (chunksInMemory) done(_, _ int64) {}
-func (chunksInMemory) Close() error    { return nil }
+
+// Close must not be called where opening has failed.
+func (c chunksInMemory) Close() error {
+	c.Len()
+	return nil
+}
 
 // TestCells divides rows among files, some with float16 values, and loads panels of some rows of a cell from all of them.
 func TestCells(t *testing.T) {
@@ -33,6 +38,7 @@ func TestCells(t *testing.T) {
 		r := &cellReader{cells: c, budget: b}
 		order, from := rng.New(uint64(c.nodes)).Perm(int(c.nodes)), 0
 		count, damaged := rapid.IntRange(1, 4).Draw(t, "files"), rapid.Bool().Draw(t, "damaged")
+		fails, errOpen := rapid.IntRange(0, 9).Draw(t, "fails") == 0, errors.New("the file cannot be opened")
 		for i := range count {
 			to := len(order) * (i + 1) / count
 			of := c
@@ -55,6 +61,9 @@ func TestCells(t *testing.T) {
 			must(t, w.seal())
 			from = to
 			open := func(context.Context) (chunkReader, error) { return chunksInMemory{bytes.NewReader(file)}, nil }
+			if fails {
+				open = func(context.Context) (chunkReader, error) { return chunksInMemory{}, errOpen }
+			}
 			r.files = append(r.files, cellFile{name: "file", index: w.index(), open: open})
 			defer w.close()
 			for at := range file {
@@ -71,6 +80,12 @@ func TestCells(t *testing.T) {
 		end := min(lo+min(c.rows, c.interval), c.nodes)
 		lo += rapid.Int64Range(0, end-lo-1).Draw(t, "from")
 		tiles, err := r.load(context.Background(), lo, end, first, last)
+		if fails {
+			if !errors.Is(err, errOpen) {
+				t.Fatalf("files that cannot be opened: %v", err)
+			}
+			return
+		}
 		if damaged && err != nil { // else no row is from the damaged file
 			if !errors.Is(err, seal.ErrCorrupt) {
 				t.Fatal(err)
