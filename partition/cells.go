@@ -40,6 +40,7 @@ const (
 // perInterval returns the number of cells of an interval.
 func (c cells) perInterval() int64 { return (min(c.interval, c.nodes) + c.rows - 1) / c.rows }
 
+// count returns the number of cells.
 func (c cells) count() int64 { return (c.nodes + c.interval - 1) / c.interval * c.perInterval() }
 
 // place returns the number of a node's cell, and its row there.
@@ -53,7 +54,8 @@ func (c cells) rowBytes() int64 { return int64(shards.TileRowBytes(c.half)) }
 // record returns the number of bytes of so many panels of a row.
 func (c cells) record(panels int) int64 { return numberBytes + int64(panels)*c.rowBytes() }
 
-// chunk returns the size of a full chunk: those of all cells take at most so many bytes, and one at most half, but it has room for a row.
+// chunk returns the size of a full chunk. The chunks of all cells together take at most so many bytes, and one chunk at most half of them;
+// but a chunk holds at least one row.
 func (c cells) chunk(bytes int64) int64 {
 	size := min(bytes/max(c.count(), 2), int64(c.panels)*panelChunk)
 	return max(size, c.record(c.panels)+direct.Align-1) &^ (direct.Align - 1)

@@ -69,8 +69,8 @@ func (j tiling) dealAs(ctx context.Context, p steps.Piece, half bool) error {
 	})
 }
 
-// writeCells commits the tiles of cells [First, Last): panel p of interval i is cell i·panels + p.
-func (j tiling) writeCells(ctx context.Context, p steps.Piece) (err error) {
+// writeDealt commits the tiles of pieces [First, Last) of the step Tiles: panel p of interval i is piece i·panels + p.
+func (j tiling) writeDealt(ctx context.Context, p steps.Piece) (err error) {
 	panels := j.ordered.Panels
 	store, err := j.openDealt(ctx)
 	if err != nil {
@@ -134,7 +134,7 @@ func (j tiling) openDealt(ctx context.Context) (*cellReader, error) {
 			return nil, err
 		}
 		if int64(len(f.index.Rows)) != r.count() {
-			return nil, seal.Corrupt(e.Path, "its index is one of other cells")
+			return nil, seal.Corrupt(e.Path, "its index has %d cells, and the features have %d", len(f.index.Rows), r.count())
 		}
 		r.half = r.half && f.index.Half
 		r.files = append(r.files, f)

@@ -88,9 +88,10 @@
 //	relabel     4n, 8m/2048 of marks, input ids, sorting 2m/T keys
 //	rows        T buffers, 16m/2048 of marks
 //	columns     4n + n/8, n/8 more to blank features, input ids, reading; 32n (float16) or 64n per tile at a time
-//	deal        as columns, but for tiles 4 MiB per panel and interval at most, or half of what is free
-//	tiles       32 or 64 for each row of an interval and each of up to 4 panels, or what is free; a quarter of
-//	            that or less for t + 1 chunks of deal
+//	deal        as columns, with chunks in place of tiles: at most 4 MiB per panel and interval, or half of
+//	            what is free
+//	tiles       32 or 64 for each row of an interval and each of up to 4 panels, or what is free, with t + 1
+//	            chunks of these panels, at most a quarter of what is free
 //	number      three quarters of what is free, at least 2 MiB ([keysort.Touched])
 //
 // Directions add 4n to count, gather and order, and 4 per node to rank and nodes. Weights: sorting k edges takes 18k, buffers double, marks
@@ -112,7 +113,8 @@
 //	                 with shards, else 0)
 //	several workers  merge 8e' + 8m; count and gather 8m + 16(m + 2n); rank 8m + 41n; nodes 8m + 34n;
 //	                 relabel 24m + 9n; rows 16m + 2m(s + 4) + 18n
-//	tiles            32n⌈f/16⌉ (float16) or 64n⌈f/16⌉; spilled or dealt features 4n and as much more for a time
+//	tiles            32n⌈f/16⌉ (float16) or 64n⌈f/16⌉; for a time as much again and 4n, if features
+//	                 are spilled or dealt
 //	weights          8m, 16m, 24m double; s + 12 for s + 4; 17n for 9n; turned edges 16m, strengths 16n more
 //	table of ids     about 0.6 of the bytes of the ids and of 4n; the node table as much and 3n more
 //

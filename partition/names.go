@@ -35,7 +35,7 @@ const (
 	Rows = "rows"
 	// Deal leaves parts of the feature rows by interval, if rows can be read from the middle.
 	Deal = "deal"
-	// Tiles commits the feature tiles of cells, each a panel of an interval, from the files of Deal.
+	// Tiles commits feature tiles, each a panel of an interval, from the files of Deal.
 	Tiles = "tiles"
 	// Columns commits the feature tiles of panels, if rows can only be read from the first.
 	Columns = "columns"

@@ -156,17 +156,17 @@ func nextAfterOrder(cat *catalog.Catalog, o ordered, have func(step string) []st
 		}
 		return nextOfPairs(have, Relabel, steps.Uncovered(have(Relabel), have(Merge)))
 	}
-	cells := leftOfTiles(cat, o)
+	left = leftOfTiles(cat, o)
 	switch {
-	case len(cells) == 0:
+	case len(left) == 0:
 		return Whole, steps.Units(1), nil
 	case !o.CutsFeatures:
-		return Columns, panelsOf(cells, o, hasFullTiles(cat)), nil
+		return Columns, panelsOf(left, o, hasFullTiles(cat)), nil
 	}
-	if left := steps.Uncovered(havePieces(cat, Deal), steps.Units(Slices)); len(left) > 0 {
-		return Deal, left, []string{Deal}
+	if undealt := steps.Uncovered(havePieces(cat, Deal), steps.Units(Slices)); len(undealt) > 0 {
+		return Deal, undealt, []string{Deal}
 	}
-	return Tiles, cells, []string{Deal}
+	return Tiles, left, []string{Deal}
 }
 
 // leftOfRows returns the pieces without shard or hop stream, and whether only hop streams are missing, which are made from shards.
@@ -184,7 +184,7 @@ func leftOfRows(cat *catalog.Catalog, o ordered) (left []steps.Piece, shardsTher
 	return left, shardsThere
 }
 
-// leftOfTiles returns the cells that lack a tile, or whose tile is float16 although others are not.
+// leftOfTiles returns the pieces of the step Tiles that lack their tile, or whose tile is float16 although others are not.
 func leftOfTiles(cat *catalog.Catalog, o ordered) (left []steps.Piece) {
 	there := committedTiles(cat, !hasFullTiles(cat))
 	for _, p := range steps.Units(o.Intervals * o.Panels) {
@@ -195,15 +195,15 @@ func leftOfTiles(cat *catalog.Catalog, o ordered) (left []steps.Piece) {
 	return left
 }
 
-// panelsOf returns the pieces of the step Columns for the panels of cells. Once a tile is float32, panels are made as such by pieces of
-// other numbers, whose tasks are others than those that have made them float16.
-func panelsOf(cells []steps.Piece, o ordered, full bool) (pieces []steps.Piece) {
+// panelsOf returns the pieces of the step Columns for the panels of pieces of the step Tiles. Once a tile is float32, panels are made as
+// such by pieces of other numbers, whose tasks are others than those that have made them float16.
+func panelsOf(left []steps.Piece, o ordered, full bool) (pieces []steps.Piece) {
 	first := 0
 	if full {
 		first = o.Panels
 	}
 	for panel := range o.Panels {
-		if slices.ContainsFunc(cells, func(cell steps.Piece) bool { return cell.First%o.Panels == panel }) {
+		if slices.ContainsFunc(left, func(p steps.Piece) bool { return p.First%o.Panels == panel }) {
 			pieces = append(pieces, steps.Unit(first+panel))
 		}
 	}

@@ -58,8 +58,8 @@ func (c *counted) add(o counted) {
 	}
 }
 
-// cells returns the number of pieces of the step Tiles.
-func (o ordered) cells() int {
+// tiles returns the number of pieces of the step Tiles.
+func (o ordered) tiles() int {
 	if !o.CutsFeatures {
 		return 0
 	}
@@ -68,7 +68,7 @@ func (o ordered) cells() int {
 
 // deals returns the number of pieces of the step Deal.
 func (o ordered) deals() int {
-	if o.cells() == 0 {
+	if o.tiles() == 0 {
 		return 0
 	}
 	return Slices

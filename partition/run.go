@@ -209,7 +209,7 @@ var stepTable = []stepRow{
 	{Relabel, allPieces, noDataset, ofEdges(edgeSteps.relabelPairs)},
 	{Rows, func(o ordered) int { return o.rowPieces() + o.joins() }, noDataset, ofEdges(edgeSteps.writeRows)},
 	{Deal, ordered.deals, memberRows, ofRoom((*job).tiling, tiling.dealFeatures)},
-	{Tiles, ordered.cells, memberRows, ofRoom((*job).tiling, tiling.writeCells)},
+	{Tiles, ordered.tiles, memberRows, ofRoom((*job).tiling, tiling.writeDealt)},
 	{Columns, func(o ordered) int { return 2 * o.Panels }, memberRows, ofRoom((*job).tiling, tiling.writeColumns)},
 	{Whole, func(ordered) int { return 0 }, noDataset, ofRoom((*job).nodeTable, nodeTable.writeSummary)},
 }

@@ -660,8 +660,7 @@ func TestExposedRowsEnd(t *testing.T) {
 	}
 }
 
-// TestListsEnd frees the lists of rows that others read while one of them is being answered, as an engine does that stops: the rest of the
-// answer is an error.
+// TestListsEnd frees the lists of rows in the middle of an answer, as a worker does that is told to stop. The answer then ends with an error.
 func TestListsEnd(t *testing.T) {
 	var answer error
 	answered := make(chan bool)

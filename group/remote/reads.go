@@ -204,8 +204,8 @@ type packing struct {
 	page, out []byte
 }
 
-// more packs the rows of the next page, unless they were withdrawn. The lists are the engine's, which may free them once the member is
-// closed.
+// more packs the rows of the next page, unless they were withdrawn. It holds the lock meanwhile, because the engine may free the lists once
+// the member is closed.
 func (p *packing) more(t blocks.Ticket) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
