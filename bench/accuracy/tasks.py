@@ -5,8 +5,9 @@
 A graph of 3,000 nodes has 16 features. Of labels, each is drawn with the probability that a logistic function gives
 for the node's row after two hops; numbers are a smooth function of that row, with noise. ndls smooths (sgc, 2 hops)
 and trains five models; scikit-learn trains five perceptrons of the same size on the same rows and splits, and keeps
-the epoch that is best on the validation nodes by the same measure. The last column is what the known answer itself
-has.
+the epoch that is best on the validation nodes by the same measure. Its weights begin as ours do, uniform in ±1/√in:
+with its own, uniform in ±√(6/(in + out)), it is 0.002 behind in both measures of labels. The last column is what the
+known answer itself has.
 """
 
 import json
@@ -72,13 +73,28 @@ def ours(task):
     return report[first]["test"], report[second]["test"], np.load(out)
 
 
+class Begin:
+    """Draws the first weights of a scikit-learn perceptron as torch.nn.Linear and ndls do."""
+
+    def _init_coef(self, fan_in, fan_out, dtype):
+        bound = fan_in**-0.5
+        first = self._random_state.uniform(-bound, bound, (fan_in + 1, fan_out)).astype(dtype)
+        return first[:-1].copy(), first[-1].copy()
+
+
+class Classifier(Begin, MLPClassifier): ...
+
+
+class Regressor(Begin, MLPRegressor): ...
+
+
 def theirs(task, rows):
     y, found = answer[task], []
     train, valid, test = (split == s for s in ("train", "valid", "test"))
     rows = (rows - rows[train].mean(0)) / rows[train].std(0)
     mean, deviation = (0, 1) if task == "labels" else (y[train].mean(0), y[train].std(0))
     for seed in range(MODELS):
-        kind = MLPClassifier if task == "labels" else MLPRegressor
+        kind = Classifier if task == "labels" else Regressor
         model = kind(hidden_layer_sizes=(64,), alpha=0, learning_rate_init=RATE, batch_size=200, random_state=seed)
         say = model.predict_proba if task == "labels" else model.predict
         best, kept = -np.inf, None
