@@ -59,7 +59,8 @@ const answered = (wrong) => wrong.filter((w) => !w.includes("ERR_CONNECTION_REFU
 
 const views = [{ width: 1200, scheme: "light", media: "screen" }, { width: 360, scheme: "dark", media: "screen" }, { width: 800, scheme: "dark", media: "print" }];
 const memory = ["--memory", "1GiB"];
-const graph = ["--dataset", "synthetic:nodes=100000,edges=1000000,features=128,classes=8,seed=1", "--epochs", "20", "--runs", "2"];
+const graphOf = (features) => ["--dataset", `synthetic:nodes=100000,edges=1000000,features=${features},classes=8,seed=1`, "--epochs", "20", "--runs", "2"];
+const graph = graphOf(128);
 
 // All views of one page.
 const openAll = async (address) => Promise.all(views.map(async (view) => ({ view, opened: await open(browser, address, view) })));
@@ -77,7 +78,7 @@ async function untilAll(all, what) {
 }
 
 {
-  const { run, process: started, ended, address } = await start("run", "killed", ...memory, ...graph, "--workers", "2", "--epsilon", "0.001");
+  const { run, process: started, ended, address } = await start("run", "killed", ...memory, ...graphOf(512), "--workers", "2", "--epsilon", "0.001", "--tolerance", "0");
   const all = await openAll(address);
   const { page, wrong } = all[0].opened;
   // What a user has opened, and where the focus is, stays as the page changes.
