@@ -229,7 +229,7 @@ func TestOGBRefused(t *testing.T) {
 		{"text: row missing", text("node-feat", "0,1\n"), []string{"node-feat.csv.gz", "1 rows", "4 nodes"}},
 		{"text: no rows", text("node-feat", ""), []string{"node-feat.csv.gz", "no rows"}},
 		{"text: row more", text("node-feat", "1\n2\n3\n4\n5\n"), []string{"node-feat.csv.gz line 5", "one more"}},
-		{"text: column missing", text("node-feat", "1,2\n3\n"), []string{"node-feat.csv.gz line 2", "has 1 columns", "2"}},
+		{"text: column missing", text("node-feat", "1,2\n3\n"), []string{"node-feat.csv.gz line 2", "the number of columns is 1", "2"}},
 		{"text: not finite", text("node-feat", "1,2\n3,inf\n"), []string{"node-feat.csv.gz line 2", `column "2"`, "inf"}},
 		{"text: no number", text("node-feat", "1,2\n3,\n"), []string{"node-feat.csv.gz line 2", `column "2"`}},
 		{"text: labels with ids", text("node-label", "0,1\n1,1\n"), []string{"node-label.csv.gz", "several columns"}},

@@ -94,7 +94,7 @@ func TestRefusedTextOfEdges(t *testing.T) {
 		{"a header that is not known", "l.csv", "topic\n1\n2\n2\n", "", []string{"l.csv line 1", `"topic"`, "header=true", "header=false"}},
 		{"open quote of labels", "l.csv", "id,y\n0,a\n1,\"b\n", "", []string{"l.csv line 3", "a quote opens"}},
 		{"labels that are not UTF-8", "l.csv", "id,y\n0,Jos\xe9\n", "", []string{"l.csv line 2", "not UTF-8"}},
-		{"labels of other width", "l.csv", "id,y\n0,a\n1,b,c\n", "", []string{"l.csv line 3", "3 columns"}},
+		{"labels of other width", "l.csv", "id,y\n0,a\n1,b,c\n", "", []string{"l.csv line 3", "the number of columns is 3"}},
 		{"ids of labels", "l.csv", "id,y\n0,a\n01,b\n", "", []string{"l.csv line 3", "leading zeros"}},
 	} {
 		files := map[string][]byte{"e.csv": []byte("0,1\n1,2\n"), c.file: []byte(c.text)}

@@ -18,7 +18,7 @@ type chunksInMemory struct{ *bytes.Reader }
 
 func (chunksInMemory) done(_, _ int64) {}
 
-// Close must not be called where opening has failed.
+// Close panics for a reader of no file: whoever could not open a file must not close it.
 func (c chunksInMemory) Close() error {
 	c.Len()
 	return nil

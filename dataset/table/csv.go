@@ -318,7 +318,7 @@ func (c *csvFile) otherWidth(r *source.Records, record [][]byte) error {
 	if c.list != nil && withData.Match(r.Raw()) {
 		return attributes(r.Where())
 	}
-	return graph.BadData(r.Where(), "has %d columns, and the first line %d: %s", len(record), len(c.header), c.advice)
+	return graph.BadData(r.Where(), "the number of columns is %d, and %d in the first line: %s", len(record), len(c.header), c.advice)
 }
 
 // fillText spreads fields, which are one behind the other row by row, over columns.

@@ -157,7 +157,7 @@ func (n *Numbered) Edges(ctx context.Context, ends [2]string, weight string) (*E
 		return e, nil
 	}
 	if n.text != nil && n.bare && len(n.t.titles) != 2 {
-		return nil, graph.BadData(n.Name(), "has %d columns: an edge is two node ids", len(n.t.titles))
+		return nil, graph.BadData(n.Name(), "the number of columns is %d, and an edge is two node ids", len(n.t.titles))
 	}
 	ends, err := n.t.findEnds(ends, kind.holdsNumbered, areNumbers, func() ([]int, error) {
 		if n.text != nil {

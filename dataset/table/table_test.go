@@ -614,7 +614,7 @@ func TestBadTables(t *testing.T) {
 		"foreign file":             {dir + "/other", []string{"README.md", "no table"}},
 		"empty file":               {put(t, nil, dir, "void.csv"), []string{"void.csv", "is empty (0 bytes)"}},
 		"empty lines":              {put(t, nil, dir, "void.jsonl"), []string{"void.jsonl", "is empty", "no file of the table holds a row"}},
-		"other width":              {put(t, []byte("src,dst\n1,2\n1,2,3\n"), dir, "wide.csv"), []string{"wide.csv line 3", "has 3 columns, and the first line 2"}},
+		"other width":              {put(t, []byte("src,dst\n1,2\n1,2,3\n"), dir, "wide.csv"), []string{"wide.csv line 3", "the number of columns is 3, and 2 in the first line"}},
 		"open quote":               {put(t, []byte("src,dst\n\"1,2\n"), dir, "quote.csv"), []string{"quote.csv line", "quotes"}},
 		"text feature":             {edges + "?nodes=" + put(t, []byte("id,x\na,1\nb,?\nc,2\n"), dir, "q.csv") + "&features=x", []string{"q.csv line 3", `"?"`}},
 		"NaN feature":              {edges + "?nodes=" + put(t, []byte("id,x\na,1\nb,nan\nc,2\n"), dir, "nan.csv") + "&features=x", []string{"nan.csv line 3", `"nan"`}},

@@ -53,7 +53,7 @@ func TestSpilledShrinks(t *testing.T) {
 	}
 }
 
-// TestSpillErrorSaysWhatToDo for a full disk.
+// TestSpillErrorSaysWhatToDo checks that the error of a full disk names its kind and the way out.
 func TestSpillErrorSaysWhatToDo(t *testing.T) {
 	s, err := NewScratch(scratchFolder(t))
 	must(t, err)
